@@ -1,8 +1,14 @@
-"""From paths to findings: the only place that asks Spark for results."""
+"""The judgement of traces by Spark, from paths to findings.
+
+The records of a process are collected and ordered by one shuffle, and folded in a Python worker
+by the code that `fsm judge` runs (`fsm.judge.process`). Evidence for claims across processes is
+a small part of the records; it is grouped by its keys. Only this module asks Spark for results.
+"""
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final, final
 
@@ -34,14 +40,73 @@ from spark.findings import (
     judge_node,
     judge_run,
 )
-from spark.folds import judge_across, judge_processes
 from spark.load import Source, place_lines, read_source
-from spark.schemas import SAID, VIOLATION, What
+from spark.schemas import READ, SAID, VIOLATION, What
+from spark.worker import iterating, judging, judging_keys
 from specs.claims.all import CLAIMS
 from specs.jsonvalue import JsonObject
 from specs.trace import writer_of
 
-__all__ = ["Question", "validate"]
+__all__ = ["Question", "judge_across", "judge_processes", "validate"]
+
+_ORDER: Final = ("run", "node", "ln", "k", "op", "old", "new", "cause")
+_SAID: Final = f"array<{SAID.simpleString()}>"
+_KEY: Final = ("claim", "key")
+_BYTES: Final = 64 * 1024 * 1024
+"""Of JSON Lines, for each partition."""
+
+
+def judge_processes(
+    session: SparkSession, records: DataFrame, homes: Mapping[tuple[str, str], str], size: int = 0
+) -> DataFrame:
+    """Judge each process by itself.
+
+    Args:
+        session: A running Spark.
+        records: What `spark.load.read_source` found.
+        homes: Addresses of runtimes, as far as they are known before.
+        size: Bytes of the source, if they are known.
+
+    Returns:
+        Rows of SAID.
+    """
+    fold = iterating(judging(homes), _SAID)
+    row = F.struct(*READ, "flaw", "file", "block", "position", "text")
+    in_order = (
+        # A line that is no record stays with those of its file.
+        records.repartition(_parts(session, size), F.coalesce("run", "file"), "node")
+        .sortWithinPartitions(*_ORDER)
+    )  # fmt: skip
+    return in_order.select(fold(row).alias("said")).select(F.inline("said"))
+
+
+def judge_across(
+    session: SparkSession, said: DataFrame, whole: AbstractSet[str | None]
+) -> DataFrame:
+    """Judge what processes handed over, key by key.
+
+    Args:
+        session: A running Spark.
+        said: What `judge_processes` returned.
+        whole: Runtimes of whose lives nothing is missing.
+
+    Returns:
+        Rows of SAID: findings.
+    """
+    fold = iterating(judging_keys(whole), _SAID)
+    evidence = said.where(F.col("what") == What.EVIDENCE.value)
+    in_order = (
+        evidence.repartition(_parts(session, 0), *_KEY)
+        .sortWithinPartitions(*_KEY, "run", "node", "ln", "place")
+    )  # fmt: skip
+    row = F.struct(*SAID.fieldNames())
+    return in_order.select(fold(row).alias("said")).select(F.inline("said"))
+
+
+def _parts(session: SparkSession, size: int) -> int:
+    """Return how many partitions there are: work for each core, and not too much at once."""
+    return max(session.sparkContext.defaultParallelism, size // _BYTES)
+
 
 _SHOWN: Final = 20
 """Quarantined lines and gaps shown; all lines are in the report's files."""

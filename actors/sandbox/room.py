@@ -1,7 +1,10 @@
-"""A sandbox process: its MiniBUS and its component, from the plan to the close reason."""
+"""A sandbox process: its MiniBUS and its component, from the plan to the close reason.
+
+The component holds a port of the MiniBUS; messages that it posts leave by the pipe.
+"""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
@@ -30,17 +33,17 @@ from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import PackageRoom, ProgramRoom, RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
-from actors.runtime.bus.messages import ListenerAdded, Lost, MiniBusMessage
-from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
+from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.hyperty.lifecycle import Faults
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.network import PipeNetwork
-from actors.sandbox.port import PipePort
 from fsm.bus.listeners import ANY
 from fsm.engine import Step
+from fsm.p2p.control import Behind
 from specs.bodies.body import Command
 from specs.bodies.word import StubMethod
 from specs.limits.catalogue import PACKAGE_BYTES
@@ -54,7 +57,81 @@ from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
 from transports.link import Link
 
-__all__ = ["PipeCredentials", "PipeFaults", "PipeTracer", "run_room"]
+__all__ = ["PipeCredentials", "PipeFaults", "PipePort", "PipeTracer", "run_room"]
+
+
+@final
+class _Awaited:
+    """A request whose answer is awaited in place."""
+
+    def __init__(self) -> None:
+        self.answer: Message | None = None
+        self.came = trio.Event()
+
+
+@final
+class PipePort(MiniBusPort):
+    """The only way of a stub out of its sandbox, but for its links.
+
+    Attributes:
+        agent: As whom the room itself commands the stub.
+    """
+
+    def __init__(self, url: str, outlet: Outlet, mini_bus: ActorRef[MiniBusMessage]) -> None:
+        self.url = url
+        self.agent = f"{url}/room"
+        self._outlet = outlet
+        self._mini_bus = mini_bus
+        self._awaited: dict[int, _Awaited] = {}
+        self._obeyed = trio.Event()
+
+    @override
+    async def post(self, message: Message, by: str | None = None) -> None:
+        if message.is_response and message.to == self.agent:
+            self._obeyed.set()
+            return
+        await self._outlet.send(Said(Word.POST, rest=encode(message)))
+
+    @override
+    async def request(self, message: Message) -> Message:
+        awaited = self._awaited[message.id] = _Awaited()
+        try:
+            await self._outlet.send(Said(Word.ASK, rest=encode(message)))
+            while awaited.answer is None:
+                await awaited.came.wait()
+            return awaited.answer
+        finally:
+            del self._awaited[message.id]
+
+    def answered(self, message: Message) -> bool:
+        """Take the final answer to a request of the stub; say whether it was awaited."""
+        awaited = self._awaited.get(message.id)
+        if awaited is None or message.to != self.url or not message.is_final:
+            return False
+        awaited.answer = message
+        awaited.came.set()
+        return True
+
+    async def wait_obeyed(self) -> None:
+        """Wait until the stub has answered a command of the room."""
+        await self._obeyed.wait()
+
+    @override
+    async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
+        for message in messages:
+            await self._outlet.send(Said(Word.LOST, rest=encode(message)))
+
+    @override
+    async def announce(self, behind: Behind, by: str) -> None:
+        """Do nothing: no stub in a sandbox process has a direct link."""
+
+    @override
+    async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
+        await self._mini_bus.ask(lambda done: ListenerAdded(address, ref, self.url, done))
+
+    @override
+    async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
+        await self._mini_bus.ask(lambda done: ListenerRemoved(address, ref, self.url, done))
 
 
 @final

@@ -1,25 +1,70 @@
-"""The operators of conditions: which attributes have which, and how they test (POL-10).
+"""The operators of conditions: their attributes, and their tests (POL-10).
 
-Parameters are read once, when a policy is loaded: an operator an attribute does not
-have, or a parameter it could never be compared with, is refused there. What is left
-to go wrong for a message is an attribute that cannot be had.
+Parameters are read once, when a policy is loaded: an operator that an attribute does not have,
+or a parameter that it never equals, is refused then. For a message, only an attribute can be
+missing. In a pattern of `like`, `*` stands for any text, and no other character is special. Its
+matcher searches each piece between two stars once, from the end of the piece before, so the
+time is linear in the text for every pattern.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
+
+import attrs
 
 from fsm.policy.attributes import Attribute, Form
 from fsm.policy.page import is_number
-from fsm.policy.pattern import Pattern
 from fsm.policy.request import Value
 from fsm.policy.terms import Operator
 from specs.addresses.address import SCHEME_ALIASES, canonical
 from specs.errors import BadUrlError
 from specs.limits.policy import MAX_POLICY_TEXT
 
-__all__ = ["OPERATORS", "ParameterError", "Test", "capital", "exact_values", "make_test"]
+__all__ = ["OPERATORS", "ParameterError", "Pattern", "Test", "capital", "exact_values", "make_test"]
+
+_ANY = "*"
+
+
+@final
+@attrs.frozen(slots=True)
+class Pattern:
+    """A pattern, cut at its stars.
+
+    Attributes:
+        head: What the text must begin with; all of it, if there is no star.
+        middle: What must follow, in this order, somewhere.
+        tail: What it must end with; None: there is no star.
+    """
+
+    head: str
+    middle: tuple[str, ...]
+    tail: str | None
+
+    @classmethod
+    def read(cls, text: str) -> "Pattern":
+        """Cut a pattern at its stars."""
+        head, *rest = text.split(_ANY)
+        if not rest:
+            return cls(head, (), None)
+        return cls(head, tuple(one for one in rest[:-1] if one), rest[-1])
+
+    def fits(self, text: str) -> bool:
+        """Say whether the whole of a text is as the pattern says."""
+        if self.tail is None:
+            return text == self.head
+        end = len(text) - len(self.tail)
+        at = len(self.head)
+        if end < at or not text.startswith(self.head) or not text.endswith(self.tail):
+            return False
+        for piece in self.middle:
+            at = text.find(piece, at, end)
+            if at < 0:
+                return False
+            at += len(piece)
+        return True
+
 
 Test: TypeAlias = Callable[[Value], bool]
 """Says whether an attribute is as one operator with its parameters wants it."""

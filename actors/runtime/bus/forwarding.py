@@ -1,15 +1,19 @@
-"""What a Message BUS does with each message, step by step (BUS-03, 06, 07, 11..14).
+"""The steps of a Message BUS for each message (BUS-03, 06, 07, 11..14).
 
-The pipelines, then: an answer goes to who asked, any other message to the listeners of its
-`to`, or, if there are none, outward. Nothing here waits for a mailbox to have room.
+After the pipelines, an answer goes to the sender of its request, and any other message to the
+listeners of its `to`, or, if there are none, outward. No step waits for room in a mailbox.
+Messages from outside wait for their turn, whatever path they take (C-20, I-B7).
 """
 
-from typing import Final, final
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeAlias, final
 
+import attrs
 import trio
 
+from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.admission import Admission
-from actors.runtime.bus.arrivals import Arrivals
 from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
@@ -18,16 +22,111 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.bus.sender_proofs import SenderProofs
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy, Refusal
-from fsm.bus.receiving_order import NODE_PATH
+from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
+from fsm.p2p.control import Behind
 from fsm.registry.resolve.effects import Route
 from specs.addresses.address import is_below
 from specs.child import parent_of
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, instance_id, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
+from specs.trace import Op
 
-__all__ = ["Forwarding"]
+__all__ = ["Arrivals", "Forwarding", "Take"]
+
+Take: TypeAlias = Callable[[Submitted, str, float], bool]
+"""Handles a message whose turn has come, with its path; says whether it counts as given."""
+
+
+@final
+@attrs.frozen(slots=True, eq=False)
+class _CatchingUp:
+    """A component waits until a link brings what is told at an address."""
+
+    address: str
+    link: str
+    done: Reply[None]
+    until: float
+
+
+@final
+class Arrivals:
+    """Hosts the core of pairs at the end that receives; part of the bus's task."""
+
+    def __init__(self, hops: HopTrace, take: Take) -> None:
+        self._hops = hops
+        self._take = take
+        self._order: PairOrderCore[tuple[Submitted, str]] = PairOrderCore()
+        self._catching_up: list[_CatchingUp] = []
+
+    def arrived(self, submitted: Submitted, path: str, now: float) -> bool:
+        """Handle a message and what waited for it, or let it wait; False: there is no room."""
+        due = self._order.arrives(submitted.message, path, (submitted, path))
+        if due is None:
+            return False
+        if due:
+            self._take_in_order(due, now, submitted)
+        else:
+            self._hops.say(Op.QUEUE, submitted.message)
+        return True
+
+    def is_late(self, message: Message, path: str) -> bool:
+        """Say whether a younger message has come by another path."""
+        return self._order.is_late(message, path)
+
+    def _take_in_order(
+        self, due: list[tuple[Submitted, str]], now: float, direct: Submitted | None = None
+    ) -> None:
+        """Handle what is due, and what waited for it; all but `direct` have waited."""
+        queue = deque(due)
+        while queue:
+            submitted, path = queue.popleft()
+            if submitted is not direct:
+                self._hops.say(Op.FLUSH, submitted.message)
+            if self._take(submitted, path, now):
+                queue.extend(self._order.given(submitted.message, path, now))
+        self._tell_caught_up(now)
+
+    def announced(self, behind: Behind, link: str, now: float) -> None:
+        """Take from a link what the messages of a pair follow."""
+        self._take_in_order(self._order.announced(behind, link, now), now)
+
+    def expects(self, address: str, link: str) -> None:
+        """Take it that a link is going to announce what is told at an address."""
+        self._order.expects(_teller(address), address, link)
+
+    def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
+        """Tell when a link brings what is told at an address, and all before it has come."""
+        self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
+        self._tell_caught_up(now)
+
+    def _tell_caught_up(self, now: float) -> None:
+        if not self._catching_up:
+            return
+        behind: list[_CatchingUp] = []
+        for one in self._catching_up:
+            is_reached = self._order.is_reached(_teller(one.address), one.address, one.link)
+            if is_reached or one.until <= now:
+                one.done.send(None)
+            else:
+                behind.append(one)
+        self._catching_up = behind
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return min([self._order.deadline(), *(one.until for one in self._catching_up)])
+
+    def tick(self, now: float) -> None:
+        """Handle what has waited for so long that what is missing counts as lost."""
+        self._take_in_order(self._order.tick(now), now)
+
+
+def _teller(address: str) -> str:
+    """Return who tells what is heard at an address: `O` at `O/changes`."""
+    return address.rpartition("/")[0]
+
 
 _GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
 """Why a message goes no further although it came in its turn."""

@@ -1,9 +1,7 @@
-"""The runtime's registry, R/registry: the one writer of what is where (REG-01..05, RES-*).
+"""The runtime's registry, R/registry: the one writer of where entities live (REG-01..05, RES-*).
 
-It hosts the resolve core. Whatever it must ask others for runs in its own tasks, which
-tell it the outcome; so its mailbox, and with it the runtime's routing, never stands.
-
-What the registry shows others of its links (P2P-18).
+It hosts the resolve core. Its own tasks send requests to others and report the outcome, so its
+mailbox, and with it the runtime's routing, never waits. It also publishes its links (P2P-18).
 """
 
 from collections.abc import Awaitable, Iterable

@@ -9,8 +9,8 @@ from fsm.machines.handler_controller import State as Handling
 from fsm.machines.p2p_connection import State
 from fsm.p2p import inputs as seen
 from fsm.p2p import link_end as p2p_side
-from fsm.p2p.controller import P2PControllerCore
 from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.p2p.transfer import P2PTransferCore
 from fsm.registry.resolve import inputs as told

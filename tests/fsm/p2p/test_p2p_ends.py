@@ -8,8 +8,8 @@ from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.p2p import effects as do
 from fsm.p2p import inputs as seen
-from fsm.p2p.controller import P2PControllerCore
 from fsm.p2p.dialling import DialPlan, DialPolicy
+from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.requester import P2PRequesterCore
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE

@@ -6,8 +6,8 @@ from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.p2p import effects as do
 from fsm.p2p import inputs as seen
-from fsm.p2p.controller import P2PControllerCore
 from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.negotiation import beginning, is_plea, negotiation_of, plea
 from fsm.p2p.requester import P2PRequesterCore
 from specs.bodies.sync import Candidate, ConnectionData

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.policy.pattern import Pattern
+from fsm.policy.operators import Pattern
 
 # fmt: off
 TABLE = [

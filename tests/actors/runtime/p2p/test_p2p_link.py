@@ -16,7 +16,7 @@ from actors.runtime.p2p.handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.p2p.link import LinkUse, P2PLink
 from actors.runtime.p2p.link_end import LinkEnd
 from actors.runtime.p2p.signalling import Signalling
-from actors.runtime.p2p.tasks import LinkWork
+from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.effects import Dial
