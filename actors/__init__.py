@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Profile, Refused
     from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState
     from actors.runtime.isolation.hyperty import NoCodeError
-    from actors.runtime.objects.child import Child, ChildChange
-    from actors.runtime.objects.children import Children
+    from actors.runtime.objects.children import Child, ChildChange, Children
     from actors.runtime.objects.error import ObjectError, SchemaError
     from actors.runtime.objects.observed_object import ObjectState, ObservedObject
     from actors.runtime.objects.reported_object import ReportedObject
@@ -124,8 +123,7 @@ _PLACES: Final = MappingProxyType(
         "actors.node.policy.config": ("PolicyConfig",),
         "actors.pipe.errors": ("RoomError",),
         "actors.runtime.registry.allocation": ("AllocationError",),
-        "actors.runtime.objects.child": ("Child", "ChildChange"),
-        "actors.runtime.objects.children": ("Children",),
+        "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
         "actors.runtime.config": ("RuntimeConfig",),
         "actors.runtime.stubs.credentials": ("GivenToken", "SessionError", "TokenFile"),
         "actors.runtime.following": ("Following",),

@@ -7,7 +7,7 @@ from typing import Final
 from fsm.errors import UnknownMachineError
 from fsm.machines.address import ADDRESS
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
-from fsm.machines.p2p_connection import P2P_CONNECTION
+from fsm.machines.p2p_connection import LINK_DIALLING, P2P_CONNECTION
 from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.machines.registration import REGISTRATION
 from fsm.machines.resolve_job import RESOLVE_JOB
@@ -27,6 +27,7 @@ __all__ = ["MACHINES", "table_named"]
 
 _ALL: Final = (
     P2P_CONNECTION,
+    LINK_DIALLING,
     HANDLER_CONTROLLER,
     P2P_ENTRY,
     STUB_DEPLOYMENT,

@@ -167,11 +167,21 @@ class Table:
         object.__setattr__(self, "_state_of", named)
 
     def rows_for(self, state: str | None, trigger: str) -> tuple[Transition, ...]:
-        """The rows for `trigger` in `state` (None or `[*]`: absent); empty: undeclared."""
+        """Return the rows for a trigger in a state; empty: the trigger is undeclared there.
+
+        Args:
+            state: The state; None or `[*]`: the entity does not exist.
+            trigger: The trigger.
+        """
         return self._rows_of.get((ABSENT if state is None else state, trigger), _NO_ROWS)
 
     def targets(self, state: str | None, trigger: str) -> tuple[StrEnum, ...]:
-        """Where `trigger` may lead from `state`, each once; empty: undeclared."""
+        """Return the states that a trigger may lead to, each once; empty: it is undeclared.
+
+        Args:
+            state: The state; None or `[*]`: the entity does not exist.
+            trigger: The trigger.
+        """
         return tuple(dict.fromkeys(row.target for row in self.rows_for(state, trigger)))
 
     def deadline(self, state: str) -> Deadline | None:

@@ -180,6 +180,10 @@ def judge_node(found: NodeFindings, quarantine: Quarantine) -> Verdict:
     """Judge one node's trace: violations, else what is missing, else conformant.
 
     Where quarantined lines are allowed, they account for as many missing records.
+
+    Args:
+        found: The findings of the trace.
+        quarantine: How quarantined lines count.
     """
     if found.violations:
         return Verdict.VIOLATIONS

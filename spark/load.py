@@ -164,6 +164,11 @@ def small_frame(
 
     `createDataFrame` would run a Python process per task, which takes a second; a literal
     travels with the plan.
+
+    Args:
+        session: The Spark session.
+        rows: The rows.
+        schema: Their schema.
     """
     text = json.dumps([dict(row) for row in rows])
     # An array of rows, read by the JVM; one output row per element.

@@ -40,10 +40,11 @@ class Report:
 
 
 def write_report(findings: Findings, directory: Path) -> Report:
-    """Write all files into `directory`, made if it is not there.
+    """Write all files of the report.
 
-    Raises:
-        LayoutError: There is nothing to lay out drawings with.
+    Args:
+        findings: The findings.
+        directory: Where the files are written; made if it does not exist.
     """
     directory.mkdir(parents=True, exist_ok=True)
     drawn = dict(_drawings(findings))
@@ -65,7 +66,12 @@ def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def verdict_object(findings: Findings, report: Report | None = None) -> JsonObject:
-    """The verdict, with every figure, as one JSON object."""
+    """Return the verdict, with every figure, as one JSON object.
+
+    Args:
+        findings: The findings.
+        report: The files of the report; None: there is none.
+    """
     verdict: JsonObject = {
         "schema": VERDICT_SCHEMA,
         "verdict": findings.verdict.value,

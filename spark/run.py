@@ -90,6 +90,10 @@ def run(order: Order) -> Outcome:
 def carry_out(session: SparkSession, order: Order) -> Outcome:
     """Carry out an order on a Spark that runs, whatever its `master` says.
 
+    Args:
+        session: The Spark session.
+        order: What is judged, and where the report goes.
+
     Raises:
         TraceMissingError: There is no trace at a path.
         SparkFailedError: A trace is damaged as a file.
@@ -103,6 +107,11 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
 
 def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> int:
     """Write traces as Parquet; return how many lines are no records.
+
+    Args:
+        traces: Paths of the traces.
+        target: The directory, which must not exist.
+        master: Master of the Spark cluster; None: this machine.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.

@@ -58,6 +58,10 @@ class JavaSource(Enum):
 def find_java(environ: Mapping[str, str], source: JavaSource = JavaSource.ANY) -> Path:
     """Return the `java` to run Spark on.
 
+    Args:
+        environ: The environment.
+        source: Where Java is looked for.
+
     Raises:
         JavaMissingError: There is none that Spark supports.
     """

@@ -57,7 +57,12 @@ _SECOND: Final = 1.0
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things: `1,200 steps`."""
+    """Return a number with its noun: `1,200 steps`.
+
+    Args:
+        number: The number.
+        noun: The noun, in the singular.
+    """
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number:,} {noun if number == 1 else plural}"
 

@@ -55,17 +55,34 @@ def pytest_configure(config):
     config.pluginmanager.register(Census(config))
 
 
+LONGEST = (
+    "tests/spark/",
+    "tests/actors/commands/test_demo_command.py",
+    "tests/actors/demo/",
+    "tests/system/",
+    "tests/fsm/product/",
+    "tests/examples/",
+    "tests/simulation/",
+    "tests/fuzz/",
+    "tests/actors/commands/",
+)
+"""Begun first, so that no worker is alone with a long test at the end."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep tests together that share what is costly to have twice: xdist runs a group in order.
+    """Group tests that share a costly fixture, and begin with those that take longest.
 
-    All that needs Spark shares one Java; a module shares what it starts once for itself.
+    A worker of xdist runs a group in order. Tests with the Spark session share one Java
+    process; the tests of a module share its module fixtures.
     """
     for item in items:
-        fixtures = item._fixtureinfo.name2fixturedefs.values()
-        if item.get_closest_marker("spark"):
+        fixtures = item._fixtureinfo.name2fixturedefs
+        if "spark_session" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
-        elif any(one[-1].scope in {"module", "package"} for one in fixtures):
+        elif any(one[-1].scope in {"module", "package"} for one in fixtures.values()):
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
         if config.getoption("hypothesis_profile", None) == "soak":
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT), append=False)
+    if config.getoption("loadscopereorder", None) is False:
+        items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))

@@ -57,10 +57,10 @@ class _Tenant(ABC):
         """Unregister the hyperty, stop it, and give its address back. Idempotent.
 
         The data objects that it reports are deleted; those that it observes are unsubscribed.
-        Requests that it is working on get no answer: their senders get 408.
+        Requests that it is working on are answered 503.
 
-        If cancelled, the steps that were not done yet are left out, and a second call does not
-        do them: the hyperty may run on, and be registered, until its runtime closes.
+        If cancelled, only the wait ends: the runtime removes the hyperty all the same, and a
+        second call waits for the end of that.
 
         Raises:
             ActorStoppedError: The runtime closes at the same time.
@@ -87,9 +87,9 @@ class Deployed(HypertyClient, _Tenant):
     Its methods send, report and observe in the name of the hyperty.
     """
 
-    def __init__(self, runtime: Runtime, seat: HypertyContext, life: Lifecycle) -> None:
+    def __init__(self, runtime: Runtime, context: HypertyContext, life: Lifecycle) -> None:
         super().__init__(runtime, life)
-        self._context = seat
+        self._context = context
 
 
 @final

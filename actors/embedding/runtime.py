@@ -61,9 +61,9 @@ class Runtime:
         Returns:
             The handle, which is also an async context manager that undeploys the hyperty.
 
-        If cancelled, the hyperty is unregistered and stopped, within `GOODBYE_TIMEOUT`
-        seconds. An address that the node allocates after that is free again when the session
-        of the runtime ends.
+        If cancelled, the runtime removes the hyperty; the call waits for that, for at most
+        `GOODBYE_TIMEOUT` seconds. Its address is free again, also if the node allocates it
+        later.
 
         Raises:
             TypeError: `make` is not callable.
@@ -78,8 +78,8 @@ class Runtime:
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
         if profile is None:
             profile = make.__name__ if isinstance(make, type) else _UNNAMED
-        seat, life = await self._running.settle(profile, make)
-        return Deployed(self._running, seat, life)
+        context, life = await self._running.settle(profile, make)
+        return Deployed(self._running, context, life)
 
     async def deploy_apart(
         self, made: type[Hyperty], profile: str | Profile | None = None

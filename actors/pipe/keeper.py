@@ -1,14 +1,15 @@
-"""Who keeps a sandbox: speaks with it over its pipe, and believes nothing it says (T16).
+"""The host of a sandbox process: speaks with it over a pipe, and trusts nothing it sends (T16).
 
-The keeper hands messages in and takes messages out, dials for the sandbox, and asks it for
-signs of life. A sandbox that is silent, says too much for too long, or says what nobody
-says, is ended; its keeper hears of that once, whatever it was.
+The host hands messages in and takes messages out, dials for the sandbox, and asks it for
+heartbeats. A sandbox that is silent, floods the pipe, or sends what the pipe's protocol does
+not have, is ended; its owner is notified once, whatever the reason. Trace records of the
+sandbox are checked before they become the host's.
 """
 
 import math
 from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 import attrs
 import structlog
@@ -17,9 +18,8 @@ from typing_extensions import override
 
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor
-from actors.kit.trace import Tracer
+from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, RoomError
-from actors.pipe.evidence import count_drops, keep_hop
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import Login, PackageRoom, RoomPlan, nothing, write_plan
 from actors.pipe.relay import Relays
@@ -36,12 +36,58 @@ from specs.limits.protocol import (
     ROOM_SILENCE,
 )
 from specs.message import Message
+from specs.reply_code import DropReason
+from specs.trace import Op
 from transports.codec import BadLine, decode_line
 from transports.errors import LinkError
 from transports.link import Link
 from transports.network import Network
 
-__all__ = ["Handed", "KeeperTools", "RoomKeeper"]
+__all__ = ["Handed", "KeeperTools", "RoomKeeper", "count_drops", "keep_hop"]
+
+_OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
+_LONGEST: Final = 2048
+
+_MANY: Final = 10_000
+"""More drops than this between two signs of life are no count."""
+
+
+def keep_hop(tracer: Tracer, stub: str, said: Said) -> None:
+    """Keep what happened to a message in a sandbox; only of its own parts may it tell.
+
+    Raises:
+        PipeError: It tells of others, or of what does not happen in a sandbox.
+    """
+    message = decode_line(said.rest)
+    op = said.get("op")
+    if said.text not in {f"stub:{stub}", f"minibus:{stub}"} or op not in _OPS:
+        raise PipeError("evidence that is not a sandbox's to give")
+    if said.get("stub") not in {"", stub} or isinstance(message, BadLine):
+        raise PipeError("evidence of a message that is none of its stub's")
+    more: More = {}
+    if said.get("stub"):
+        more["stub"] = stub
+    if said.get("link"):
+        more["link"] = said.get("link")[:_LONGEST]
+    if said.get("listener"):
+        more["listener"] = said.get("listener")[:_LONGEST]
+    if said.get("reason") in set(DropReason):
+        more["reason"] = said.get("reason")
+    tracer.message(said.text, Op(op), message, **more)
+
+
+def count_drops(counters: Counters, said: Said) -> None:
+    """Count what was dropped in a sandbox since it said so last.
+
+    Raises:
+        PipeError: It gives a reason that there is not, or a count that is none.
+    """
+    for reason, count in said.told.items():
+        # A boolean is an int to Python, and no count.
+        if reason not in set(DropReason) or type(count) is not int or not 0 < count <= _MANY:
+            raise PipeError("a count of what nobody counts")
+        counters.dropped_elsewhere(DropReason(reason), count)
+
 
 _log = structlog.get_logger("actors.pipe")
 

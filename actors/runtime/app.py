@@ -40,15 +40,20 @@ from actors.runtime.registry.allocation import AddressAllocation, AllocationMess
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.runtime import Runtime
-from actors.runtime.store.runtime_store import RuntimeStore, open_shelf
+from actors.runtime.store.runtime_store import RuntimeStore, open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
-from actors.runtime.sync.context import DataSchemas, SyncContext, SyncMessage
+from actors.runtime.sync.context import (
+    AllocatedAddresses,
+    DataSchemas,
+    RegisteredObjects,
+    SyncContext,
+    SyncMessage,
+)
 from actors.runtime.sync.manager import SyncManager
-from actors.runtime.sync.presence.addresses import AllocatedAddresses, RegisteredObjects
 from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.resolve import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
@@ -98,7 +103,7 @@ class _Plan:
     monitor: Monitor
     dead_mail: DeadMail
     replay: Replay
-    shelf: RuntimeStore
+    store: RuntimeStore
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -107,7 +112,7 @@ class _Plan:
     def context(self, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:
         """Put together what a stub may use (STB-13)."""
         domain, credentials = config.domain, self.config.credentials
-        token = config.session or self.shelf.session(domain)
+        token = config.session or self.store.session(domain)
         return StubContext(
             url,
             port,
@@ -117,7 +122,7 @@ class _Plan:
             self.config.ids,
             self.config.entropy,
             self.counters,
-            remember=partial(self.shelf.keep_session, domain),
+            remember=partial(self.store.keep_session, domain),
         )
 
 
@@ -150,9 +155,9 @@ async def open_runtime(
     log_quietly()
     counters = Counters()
     monitor = Monitor(tracer, counters)
-    with open_shelf(config.store) as shelf:
+    with open_store(config.store) as store:
         plan = _Plan(
-            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), shelf
+            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), store
         )
         async with _running(plan) as runtime:
             yield runtime
@@ -165,12 +170,14 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
         open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=seen) as watching,
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
-        open_background() as watch,
+        open_background() as background,
     ):
-        runtime = await _start(plan, core, rooms, Followers(plan.tracer, watching))
+        parts = await _start(plan, core, rooms, Followers(plan.tracer, watching))
+        runtime = Runtime(parts, background)
+        plan.replay.to(runtime.paths_lost)
         await runtime.boot()
         if config.stop_on_failure:
-            watch.start_soon(runtime.raise_failure)
+            background.start_soon(runtime.raise_failure)
         try:
             yield runtime
         finally:
@@ -186,14 +193,16 @@ def _tell_drops(name: str, ledger: DropLedger) -> None:
         _log.info("messages not delivered", runtime=name, total=ledger.total, **counts)
 
 
-async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers) -> Runtime:
+async def _start(
+    plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers
+) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
         MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
     )
     bus = await core.start_child(ChildSpec("bus", make_bus))
     plan.dead_mail.attach(bus, plan.counters)
-    await plan.shelf.start(core)
+    await plan.store.start(core)
     agent = CorePort(f"{own}/ua", bus)
     sandboxes = Sandboxes(rooms, bus, agent, plan.tracer, plan.counters)
     catalogue = _catalogue(plan)
@@ -206,7 +215,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Fo
     sync_manager = await _sync_manager(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
     )
-    parts = RuntimeParts(
+    return RuntimeParts(
         config=config,
         counters=plan.counters,
         monitor=plan.monitor,
@@ -219,12 +228,9 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Fo
         registry=registry,
         allocation=allocation,
         sync_manager=sync_manager,
-        shelf=plan.shelf,
+        store=plan.store,
         followers=followers,
     )
-    runtime = Runtime(parts)
-    plan.replay.to(runtime.paths_lost)
-    return runtime
 
 
 def _makers(spawn: Spawn) -> StubMakers:
@@ -321,7 +327,7 @@ async def _sync_manager(
         registry=helpers.registry,
         topology=config.topology,
         schemas=DataSchemas(helpers.catalogue),
-        gate=plan.shelf.gate(),
+        gate=plan.store.gate(),
         counters=plan.counters,
         lease=config.lease,
         entropy=config.entropy,

@@ -30,7 +30,7 @@ class RuntimeParts:
 
     Attributes:
         agent: The port of `R/ua`.
-        shelf: What is stored.
+        store: What is stored.
         followers: The models of the application that go along with entities.
     """
 
@@ -46,5 +46,5 @@ class RuntimeParts:
     registry: ActorRef[RegistryMessage]
     allocation: ActorRef[AllocationMessage]
     sync_manager: ActorRef[SyncMessage]
-    shelf: RuntimeStore
+    store: RuntimeStore
     followers: Followers

@@ -153,7 +153,7 @@ class Presence:
         Raises:
             ActorStoppedError: The runtime closes.
         """
-        if not self._parts.shelf.is_empty:
+        if not self._parts.store.is_empty:
             # Who comes back to what is stored finds the session, and all paths, for a while.
             return
         view = await self._parts.registry.ask(LinksWanted)

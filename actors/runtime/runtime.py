@@ -1,24 +1,27 @@
 """A running runtime: what its owner can do with it, and its hyperties."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NoReturn, TypeVar, final
+from typing import Final, NoReturn, TypeVar, final
 
+import attrs
 import trio
 
 from actors.kit.counting.drops import DropLedger
+from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.supervisor import Intensity
+from actors.kit.supervision.waits import SERVING
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.following import Following
 from actors.runtime.hyperty.addresses import HypertyAddresses
-from actors.runtime.hyperty.host import Home
+from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
-from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
-from actors.runtime.leaving import in_turn
+from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, room_hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.presence import Presence
@@ -38,29 +41,68 @@ from specs.message import Message, MessageType
 
 __all__ = ["Runtime"]
 
+_SHARE: Final = 0.25
+"""Share of its time limit that each step gets after one has exceeded it."""
+
 M = TypeVar("M")
+
+
+@final
+@attrs.define(eq=False)
+class _Removal:
+    """The end of a deployment, made by a background task.
+
+    Attributes:
+        keeps: Whether the address is kept for the next hyperty with the same descriptor.
+        done: Set when the hyperty is removed, or `error` says why not.
+    """
+
+    keeps: bool
+    error: Exception | None = None
+    done: trio.Event = attrs.field(factory=trio.Event)
+
+
+@final
+@attrs.define(eq=False)
+class _Deployment:
+    """A hyperty, from the allocation of its address to its removal.
+
+    Attributes:
+        is_up: Whether it is deployed, so that the loader reports its end.
+        removal: Its removal, once that has begun.
+    """
+
+    url: str
+    profile: Profile
+    life: Lifecycle
+    is_up: bool = False
+    removal: _Removal | None = None
 
 
 @final
 class Runtime:
     """A runtime; made by `open_runtime`.
 
+    Args:
+        parts: Its actors.
+        background: Runs the removal of hyperties; it is left after `leave`.
+
     Attributes:
         url: Its address.
         counters: Counts of dropped messages and of the findings of the monitor.
     """
 
-    def __init__(self, parts: RuntimeParts) -> None:
+    def __init__(self, parts: RuntimeParts, background: trio.Nursery) -> None:
         self.url = parts.config.runtime
         self.counters = parts.counters
         self._parts = parts
         self._presence = Presence(parts)
         self._addresses = HypertyAddresses(parts)
-        self._hyperties: dict[str, Profile] = {}
-        self._lifecycles: dict[str, Lifecycle] = {}
+        self._background = background
+        self._deployments: dict[str, _Deployment] = {}
         self._failure: HypertyFailedError | None = None
         self._has_failed = trio.Event()
-        self._leaving: tuple[str, ...] = ()
+        self._is_leaving = False
 
     @property
     def monitor_violations(self) -> int:
@@ -85,8 +127,8 @@ class Runtime:
         Raises:
             AllocationError: As `host`; so are the others.
         """
-        seat, _ = await self.settle(profile, make)
-        return seat.url
+        context, _ = await self.settle(profile, make)
+        return context.url
 
     async def settle(
         self, profile: str | Profile, make: HypertyMaker
@@ -103,9 +145,9 @@ class Runtime:
             AllocationError: As `host`; so are the others.
         """
         life = self._lifecycle(profile)
-        home = Home(make, self._parts, life)
-        await self.host(profile, home.host, life)
-        return home.seat, life
+        hosts = HypertyHosts(make, self._parts, life)
+        await self.host(profile, hosts.make, life)
+        return hosts.context, life
 
     async def deploy_apart(self, profile: str | Profile, code: HypertyCode, spawn: Spawn) -> str:
         """Run a hyperty in a sandbox process of its own, and register it; return its address.
@@ -140,8 +182,8 @@ class Runtime:
             AllocationError: As `host`; so are the others.
         """
         config, life = self._parts.config, self._lifecycle(profile)
-        landlord = Landlord(config.runtime, config.ids, self.counters, life)
-        await self.host(profile, room_hyperty(code, spawn, landlord), life)
+        tools = HypertyTools(config.runtime, config.ids, self.counters, life)
+        await self.host(profile, room_hyperty(code, spawn, tools), life)
         return life
 
     def _lifecycle(self, profile: str | Profile) -> Lifecycle:
@@ -161,9 +203,9 @@ class Runtime:
         Returns:
             Its address.
 
-        If cancelled, and after any error, it is unregistered and stopped, within
-        `GOODBYE_TIMEOUT` seconds. An address that the node allocates after that is free again
-        when the session of the runtime ends.
+        If cancelled, and after any error, the runtime removes it; the call waits for that, for
+        at most `GOODBYE_TIMEOUT` seconds. An address that was kept is kept again, another one
+        is given back to the node, also if the node allocates it later.
 
         Raises:
             AllocationError: The node gave no address; `code` 503 if it cannot be reached.
@@ -175,19 +217,20 @@ class Runtime:
         """
         told = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
-        url = life.url = (await self.reserve(told)).address
-        is_up = False
+        given = await self.reserve(told)
+        if self._is_leaving:
+            raise ActorStoppedError(self.url)
+        url = life.url = given.address
+        deployment = self._deployments[url] = _Deployment(url, told, life)
         try:
             sandbox = await self._run(url, make)
             await self._register(url, told)
-            self._hyperties[url], self._lifecycles[url] = told, life
             await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
-            is_up = True
+            deployment.is_up = True
         finally:
-            if not is_up:
-                self._hyperties.pop(url, None)
+            if not deployment.is_up:
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                    await self._remove(url)
+                    await self._remove(url, keeps=not given.is_new)
         return url
 
     async def undeploy(self, url: str) -> None:
@@ -195,41 +238,30 @@ class Runtime:
 
         The objects that it reports are deleted, those that it observes are unsubscribed; peers
         that do not answer in time are not waited for. The runtime itself undeploys a hyperty
-        that crashes too often.
+        that crashes too often. Requests that it is working on are answered 503.
 
-        If cancelled, the steps that were not done yet are left out, and a second call does not
-        do them.
+        If cancelled, only the wait ends: the runtime removes the hyperty all the same, and a
+        second call waits for the end of that.
 
         Raises:
             ActorStoppedError: The runtime closes at the same time.
         """
-        if self._hyperties.pop(url, None) is not None:
-            life = self._lifecycles.get(url)
-            await self._remove(url)
-            if life is not None:
-                life.undeployed()
+        await self._remove(url, keeps=False)
 
     async def rest(self, url: str) -> None:
         """Stop a hyperty, but keep its address for the next one with the same descriptor.
 
-        If cancelled, the steps that were not done yet are left out, and a second call does not
-        do them.
+        If cancelled, only the wait ends, as for `undeploy`.
 
         Raises:
             ActorStoppedError: The runtime closes at the same time.
         """
-        profile = self._hyperties.pop(url, None)
-        if profile is not None:
-            life = self._lifecycles[url]
-            await self._take_down(url)
-            await life.ended()
-            await self._addresses.keep(url, profile)
+        await self._remove(url, keeps=True)
 
     async def reserve(self, profile: Profile) -> AddressGiven:
         """Get an address for a hyperty, as `host` does, without running one.
 
-        If cancelled, an address that the node allocates all the same is not used, and is free
-        again when the session of the runtime ends.
+        If cancelled, an address that the node allocates all the same is given back to it.
 
         Raises:
             AllocationError: The node gave no address.
@@ -241,11 +273,13 @@ class Runtime:
 
     async def _ended(self, url: str, crash: Exception | None) -> None:
         """Remove a hyperty whose sandbox has ended, on request or not."""
-        life = self._lifecycles.pop(url)
-        if crash is not None and url in self._hyperties:
-            self._failure = life.given_up(crash)
+        deployment = self._deployments.get(url)
+        if deployment is None:
+            return
+        if crash is not None and deployment.removal is None:
+            self._failure = deployment.life.given_up(crash)
             self._has_failed.set()
-        life.undeployed()
+        deployment.life.undeployed()
         await self.undeploy(url)
 
     async def raise_failure(self) -> NoReturn:
@@ -260,14 +294,47 @@ class Runtime:
             await self._has_failed.wait()
         raise self._failure
 
-    async def _remove(self, url: str) -> None:
-        await self._take_down(url)
-        await self._addresses.free((url,))
+    async def _remove(self, url: str, *, keeps: bool) -> None:
+        """Wait until a hyperty is removed; a background task does it, once."""
+        deployment = self._deployments.get(url)
+        if deployment is None:
+            return
+        removal = deployment.removal
+        if removal is None:
+            removal = deployment.removal = _Removal(keeps)
+            self._background.start_soon(self._end, deployment, removal)
+        await removal.done.wait()
+        if removal.error is not None:
+            raise removal.error
 
-    async def _take_down(self, url: str) -> None:
-        await self._unregister(url)
+    async def _end(self, deployment: _Deployment, removal: _Removal) -> None:
+        # The task that asked may be a handler of the hyperty itself, which ends first.
+        SERVING.set(None)
+        with trio.CancelScope(shield=True), Crash() as crash:
+            await self._take_down(deployment, removal)
+        removal.error = crash.error
+        if crash.error is None:
+            self._deployments.pop(deployment.url, None)
+            deployment.life.undeployed()
+        else:
+            deployment.removal = None
+        removal.done.set()
+
+    async def _take_down(self, deployment: _Deployment, removal: _Removal) -> None:
+        url = deployment.url
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            await self._unregister(url)
+        await self._parts.sandboxes.close(url)
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
+        if deployment.is_up:
+            # Until the loader has done its part, nobody else may have the address.
+            await deployment.life.ended()
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            if removal.keeps:
+                await self._addresses.keep(url, deployment.profile)
+            else:
+                await self._addresses.free((url,))
 
     async def enter(self) -> None:
         """Open the session at the own node now; otherwise the first message does it.
@@ -304,7 +371,7 @@ class Runtime:
         """
         await self._presence.paths_lost(domain)
         if domain == self._parts.config.domain:
-            await self._addresses.claim(frozenset(self._hyperties))
+            await self._addresses.claim(frozenset(self._deployments))
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
         """Send a request as a part of the runtime, such as `registry`; return its answer.
@@ -418,25 +485,48 @@ class Runtime:
         If cancelled, the remaining steps are left out, and peers learn of the end by their
         timers.
         """
-        there = self._presence
-        first = (self._unregister_all, there.end_links_and_objects)
+        there, self._is_leaving = self._presence, True
+        deployments, self._deployments = self._deployments, {}
+        urls = tuple(deployments)
         try:
-            await in_turn(*first, self._free_all, there.end_sessions)
+            await _in_turn(
+                partial(self._withdraw, urls),
+                there.end_links_and_objects,
+                partial(self._addresses.free, urls),
+                there.end_sessions,
+            )
         finally:
-            for life in self._lifecycles.values():
-                life.undeployed()
+            for deployment in deployments.values():
+                deployment.life.undeployed()
 
-    async def _unregister_all(self) -> None:
-        self._leaving = tuple(self._hyperties)
-        self._hyperties.clear()
+    async def _withdraw(self, urls: tuple[str, ...]) -> None:
+        """Unregister and stop hyperties."""
+
+        async def one(url: str) -> None:
+            await self._unregister(url)
+            await self._parts.sandboxes.close(url)
+
         async with trio.open_nursery() as nursery:
-            for url in self._leaving:
-                nursery.start_soon(self._unregister, url)
+            for url in urls:
+                nursery.start_soon(one, url)
 
     async def _unregister(self, url: str) -> None:
         await self._parts.registry.tell(LocalGone(url))
         await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
-        await self._parts.sandboxes.close(url)
 
-    async def _free_all(self) -> None:
-        await self._addresses.free(self._leaving)
+
+async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:
+    """Take each step, for at most `GOODBYE_TIMEOUT` seconds.
+
+    A node or peer that is gone does not answer; its own timers end what is left there (P2P-28). One
+    that did not answer one step will hardly answer the next: the others get less time, so that all
+    together fit into the time to drain.
+
+    If cancelled, the remaining steps are left out.
+    """
+    patience = GOODBYE_TIMEOUT
+    for step in steps:
+        with trio.move_on_after(patience) as waiting:
+            await step()
+        if waiting.cancelled_caught:
+            patience = GOODBYE_TIMEOUT * _SHARE

@@ -1,38 +1,167 @@
-"""How a process gives up what a sandbox must not have; each step that the kernel allows (T16).
+"""How a sandbox process gives up its rights; each step that the kernel allows (T16).
 
-In this order: its share of a busy processor, the user `nobody` if it was root and Python is
-for everybody to read, namespaces of its own without a network, limits, no new privileges,
-death with its parent, no file but Python's own, no socket, no signal to others, no other
-process. What is not allowed is left out and told: the pipe's other end checks everything
-anyway, and code of others is run only where the most important steps were done.
+In this order: its share of a busy processor; the user `nobody`, if it was root and `nobody`
+can read Python's files; namespaces of its own without a network; limits; no new privileges;
+death with its parent; by Landlock no file but Python's own; by seccomp no socket, no signal to
+other processes, no other process. A step that the kernel refuses is left out and reported. The
+other end of the pipe checks everything in any case, and foreign code runs only if the most
+important steps succeeded.
 
-Libraries of the system, loaded while they can still be read (T16).
-
-A sandbox may read Python's own files, and so may import compiled modules; what these are
-linked with is elsewhere. Loaded once, it is found again by its name.
-
-No files, sockets and signals for this process any more: Linux's Landlock, where it is.
+Compiled modules may be imported later, but their shared libraries are outside of Python's own
+files. So these are loaded first.
 """
 
 import ctypes
+import errno
 import os
+import platform
 import resource
 import signal
 import stat
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, final
 
 import attrs
 
-from actors.sandbox.seccomp import forbid_processes
 from specs.limits.isolation import ROOM_NICE
 from specs.limits.protocol import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
 
-__all__ = ["Confined", "confine", "preload", "restrict_files"]
+__all__ = ["Confined", "confine", "forbid_processes", "preload", "restrict_files"]
+
+_SET_FILTER, _BY_PROGRAM = 22, 2
+"""`prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ...)`."""
+
+_LOAD, _IF_EQUAL, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
+"""Where the filtered call says what it is, by which convention it was made, and with what."""
+
+_ALLOW: Final = 0x7FFF_0000
+_REFUSE: Final = 0x0005_0000 | errno.EPERM
+_OTHER_CONVENTION: Final = 0x4000_0000
+"""From here up numbers are of calls by a convention of their own."""
+
+
+_STREAM, _SOCKET_TYPE = 1, 0xF
+"""A pair of sockets that can be sent on to nobody else, and where flags are not."""
+
+_FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        # Other processes: to start, to become, to look into, to signal, to slow down.
+        "clone": (56, 220), "clone3": (435, 435), "fork": (57, -1), "vfork": (58, -1),
+        "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
+        "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+        "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424),
+        "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
+        "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
+        "setpriority": (141, 140), "sched_setparam": (142, 118),
+        "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122),
+        "sched_setattr": (314, 274), "ioprio_set": (251, 30),
+        "migrate_pages": (256, 238), "move_pages": (279, 239),
+        # Sockets: those of the file system belong to no network, and to no file right either.
+        "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
+        "sendmsg": (46, 211), "sendmmsg": (307, 269),
+        # Files of others: what Landlock leaves to whoever owns them, or can be told of them.
+        "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+        "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54),
+        "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88),
+        "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
+        "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+        "setxattrat": (463, 463), "removexattrat": (466, 466),
+        "open_by_handle_at": (304, 265), "mount": (165, 40),
+        "inotify_init": (253, -1), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
+        # What is shared by all that one user runs.
+        "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+        "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+        # Ways into the kernel that nobody here needs.
+        "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280),
+        "io_uring_setup": (425, 425), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    }
+)  # fmt: skip
+"""What is refused, with its numbers on x86_64 and aarch64; negative: there is no such call."""
+
+
+@final
+@attrs.frozen
+class _Machine:
+    """What calls are on one kind of processor.
+
+    Attributes:
+        architecture: As the kernel tells a filter.
+        column: Of the numbers in the table of what is forbidden.
+        pair: The call `socketpair`: of streams only, which reach nobody else.
+        limit: The call `prlimit64`: for this process only.
+    """
+
+    architecture: int
+    column: int
+    pair: int
+    limit: int
+
+    @property
+    def forbidden(self) -> tuple[int, ...]:
+        """The numbers of what is forbidden."""
+        numbers = (one[self.column] for one in _FORBIDDEN.values())
+        return tuple(number for number in numbers if number >= 0)
+
+
+_MACHINES: Final[Mapping[str, _Machine]] = MappingProxyType(
+    {
+        "x86_64": _Machine(0xC000_003E, 0, pair=53, limit=302),
+        "aarch64": _Machine(0xC000_00B7, 1, pair=199, limit=261),
+    }
+)
+
+
+def forbid_processes(libc: ctypes.CDLL) -> bool:
+    """Let this process start no other, reach no other and change no file; tell if it can.
+
+    What is below is refused by the kernel itself, also for a process whose user is that of
+    its keeper. For good. Threads are processes to Linux: none is started either. Needs that no new
+    privileges can be had.
+    """
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
+        return False
+    code = _filter(machine)
+    held = ctypes.create_string_buffer(code)
+    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(held))
+    return bool(libc.prctl(_SET_FILTER, _BY_PROGRAM, program, 0, 0) == 0)
+
+
+def _filter(machine: _Machine) -> bytes:
+    """Put the filter together: what is forbidden, or made by another convention, is refused."""
+    forbidden = machine.forbidden
+    left = len(forbidden)
+    by_words = _by_words(machine)
+    refuse = left + len(by_words)
+    steps = [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_IF_EQUAL, 0, refuse + 3, machine.architecture),
+        (_LOAD, 0, 0, _NUMBER),
+        (_IF_AT_LEAST, refuse + 1, 0, _OTHER_CONVENTION),
+    ]
+    steps += [(_IF_EQUAL, refuse - place, 0, number) for place, number in enumerate(forbidden)]
+    steps += [*by_words, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _by_words(machine: _Machine) -> list[tuple[int, int, int, int]]:
+    """Look at what two calls are made with; right behind it stands to allow, then to refuse."""
+    return [
+        (_IF_EQUAL, 0, 3, machine.pair),
+        (_LOAD, 0, 0, _SECOND),
+        (_AND, 0, 0, _SOCKET_TYPE),
+        (_IF_EQUAL, 3, 4, _STREAM),
+        (_IF_EQUAL, 0, 2, machine.limit),
+        (_LOAD, 0, 0, _FIRST),
+        (_IF_EQUAL, 0, 1, 0),
+    ]
+
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION: Final = 1

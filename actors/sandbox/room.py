@@ -1,13 +1,16 @@
-"""A room: the MiniBUS and the component of a sandbox, from the plan to the farewell."""
+"""A sandbox process: its MiniBUS and its component, from the plan to the close reason."""
 
 import secrets
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final, final
+from itertools import count
+from traceback import format_exception
+from typing import Final, Unpack, final
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
@@ -21,6 +24,7 @@ from actors.kit.supervision.supervisor import (
     Supervisor,
     open_supervisor,
 )
+from actors.kit.trace import More, Tracer
 from actors.pipe.assembly import FrameParts
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet
@@ -29,27 +33,101 @@ from actors.pipe.said import Said, Word, read_said
 from actors.runtime.bus.messages import ListenerAdded, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.hyperty.lifecycle import Faults
+from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents
-from actors.sandbox.credentials import PipeCredentials
-from actors.sandbox.faults import PipeFaults
 from actors.sandbox.network import PipeNetwork
 from actors.sandbox.port import PipePort
-from actors.sandbox.tracer import PipeTracer
 from fsm.bus.listeners import ANY
+from fsm.engine import Step
 from specs.bodies.body import Command
 from specs.bodies.word import StubMethod
 from specs.limits.catalogue import PACKAGE_BYTES
-from specs.limits.isolation import ROOM_REASON
-from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.limits.isolation import ROOM_FAULT, ROOM_REASON
+from specs.limits.protocol import GOODBYE_TIMEOUT, OPEN_TIMEOUT
 from specs.message import Message, MessageType
+from specs.trace import Fact, Op
 from transports.background import open_background
 from transports.bodies import write_body
 from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
 from transports.link import Link
 
-__all__ = ["run_room"]
+__all__ = ["PipeCredentials", "PipeFaults", "PipeTracer", "run_room"]
+
+
+@final
+class PipeTracer(Tracer):
+    """Tells steps always, and hops where they are wanted and there is room for them."""
+
+    def __init__(self, outlet: Outlet, *, hops: bool) -> None:
+        self.hops = hops
+        self._outlet = outlet
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        """Let go of it: what is neither a step nor a message is nobody's business outside."""
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        told = {"cause": step.cause, "new": step.new, "machine": step.machine, "key": step.key}
+        self._outlet.put(Said(Word.STEP, 0, actor, {**told, "why": step.why}))
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        said = Said(Word.HOP, 0, actor, {"op": op.value}, encode(message))
+        for name in ("listener", "stub", "link", "reason"):
+            value = more.get(name)
+            if isinstance(value, str):
+                said.told[name] = value
+        self._outlet.offer(said)
+
+
+_ID_BYTES: Final = 6
+
+
+@final
+class PipeFaults(Faults):
+    """Tells of each exception by the pipe, ahead of the answer that names it."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+
+    @override
+    def raised(self, error: Exception, handler: str) -> str:
+        correlation = secrets.token_hex(_ID_BYTES)
+        lines = "".join(format_exception(error)).encode(errors="replace")
+        told = {"handler": handler[:ROOM_REASON]}
+        self._outlet.put(Said(Word.FAULT, 0, correlation, {**told}, lines[-ROOM_FAULT:]))
+        return correlation
+
+
+@final
+class PipeCredentials(Credentials):
+    """Nothing is kept in the sandbox: a token opens one session, and its file moves on."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+        self._numbers = count(1)
+        self._number = 0
+        self._token: str | None = None
+        self._told = trio.Event()
+
+    @override
+    async def fresh(self) -> str | None:
+        self._number, self._token, self._told = next(self._numbers), None, trio.Event()
+        with trio.move_on_after(OPEN_TIMEOUT):
+            await self._outlet.send(Said(Word.LOGIN, self._number))
+            await self._told.wait()
+        return self._token
+
+    def heard(self, said: Said) -> None:
+        """Take the keeper's answer; one that nobody waits for any more is let go of."""
+        if said.number == self._number:
+            self._token = said.text or None
+            self._told.set()
+
 
 _ESSENTIAL: Final = ("limits", "privileges", "files", "processes")
 """What a process must have given up before code that nobody here has read may run in it."""

@@ -14,6 +14,7 @@ other answer that the node brings is younger than the waiting messages, which go
 
 import math
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
@@ -68,6 +69,14 @@ class _Given:
 
 @attrs.define(slots=True)
 class _Waiting(Generic[T]):
+    """The messages that came after one announcement and before the next.
+
+    Attributes:
+        behind: The announcement.
+        until: When the messages stop waiting.
+        held: The messages.
+    """
+
     behind: Behind
     until: float
     held: list[T] = attrs.field(factory=list)
@@ -85,7 +94,7 @@ class PairOrderCore(Generic[T]):
 
     def __init__(self) -> None:
         self._pairs: OrderedDict[_Pair, _Given] = OrderedDict()
-        self._waiting: dict[_Wait, _Waiting[T]] = {}
+        self._waiting: dict[_Wait, list[_Waiting[T]]] = {}
         self._waits: Counter[str] = Counter()
         self._held: Counter[str] = Counter()
 
@@ -95,7 +104,9 @@ class PairOrderCore(Generic[T]):
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:
-        """Take an announcement, which replaces an earlier one of the same link and pair.
+        """Take an announcement of the messages that this link brings from now on.
+
+        Messages of the pair that wait already wait for what was announced before them.
 
         Args:
             behind: The pair, and its last message by the node.
@@ -115,9 +126,10 @@ class PairOrderCore(Generic[T]):
             return self._release(name)
         if waiting is None:
             self._waits[link] += 1
-            self._waiting[name] = _Waiting(behind, until)
-        else:
-            waiting.behind = behind
+            waiting = self._waiting[name] = []
+        if waiting and not waiting[-1].held:
+            waiting.pop()
+        waiting.append(_Waiting(behind, until))
         return []
 
     def arrives(self, message: Message, path: str, what: T) -> list[T] | None:
@@ -142,14 +154,13 @@ class PairOrderCore(Generic[T]):
         if self._held[path] >= ORDER_HELD:
             return None
         self._held[path] += 1
-        waiting.held.append(what)
+        waiting[-1].held.append(what)
         return []
 
     def _overtaken_by(self, message: Message) -> list[T]:
         """Return the items that wait for lost messages: this message of the node is younger."""
         pair = (message.from_, message.to)
-        due = [name for name, waiting in self._of(pair) if self._is_after(waiting.behind, message)]
-        return [what for name in due for what in self._release(name)]
+        return self._release_due(pair, lambda waiting: self._is_after(waiting.behind, message))
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
         """Return whether the node got a message after the last one that an announcement names."""
@@ -193,9 +204,9 @@ class PairOrderCore(Generic[T]):
             given.best, given.path = message.id, path
         if not self._waiting:
             return []
-        behinds = [(name, waiting.behind.last) for name, waiting in self._of(pair)]
-        due = [name for name, last in behinds if last is None or given.has(last)]
-        return [what for name in due for what in self._release(name)]
+        return self._release_due(
+            pair, lambda waiting: waiting.behind.last is None or given.has(waiting.behind.last)
+        )
 
     def expects(self, from_: str, to: str, link: str) -> None:
         """Forget the announcement of a pair by a link: the sender will be asked to repeat it.
@@ -222,23 +233,30 @@ class PairOrderCore(Generic[T]):
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""
-        return min((waiting.until for waiting in self._waiting.values()), default=math.inf)
+        times = (one.until for waiting in self._waiting.values() for one in waiting)
+        return min(times, default=math.inf)
 
     def tick(self, now: float) -> list[T]:
         """Return the items that waited so long that the messages before them count as lost."""
-        due = [name for name, waiting in self._waiting.items() if waiting.until <= now]
-        return [what for name in due for what in self._release(name)]
+        return self._release_due(None, lambda waiting: waiting.until <= now)
 
-    def _of(self, pair: _Pair) -> list[tuple[_Wait, _Waiting[T]]]:
-        return [(name, waiting) for name, waiting in self._waiting.items() if name[:2] == pair]
+    def _release_due(self, pair: _Pair | None, is_due: Callable[[_Waiting[T]], bool]) -> list[T]:
+        """Release what is due of a pair, or of all, and what came by the same link before it."""
+        released: list[T] = []
+        for name in [one for one in self._waiting if pair is None or one[:2] == pair]:
+            due = [number for number, one in enumerate(self._waiting[name], 1) if is_due(one)]
+            if due:
+                released += self._release(name, due[-1])
+        return released
 
-    def _release(self, name: _Wait) -> list[T]:
-        waiting = self._waiting.pop(name, None)
-        if waiting is None:
-            return []
-        self._waits[name[2]] -= 1
-        self._held[name[2]] -= len(waiting.held)
-        return waiting.held
+    def _release(self, name: _Wait, count: int | None = None) -> list[T]:
+        waiting = self._waiting.get(name, [])
+        held = [what for one in waiting[:count] for what in one.held]
+        self._held[name[2]] -= len(held)
+        del waiting[:count]
+        if not waiting and self._waiting.pop(name, None) is not None:
+            self._waits[name[2]] -= 1
+        return held
 
     def _known(self, pair: _Pair, now: float) -> _Given:
         given = self._pairs.get(pair)

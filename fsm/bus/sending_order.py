@@ -268,6 +268,10 @@ class PairPathCore:
         Messages that were sent a moment ago may still wait at its stub, so their pairs leave the
         link through the stub. Other pairs leave it at once, and so does what an object or a
         registry publishes: its receiver begins anew with all there is.
+
+        Args:
+            link: Name of the link.
+            now: Seconds on the host's clock.
         """
         for (from_, to), path in self._paths.items():
             if path.route == link:

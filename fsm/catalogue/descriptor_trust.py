@@ -110,7 +110,15 @@ def judge_revocations(
 
 
 def judge_package(promised: SourcePackage, found: Package) -> Refused | None:
-    """Judge the bytes of a package; None: they are those that were promised, and in order."""
+    """Judge the bytes of a package.
+
+    Args:
+        promised: What the descriptor says of the package.
+        found: The package as it came.
+
+    Returns:
+        The objection; None: the bytes are those that were promised.
+    """
     if found.size != promised.size:
         why = f"its package has {found.size} bytes and not {promised.size}"
         return Refused(Reason.TOO_LARGE, why, _ASK_DOMAIN)

@@ -86,16 +86,31 @@ class ForeignPast:
     why: str = ""
 
     def rest(self, until: float, why: str) -> None:
-        """Leave the domain alone for a while."""
+        """Dial the domain no more for a while.
+
+        Args:
+            until: End of the pause, on the host's clock.
+            why: Reason, for the log.
+        """
         self.until, self.why = until, why
 
     def keep(self, domain: str, token: str) -> list[Effect]:
-        """Keep the token of a session; another one than before means another session."""
+        """Keep the token of a session; a token other than before means a new session.
+
+        Args:
+            domain: The foreign domain.
+            token: The session token.
+        """
         known, self.token = self.token, token
         return [] if known is None or known == token else [Renew(domain)]
 
     def crashed(self, why: str, now: float) -> None:
-        """Count a crash; after too many the domain rests."""
+        """Count a crash; after too many the domain is not dialled for a while.
+
+        Args:
+            why: Reason, for the log.
+            now: Seconds on the host's clock.
+        """
         if self.crashes.crashed(now):
             self.rest(now + ROOM_COOL_DOWN, f"its sandbox crashes again and again: {why}")
 
@@ -187,7 +202,12 @@ class ForeignCore:
         return min(self._deadlines.values(), default=math.inf)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case Send(domain, parcel):
                 return self._send(domain, parcel, now)

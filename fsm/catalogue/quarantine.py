@@ -21,7 +21,12 @@ class QuarantineCore:
         self._until: dict[str, float] = {}
 
     def offended(self, node: str, now: float) -> bool:
-        """Count an offence; say whether the node is to be shown out now."""
+        """Count an offence; return whether the node is to be disconnected now.
+
+        Args:
+            node: Address of the node.
+            now: Seconds on the host's clock.
+        """
         count, since = self._offences.get(node, (0, now))
         if since + QUARANTINE <= now:
             count, since = 0, now
@@ -33,7 +38,12 @@ class QuarantineCore:
         return True
 
     def holds(self, node: str, now: float) -> bool:
-        """Say whether a node is kept out; one whose time is over is forgiven."""
+        """Return whether a node is refused; after its time it is not.
+
+        Args:
+            node: Address of the node.
+            now: Seconds on the host's clock.
+        """
         until = self._until.get(node)
         if until is not None and until <= now:
             del self._until[node]

@@ -139,7 +139,12 @@ def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
 
 
 def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Finding]:
-    """Find the steps of machines that nobody declares."""
+    """Find the steps of machines that are not declared.
+
+    Args:
+        names: Names of the declared machines.
+        steps: Steps that were taken.
+    """
     unknown = dict.fromkeys(step.machine for step in steps if step.machine not in names)
     why = "steps of it were taken, and no machine has that name"
     return [Finding(name, Rule.NOT_DECLARED, "machine", why) for name in unknown]

@@ -47,7 +47,12 @@ def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, as in `1 finding` and `2 findings`."""
+    """Return a number with its noun, as in `1 finding` and `2 findings`.
+
+    Args:
+        number: The number.
+        noun: The noun, in the singular.
+    """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -30,6 +30,10 @@ class Format(StrEnum):
 def draw(table: Table, language: Format) -> str:
     """Draw a machine.
 
+    Args:
+        table: The machine.
+        language: Language of the drawing.
+
     Raises:
         LayoutError: SVG is wanted and there is no Graphviz.
     """

@@ -28,19 +28,33 @@ def node_name(state: str) -> str:
 
 
 def state_id(table: Table, state: str) -> str:
-    """The element id of a state, as in `p2p_connection__live`."""
+    """Return the element id of a state, as in `p2p_connection__live`.
+
+    Args:
+        table: The machine.
+        state: The state.
+    """
     return f"{table.name}__{node_name(state)}"
 
 
 def edge_id(table: Table, row: Transition) -> str:
-    """The element id of a row, as in `p2p_connection__live__closed`.
+    """Return the element id of a row, as in `p2p_connection__live__closed`.
 
-    A guard stands behind the trigger, as in `observer_copy__live__changed__not_gap`.
+    A guard follows the trigger, as in `observer_copy__live__changed__not_gap`.
+
+    Args:
+        table: The machine.
+        row: The row.
     """
     guard = f"__{node_name(str(row.guard))}" if row.guard != ALWAYS else ""
     return f"{state_id(table, row.old)}__{node_name(row.trigger)}{guard}"
 
 
 def end_edge_id(table: Table, state: str) -> str:
-    """The element id of the edge by which a state ends, as in `address__released__end`."""
+    """Return the element id of the edge from a state to the end, as in `address__released__end`.
+
+    Args:
+        table: The machine.
+        state: The state.
+    """
     return f"{state_id(table, state)}__end"

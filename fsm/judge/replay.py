@@ -138,7 +138,12 @@ class NodeJudgement:
     doubled: int = attrs.field(default=0, eq=False)
 
     def is_whole(self, since: int, until: float = math.inf) -> bool:
-        """Whether no record is missing between the records `since` and `until`."""
+        """Return whether no record is missing between two records.
+
+        Args:
+            since: Number of the first record.
+            until: Number of the last record.
+        """
         if Flaw.DROPPED in self.flaws:
             return False
         return not any(since <= hole < until for hole in self.holes)
@@ -200,7 +205,13 @@ def judge(
 def judgement_of(
     nodes: Sequence[NodeJudgement], entities: Sequence[EntityJudgement], quarantined: int
 ) -> Judgement:
-    """Judge all processes together."""
+    """Judge all processes together.
+
+    Args:
+        nodes: The judgements of the traces.
+        entities: The judgements of the entities.
+        quarantined: Number of lines that are no records.
+    """
     whole = bool(nodes) and not quarantined and not any(node.flaws for node in nodes)
     broken = any(entity.violations for entity in entities)
     in_order = tuple(sorted(entities, key=lambda one: one.entity))
@@ -274,7 +285,12 @@ _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
 
 
 def verdict_of(*, violations: bool, whole: bool) -> Verdict:
-    """Violations before incomplete before conformant."""
+    """Return the verdict: violations before incomplete before conformant.
+
+    Args:
+        violations: Whether a claim is broken.
+        whole: Whether no record is missing.
+    """
     if violations:
         return Verdict.VIOLATIONS
     return Verdict.CONFORMANT if whole else Verdict.INCOMPLETE

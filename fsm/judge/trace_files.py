@@ -84,7 +84,13 @@ class Reading:
                 self.silent.setdefault(writer, file)
 
     def place(self, run: str, node: str, ln: int) -> tuple[Path, int] | None:
-        """Return the file and the line of a record; None: it was not read."""
+        """Return the file and the line of a record; None: it was not read.
+
+        Args:
+            run: The run.
+            node: The process.
+            ln: Number of the record.
+        """
         for file, numbers in self._numbers.get((run, node), ()):
             if ln in numbers:
                 return file, numbers.index(ln) + 1

@@ -271,7 +271,12 @@ def _checked(name: str, value: object, kind: _Scalar) -> object:
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
-    """Return what a sink would have written, as it would be read."""
+    """Return the line that a sink would write, as it would be read.
+
+    Args:
+        stamp: Run, process, number and time of the record.
+        fact: Content of the record.
+    """
     told = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
     return read_record({wire_name(name): value for name, value in told.items()})
 

@@ -106,7 +106,12 @@ class RunJudge:
         judge.take(record)
 
     def end(self, quarantined: int = 0, untraced: Collection[str] = ()) -> RunJudgement:
-        """Judge them all together; there are no more records."""
+        """Judge all records; there are no more.
+
+        Args:
+            quarantined: Number of lines that are no records.
+            untraced: Participants that have no trace, and need none.
+        """
         judged = [judge.end() for _, judge in sorted(self._judges.items())]
         return combined(judged, quarantined, untraced)
 
@@ -114,7 +119,13 @@ class RunJudge:
 def combined(
     processes: Sequence[ProcessJudgement], quarantined: int = 0, untraced: Collection[str] = ()
 ) -> RunJudgement:
-    """Judge processes together that were judged one by one; in the order of their names."""
+    """Judge processes together that were judged one by one, in the order of their names.
+
+    Args:
+        processes: Their judgements.
+        quarantined: Number of lines that are no records.
+        untraced: Participants that have no trace, and need none.
+    """
     nodes = [one.node for one in processes]
     entities = [entity for one in processes for entity in one.entities]
     machines = replay.judgement_of(nodes, entities, quarantined)

@@ -14,6 +14,12 @@ I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row
   that one comes to nothing (P2P-27, I-P20).
 * Both ends may fail to be told that the other has gone. Hence a deadline wherever an
   answer is awaited, and a ping while there is nothing to say.
+
+Beside its connection, each end has a machine of its own for what it dials (`link_dialling`,
+same key). The requester dials from the beginning and, when no candidate is left, pleads once
+in each round to be dialled. The handler dials only what a plea asks for. While the link is
+live or yields, an end dials nothing. The protocol pages tell what is done (P2P-12, P2P-16,
+P2P-27); the machine is ours.
 """
 
 from enum import StrEnum, unique
@@ -21,7 +27,14 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["P2P_CONNECTION", "State", "Trigger"]
+__all__ = [
+    "LINK_DIALLING",
+    "P2P_CONNECTION",
+    "DialState",
+    "DialTrigger",
+    "State",
+    "Trigger",
+]
 
 
 @unique
@@ -122,3 +135,94 @@ P2P_CONNECTION: Final = Table(
     ),
 )
 """The P2P connection."""
+
+
+@unique
+class DialState(StrEnum):
+    """What one end of a link dials."""
+
+    IDLE = "idle"
+    READY = "ready"
+    DIALLING = "dialling"
+    PLEADED = "pleaded"
+    DIALLING_LATE = "dialling-late"
+    ENDED = "ended"
+
+
+@unique
+class DialTrigger(StrEnum):
+    """What moves the dialling of one end."""
+
+    ROUND = "round"
+    DIAL = "dial"
+    DIAL_FAILED = "dial-failed"
+    PLEAD = "plead"
+    STOP = "stop"
+    END = "end"
+
+
+_OURS: Final = Origin.EXTENSION
+_BEGINS: Final = "3.1 t1, t7, t8: the requester may dial; P2P-12: the peer pleads to be dialled"
+_INVITED: Final = "3.1 t1: the handler is invited, and dials nothing by itself"
+_DIAL: Final = "page 05, P2P-12: the best candidate not tried in this round"
+_NEXT: Final = "page 05, P2P-12: this candidate does not open; the next one is tried"
+_PLEAD: Final = "page 05, P2P-12: no candidate is left; the requester pleads to be dialled"
+_STOP: Final = (
+    "3.1 t4, t7: the link is live; it yields, begins anew, or the handler has no candidate"
+)
+_NO_MORE: Final = "3.1 t3, t5, t9: the link is over"
+
+# fmt: off
+_DIAL_ROWS: Final = (
+    Transition(None,                    DialTrigger.ROUND,       DialState.READY,         _BEGINS,  origin=_OURS),
+    Transition(None,                    DialTrigger.STOP,        DialState.IDLE,          _INVITED, origin=_OURS),
+    Transition(None,                    DialTrigger.END,         DialState.ENDED,         _NO_MORE, origin=_OURS),
+    Transition(DialState.IDLE,          DialTrigger.ROUND,       DialState.READY,         _BEGINS,  origin=_OURS),
+    Transition(DialState.IDLE,          DialTrigger.END,         DialState.ENDED,         _NO_MORE, origin=_OURS),
+    Transition(DialState.READY,         DialTrigger.ROUND,       DialState.READY,         _BEGINS,  origin=_OURS),
+    Transition(DialState.READY,         DialTrigger.DIAL,        DialState.DIALLING,      _DIAL,    origin=_OURS),
+    Transition(DialState.READY,         DialTrigger.PLEAD,       DialState.PLEADED,       _PLEAD,   origin=_OURS),
+    Transition(DialState.READY,         DialTrigger.STOP,        DialState.IDLE,          _STOP,    origin=_OURS),
+    Transition(DialState.READY,         DialTrigger.END,         DialState.ENDED,         _NO_MORE, origin=_OURS),
+    Transition(DialState.DIALLING,      DialTrigger.ROUND,       DialState.DIALLING,      _BEGINS,  origin=_OURS),
+    Transition(DialState.DIALLING,      DialTrigger.DIAL_FAILED, DialState.READY,         _NEXT,    origin=_OURS),
+    Transition(DialState.DIALLING,      DialTrigger.STOP,        DialState.IDLE,          _STOP,    origin=_OURS),
+    Transition(DialState.DIALLING,      DialTrigger.END,         DialState.ENDED,         _NO_MORE, origin=_OURS),
+    Transition(DialState.PLEADED,       DialTrigger.ROUND,       DialState.READY,         _BEGINS,  origin=_OURS),
+    Transition(DialState.PLEADED,       DialTrigger.DIAL,        DialState.DIALLING_LATE, _DIAL,    origin=_OURS),
+    Transition(DialState.PLEADED,       DialTrigger.STOP,        DialState.IDLE,          _STOP,    origin=_OURS),
+    Transition(DialState.PLEADED,       DialTrigger.END,         DialState.ENDED,         _NO_MORE, origin=_OURS),
+    Transition(DialState.DIALLING_LATE, DialTrigger.DIAL_FAILED, DialState.PLEADED,       _NEXT,    origin=_OURS),
+    Transition(DialState.DIALLING_LATE, DialTrigger.STOP,        DialState.IDLE,          _STOP,    origin=_OURS),
+    Transition(DialState.DIALLING_LATE, DialTrigger.END,         DialState.ENDED,         _NO_MORE, origin=_OURS),
+)
+# fmt: on
+
+LINK_DIALLING: Final = Table(
+    name="link_dialling",
+    owner="P2P requester stub; P2P handler stub, one per requester",
+    key="<own R>|<remote R>|requester or handler|<link>",
+    states=DialState,
+    triggers=DialTrigger,
+    rows=_DIAL_ROWS,
+    may_end=frozenset({DialState.ENDED}),
+    extension_ends=frozenset({DialState.ENDED}),
+    deadlines=(
+        Deadline(DialState.IDLE, None, None, "the connection's own machine bounds it"),
+        Deadline(DialState.READY, None, None, "the connection's own machine bounds it"),
+        Deadline(DialState.DIALLING, None, None, "each dial gives up by itself"),
+        Deadline(DialState.PLEADED, None, None, "the connection's own machine bounds it"),
+        Deadline(DialState.DIALLING_LATE, None, None, "each dial gives up by itself"),
+    ),
+    meanings={
+        DialState.IDLE: "This end dials nothing; what the peer offers is only noted.",
+        DialState.READY: "A round has begun; a candidate that can be dialled is awaited.",
+        DialState.DIALLING: "A candidate is being dialled.",
+        DialState.PLEADED: "The peer was asked to dial; a candidate that comes late is dialled too.",
+        DialState.DIALLING_LATE: "A candidate that came after the plea is being dialled.",
+        DialState.ENDED: "This end is over; a link that opens all the same is closed.",
+    },
+    drawn_in="protocol page 05",
+    claims=("I-P6", "I-P20"),
+)
+"""What one end of a P2P connection dials."""

@@ -75,7 +75,6 @@ class P2PControllerCore:
         self._until = math.inf
         self._is_answered = False
         self._offer_status = ""
-        self._may_dial = False
 
     @property
     def state(self) -> State | None:
@@ -92,7 +91,12 @@ class P2PControllerCore:
         return min(self._side.deadline(), self._until)
 
     def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         if self._side.ended:
             return after_the_end(happened)
         return [*self._taken(happened, now), *self._closed(now)]
@@ -143,13 +147,12 @@ class P2PControllerCore:
             case LinkLost():
                 return self._side.lost(happened, now)
             case DialFailed(attempt):
-                return self._dial_on() if self._side.dial_failed(attempt) else []
+                return self._side.dial_failed(attempt)
             case _:
                 assert_never(happened)
 
     def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
         effects = self._side.opened(event, now)
-        self._may_dial = self._may_dial and self.state is not State.LIVE
         if self.state is State.LIVE and self._life.state is controller.State.ANSWERING:
             return [*effects, self._move(controller.Trigger.LINK_OPEN, now)]
         return effects
@@ -213,28 +216,13 @@ class P2PControllerCore:
         if negotiation_of(data.status) > self._side.negotiation:
             if self.state is State.CREATED:
                 return self._side.give_up("the offer was void before it was answered")
-            effects = self._renew(negotiation_of(data.status), now)
+            renewed = negotiation_of(data.status)
+            effects = self._side.renew(renewed, "the requester offers anew", now)
         self._side.learn(data.ice_candidates)
         if self._life.state is controller.State.OBSERVING:
             effects = [self._move(controller.Trigger.ANSWER, now), CreateObject()]
         pleads = is_plea(data.status) and data.status != self._offer_status
         self._offer_status = data.status
         if pleads and self.state is not State.LIVE:
-            self._may_dial = True
-            self._side.new_round()
-        return [*effects, *self._dial_on()]
-
-    def _dial_on(self) -> list[SideEffect]:
-        """Dial what is left of the round the requester pleaded for; at its end say so."""
-        if not self._may_dial:
-            return []
-        dial = self._side.dial_next()
-        if dial or self._side.is_dialling or self._side.knows_no_candidate:
-            return dial
-        self._may_dial = False
-        return self._side.plead()
-
-    def _renew(self, negotiation: int, now: float) -> list[SideEffect]:
-        """Answer anew; who offers anew has lost the link that we may still believe in."""
-        self._may_dial = False
-        return self._side.renew(negotiation, "the requester offers anew", now)
+            effects = [*effects, *self._side.new_round()]
+        return [*effects, *self._side.dial_on()]

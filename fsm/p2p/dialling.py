@@ -43,7 +43,12 @@ class Place(Enum):
 
 
 def place_of(kind: str, address: str) -> Place:
-    """Return from where a candidate's address can be reached."""
+    """Return from where a candidate's address can be reached.
+
+    Args:
+        kind: Kind of the candidate.
+        address: Its address.
+    """
     if kind == _UNIX:
         return Place.MACHINE
     host = host_in(address if "://" in address else f"//{address}")
@@ -96,7 +101,13 @@ class DialPolicy:
     links: LinkWishes = NO_LINKS
 
     def offers(self, kind: str, address: str, remote: str) -> bool:
-        """Say whether a runtime is told of a place of ours."""
+        """Return whether an address of this end is offered to a runtime.
+
+        Args:
+            kind: Kind of the candidate.
+            address: Its address.
+            remote: The other runtime.
+        """
         place = place_of(kind, address)
         match place:
             case Place.MACHINE:
@@ -111,7 +122,12 @@ class DialPolicy:
                 assert_never(place)
 
     def allows(self, candidate: Candidate, remote: str) -> bool:
-        """Say whether a candidate of a runtime may be dialled at all."""
+        """Return whether a candidate of a runtime may be dialled.
+
+        Args:
+            candidate: The candidate.
+            remote: The runtime that offers it.
+        """
         if candidate.kind not in self.kinds:
             return False
         if place_of(candidate.kind, candidate.address) is Place.MACHINE:

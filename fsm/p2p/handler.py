@@ -95,7 +95,14 @@ class P2PHandlerCore:
         return self._links[link].terms
 
     def invited(self, offer: str, requester: str, remote: str, now: float) -> list[PerLink]:
-        """Take an invitation; an older link of the same runtime is closed first."""
+        """Take an invitation; an older link of the same runtime is closed first.
+
+        Args:
+            offer: Address of the requester's Connection object.
+            requester: Address of the requester stub.
+            remote: Its runtime.
+            now: Seconds on the host's clock.
+        """
         effects: list[PerLink] = []
         for name in [name for name, core in self._links.items() if core.terms.remote == remote]:
             gone = self.feed(name, DisconnectAsked("the requester asks for a new link"), now)
@@ -127,7 +134,13 @@ class P2PHandlerCore:
         return [*kept, PerLink("", Answered(Code.OK))]
 
     def feed(self, link: str, happened: SideInput, now: float) -> list[PerLink]:
-        """Take one input of one link; one that is gone only cleans up."""
+        """Take an input of one link; a link that is gone only cleans up.
+
+        Args:
+            link: Name of the link.
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         core = self._links.get(link)
         effects = after_the_end(happened) if core is None else core.feed(happened, now)
         if any(isinstance(effect, Ended) for effect in effects):

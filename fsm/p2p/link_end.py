@@ -3,8 +3,15 @@
 import math
 from typing import Final, final
 
-from fsm.engine import Entity
-from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
+from fsm.engine import Entity, Step
+from fsm.machines.p2p_connection import (
+    LINK_DIALLING,
+    P2P_CONNECTION,
+    DialState,
+    DialTrigger,
+    State,
+    Trigger,
+)
 from fsm.p2p.dialling import DialPlan, DialPolicy
 from fsm.p2p.effects import (
     Announce,
@@ -51,38 +58,43 @@ _GIVE_UP: Final = {
     State.LIVE: Trigger.CLOSED,
 }
 _SET_UP: Final = (State.CREATED, State.IN_PROGRESS, State.YIELDING)
+_AWAITING: Final = (DialState.READY, DialState.PLEADED)
+_DIALLING: Final = (DialState.DIALLING, DialState.DIALLING_LATE)
 _CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
 """Seconds in which what the ends dialled before either had a link may still open."""
 
 
 @final
 class LinkSide:
-    """One end of one link: the only place that moves its state.
+    """One end of one link: an entity of `p2p_connection`, and one of `link_dialling`.
 
     Attributes:
         negotiation: Which offer and answer its candidates are of.
-        ended: Nothing more will come of it.
     """
 
     def __init__(self, terms: LinkTerms, role: Role, policy: DialPolicy) -> None:
         key = f"{terms.own}|{terms.remote}|{role.value}|{terms.name}"
         self._entity = Entity(P2P_CONNECTION, key)
+        self._dialling = Entity(LINK_DIALLING, key)
         self._plan = DialPlan(policy, terms.remote)
         self._role = role
         self._since = -math.inf
         self._link: str | None = None
-        self._dialling = False
         self._attempt = 0
         self._pleas = 0
         self._deadline = math.inf
         self.negotiation = FIRST
-        self.ended = False
 
     @property
     def state(self) -> State | None:
         """The state of the connection; None: not begun."""
         state = self._entity.state
         return None if state is None else State(state)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self._dialling.state is DialState.ENDED
 
     @property
     def is_setting_up(self) -> bool:
@@ -97,22 +109,18 @@ class LinkSide:
     @property
     def is_dialling(self) -> bool:
         """Whether a dial is under way."""
-        return self._dialling
-
-    @property
-    def knows_no_candidate(self) -> bool:
-        """Whether the peer has not offered anything yet."""
-        return self._plan.is_blank
+        return self._dialling.state in _DIALLING
 
     def deadline(self) -> float:
         """Return when this end must be fed `TimePassed`."""
         return self._deadline
 
     def begin(self, now: float) -> list[SideEffect]:
-        """Begin at `created`."""
+        """Begin at `created`: a requester may dial, a handler waits to be dialled."""
         effects = self._move(Trigger.STARTED)
         self._deadline = now + self._entity.patience
-        return effects
+        trigger = DialTrigger.ROUND if self._role is Role.REQUESTER else DialTrigger.STOP
+        return [*effects, self._dialling.step(trigger)]
 
     def object_returned(self, now: float) -> list[SideEffect]:
         """Enter `in-progress`, which does not prolong the time for the set-up."""
@@ -127,9 +135,13 @@ class LinkSide:
     # --- links --------------------------------------------------------------------------
 
     def opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
-        """Take a link into use, or close it: there is at most one.
+        """Use a link, or close it: there is at most one.
 
-        One by a secret that is void is none.
+        A link that was proven by a void secret is closed.
+
+        Args:
+            event: The link.
+            now: Seconds on the host's clock.
         """
         effects: list[SideEffect] = []
         if event.negotiation != self.negotiation:
@@ -144,9 +156,8 @@ class LinkSide:
             return [*effects, CloseLink(event.link)]
         self._link = event.link
         self._since = now
-        self._dialling = False
         self._deadline = math.inf
-        return [*effects, UseLink(event.link), *self._move(trigger)]
+        return [*effects, UseLink(event.link), *self._move(trigger), *self._stop_dialling()]
 
     def _replaces(self, opening: Opening, now: float) -> bool:
         """Say whether a link takes the place of the live one.
@@ -160,7 +171,12 @@ class LinkSide:
         return is_requesters if is_crossing else opening is Opening.ACCEPTED
 
     def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
-        """Leave `live` if it was our link that went."""
+        """Leave `live` if the link in use is lost.
+
+        Args:
+            event: The lost link.
+            now: Seconds on the host's clock.
+        """
         if event.link != self._link:
             return []
         self._link = None
@@ -177,10 +193,14 @@ class LinkSide:
         return self.state is State.YIELDING and not self.ended
 
     def yields(self, order: YieldAsked, why: str) -> list[SideEffect]:
-        """Wait for the peer's link; a link without an object has nothing to wait with (t3).
+        """Wait for the peer's link; a link without an object is closed instead (t3).
 
-        It dials nothing meanwhile, and a link that opens all the same is hung up. That
-        gives it no more time. A stale order changes nothing: the link has been live.
+        Meanwhile nothing is dialled, and a link that opens all the same is closed. The deadline
+        stays. A stale order changes nothing: the link has been live.
+
+        Args:
+            order: The order to yield.
+            why: Reason, for the trace.
         """
         if self.state is State.CREATED:
             return [*self.give_up(why), Answered(Code.OK)]
@@ -188,23 +208,32 @@ class LinkSide:
             return [Answered(Code.OK)]
         if self.state is not State.IN_PROGRESS or order.negotiation != self.negotiation:
             return [Answered(Code.CONFLICT, "the link is not being set up")]
-        self._dialling = False
         self._plan.restart()
-        return [*self._move(Trigger.YIELDED, why), Answered(Code.OK)]
+        yielded = self._move(Trigger.YIELDED, why)
+        return [*yielded, *self._stop_dialling(), Answered(Code.OK)]
 
     def resumes(self, order: ResumeAsked) -> list[SideEffect]:
-        """Go on with the set-up after the peer's link has failed."""
+        """Go on with the set-up after the peer's link has failed: dial what is offered by now.
+
+        A stale order changes nothing.
+        """
         if not self.is_yielding or order.negotiation != self.negotiation:
             return [Answered(Code.CONFLICT, "the link does not yield")]
-        return [*self._move(Trigger.RESUMED, "the peer's link has failed"), Answered(Code.OK)]
+        resumed = self._move(Trigger.RESUMED, "the peer's link has failed")
+        return [*resumed, Answered(Code.OK), *self._begin_round(), *self.dial_on()]
 
     # --- offer and answer ---------------------------------------------------------------
 
     def renew(self, negotiation: int, why: str, now: float) -> list[SideEffect]:
-        """Begin a new negotiation, in place (t8): a link still believed in is gone.
+        """Begin a new negotiation in place (t8): a link that is still open is given up.
 
-        An end that has not been live since its last one just takes the new one up; that
-        gives it no more time.
+        An end that was not live since its last negotiation takes the new number; the deadline
+        stays.
+
+        Args:
+            negotiation: Number of the negotiation.
+            why: Reason, for the trace.
+            now: Seconds on the host's clock.
         """
         effects: list[SideEffect] = []
         if self._link is not None:
@@ -214,7 +243,9 @@ class LinkSide:
             self._deadline = now + self._entity.patience
         self.negotiation = negotiation
         self._plan.forget()
-        self._dialling = False
+        effects += self._stop_dialling()
+        if self._role is Role.REQUESTER:
+            effects += self._begin_round()
         return [*effects, Renew(negotiation, beginning(negotiation)), Listen()]
 
     def offer(self, ready: CandidatesReady) -> list[SideEffect]:
@@ -222,36 +253,46 @@ class LinkSide:
         is_current = ready.negotiation == self.negotiation
         return [Offer(ready.candidates)] if is_current and ready.candidates else []
 
-    def plead(self) -> list[SideEffect]:
-        """Plead to be dialled."""
-        self._pleas += 1
-        return [Plead(plea(self.negotiation, self._pleas))]
-
     # --- dialling -----------------------------------------------------------------------
 
     def learn(self, candidates: tuple[Candidate, ...]) -> None:
         """Take note of the peer's candidates."""
         self._plan.learn(candidates)
 
-    def new_round(self) -> None:
+    def new_round(self) -> list[SideEffect]:
         """Let every candidate be tried again."""
         self._plan.restart()
+        return self._begin_round()
 
-    def dial_next(self) -> list[SideEffect]:
-        """Dial the best candidate left, if none is being dialled; empty: none left."""
-        candidate = None if self._dialling or self.ended else self._plan.next()
-        if candidate is None:
+    def _begin_round(self) -> list[SideEffect]:
+        return [self._dialling.step(DialTrigger.ROUND)]
+
+    def dial_on(self) -> list[SideEffect]:
+        """Dial the best candidate left of this round, if none is being dialled.
+
+        If the peer has offered some and none is left, plead to be dialled: a requester once
+        in each round, a handler at the end of the round that the requester pleaded for.
+        """
+        state = self._dialling.state
+        candidate = self._plan.next() if state in _AWAITING else None
+        if candidate is not None:
+            self._attempt += 1
+            return [self._dialling.step(DialTrigger.DIAL), Dial(candidate, self._attempt)]
+        if state is not DialState.READY or self._plan.is_blank:
             return []
-        self._dialling = True
-        self._attempt += 1
-        return [Dial(candidate, self._attempt)]
+        trigger = DialTrigger.PLEAD if self._role is Role.REQUESTER else DialTrigger.STOP
+        self._pleas += 1
+        return [self._dialling.step(trigger), Plead(plea(self.negotiation, self._pleas))]
 
-    def dial_failed(self, attempt: int) -> bool:
-        """Take note of a failed dial; False: it was not the one under way."""
-        if not self._dialling or attempt != self._attempt:
-            return False
-        self._dialling = False
-        return True
+    def dial_failed(self, attempt: int) -> list[SideEffect]:
+        """Dial the next candidate, if it was the dial under way that failed."""
+        if not self.is_dialling or attempt != self._attempt:
+            return []
+        return [self._dialling.step(DialTrigger.DIAL_FAILED), *self.dial_on()]
+
+    def _stop_dialling(self) -> list[Step]:
+        is_idle = self._dialling.state is DialState.IDLE
+        return [] if is_idle else [self._dialling.step(DialTrigger.STOP)]
 
     # --- the end ------------------------------------------------------------------------
 
@@ -279,10 +320,8 @@ class LinkSide:
         return [*effects, *self._end()]
 
     def _end(self) -> list[SideEffect]:
-        self.ended = True
-        self._dialling = False
         self._deadline = math.inf
-        return [Withdraw(), Ended()]
+        return [self._dialling.step(DialTrigger.END), Withdraw(), Ended()]
 
 
 def after_the_end(happened: SideInput) -> list[SideEffect]:

@@ -38,10 +38,14 @@ class Role(Enum):
 
 
 def own_is_smaller(own_runtime: str, remote_runtime: str) -> bool:
-    """Say whether our runtime's address is the smaller one, in byte order.
+    """Return whether the own runtime's address is the smaller one, in byte order.
 
-    When two runtimes ask each other for a link at once, both ends see the same
-    without a word; what follows from it is said by the tables' guards.
+    When two runtimes ask each other for a link at once, both ends decide alike by this; the
+    guards of the tables say what follows.
+
+    Args:
+        own_runtime: Address of the own runtime.
+        remote_runtime: Address of the other runtime.
     """
     return own_runtime.encode() < remote_runtime.encode()
 
@@ -73,6 +77,11 @@ def beginning(negotiation: int) -> str:
 
 
 def plea(negotiation: int, count: int) -> str:
-    """Write the reporter's plea; `count` differs for each of its pleas."""
+    """Write the reporter's request for a new negotiation.
+
+    Args:
+        negotiation: Number of the negotiation.
+        count: A number that differs in each request.
+    """
     begun = beginning(negotiation)
     return f"{begun}-{UNREACHABLE}-{count}" if begun else f"{UNREACHABLE}-{count}"

@@ -100,7 +100,12 @@ class LinkKeys:
         self._is_first = True
 
     def offer(self, address: str, secret: bytes) -> None:
-        """Let a dialler of our candidate at `address` in with `secret`, once."""
+        """Accept one dialler of an own candidate.
+
+        Args:
+            address: Address of the candidate.
+            secret: The secret by which the dialler is known.
+        """
         self._own[address] = secret
 
     def to_accept(self, address: str) -> tuple[bytes, ...]:
@@ -119,7 +124,12 @@ class LinkKeys:
         self._is_first = False
 
     def perhaps_used(self, secret: bytes, following: bytes) -> None:
-        """We have proven `secret` and do not know yet whether the peer agrees."""
+        """Note that a secret was proven and the agreement of the peer is not known yet.
+
+        Args:
+            secret: The secret.
+            following: The secret after it.
+        """
         self._chain = (following, secret)
 
 

@@ -69,8 +69,6 @@ class P2PRequesterCore:
         self._answer: str | None = None
         self._tries = 0
         self._peer_pleas: str | None = None
-        self._has_pleaded = False
-        self._is_coming_back = False
 
     @property
     def state(self) -> State | None:
@@ -87,7 +85,12 @@ class P2PRequesterCore:
         return self._side.deadline()
 
     def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         if self._side.ended:
             return after_the_end(happened)
         if isinstance(happened, Command):
@@ -108,7 +111,7 @@ class P2PRequesterCore:
             case YieldAsked():
                 return self._side.yields(command, self._lost)
             case ResumeAsked():
-                return [*self._side.resumes(command), *self._resumed()]
+                return self._side.resumes(command)
             case TimePassed():
                 return self._side.time_passed(now)
             case _:
@@ -119,13 +122,6 @@ class P2PRequesterCore:
         """Why a request ends that lost a simultaneous open (I-P20)."""
         return f"{int(Code.CONFLICT)}: the link requested by {self._terms.remote} wins"
 
-    def _resumed(self) -> list[SideEffect]:
-        """Dial what the peer has offered by now."""
-        if self.state is not State.IN_PROGRESS:
-            return []
-        self._has_pleaded = False
-        return self._dial_on()
-
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
         match happened:
             case LinkOpened():
@@ -133,7 +129,7 @@ class P2PRequesterCore:
             case LinkLost():
                 return self._side.lost(happened, now)
             case DialFailed(attempt):
-                return self._dial_on() if self._side.dial_failed(attempt) else []
+                return self._side.dial_failed(attempt)
             case _:
                 assert_never(happened)
 
@@ -183,42 +179,25 @@ class P2PRequesterCore:
         self._side.learn(data.ice_candidates)
         pleads = is_plea(data.status) and data.status != self._peer_pleas
         self._peer_pleas = data.status
-        if self._side.is_setting_up:
-            return self._side.give_up(_UNREACHED) if pleads else self._dial_on()
-        return self._dial_on() if self._is_coming_back else []
+        if pleads and self._side.is_setting_up:
+            return self._side.give_up(_UNREACHED)
+        return self._side.dial_on()
 
-    # --- dialling and coming back ---------------------------------------------------------
-
-    def _dial_on(self) -> list[SideEffect]:
-        """Dial what is left of this round; at its end plead, once."""
-        dial = [] if self._side.is_yielding else self._side.dial_next()
-        is_done = self._has_pleaded or self._side.is_yielding
-        if dial or self._side.is_dialling or self._side.knows_no_candidate or is_done:
-            return dial
-        self._has_pleaded = True
-        return self._side.plead()
+    # --- coming back ----------------------------------------------------------------------
 
     def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
         effects = self._side.opened(event, now)
         if self.state is State.LIVE:
-            self._rest()
+            self._tries = 0
         return effects
-
-    def _rest(self) -> None:
-        self._tries = 0
-        self._is_coming_back = False
-        self._has_pleaded = False
 
     def _connect(self, now: float) -> list[SideEffect]:
         if not self._side.is_lost:
             return []
         if self._tries == IN_PLACE_TRIES:
-            self._rest()
+            self._tries = 0
             return self._side.renew(self._side.negotiation + 1, "a new offer is needed", now)
         self._tries += 1
         if self._side.is_dialling:
             return []
-        self._is_coming_back = True
-        self._has_pleaded = False
-        self._side.new_round()
-        return self._dial_on()
+        return [*self._side.new_round(), *self._side.dial_on()]

@@ -92,7 +92,7 @@ class P2PTransferCore:
         self._heard = now
         self._pinged: float | None = None
         self._owed_since: float | None = None
-        self._farewell = _CloseReason.NONE
+        self._close_reason = _CloseReason.NONE
         self.end: TransferEnd | None = None
 
     # --- out --------------------------------------------------------------------------------
@@ -139,11 +139,11 @@ class P2PTransferCore:
 
     def say_goodbye(self) -> None:
         """Write `bye` as soon as all is written and acknowledged."""
-        self._farewell = _CloseReason.POLITE
+        self._close_reason = _CloseReason.POLITE
 
     def insist_on_goodbye(self) -> None:
         """Write `bye` now, whatever is left."""
-        self._farewell = _CloseReason.AT_ONCE
+        self._close_reason = _CloseReason.AT_ONCE
 
     @property
     def has_output(self) -> bool:
@@ -166,8 +166,8 @@ class P2PTransferCore:
     @property
     def _says_bye(self) -> bool:
         is_drained = not (self._waiting or self._unacknowledged)
-        return self._farewell is _CloseReason.AT_ONCE or (
-            self._farewell is _CloseReason.POLITE and is_drained
+        return self._close_reason is _CloseReason.AT_ONCE or (
+            self._close_reason is _CloseReason.POLITE and is_drained
         )
 
     @property
@@ -178,6 +178,10 @@ class P2PTransferCore:
         """Return what is to be written now: messages first, then control lines.
 
         Messages wait for acknowledgements when the window is full.
+
+        Args:
+            at_most: Number of messages.
+            now: Seconds on the host's clock.
         """
         written: list[Outgoing] = []
         while self._has_messages and len(written) < at_most:
@@ -198,14 +202,19 @@ class P2PTransferCore:
         written.extend(self._controls)
         self._controls.clear()
         if self._says_bye:
-            self._farewell = _CloseReason.SAID
+            self._close_reason = _CloseReason.SAID
             written.append(Bye())
         return written
 
     # --- in ---------------------------------------------------------------------------------
 
     def received(self, message: Message, now: float) -> Numbered:
-        """Number a message that was read; acknowledge it by `taken`."""
+        """Number a message that was read; acknowledge it by `taken`.
+
+        Args:
+            message: The message.
+            now: Seconds on the host's clock.
+        """
         self._heard, self._pinged = now, None
         return Numbered(self._received + 1, message)
 
@@ -223,7 +232,12 @@ class P2PTransferCore:
         self.end = self.end or TransferEnd.PROTOCOL
 
     def heard(self, control: Control, now: float) -> None:
-        """Take a control line that was read; look at `end` afterwards."""
+        """Take a control line that was read; look at `end` afterwards.
+
+        Args:
+            control: The control line.
+            now: Seconds on the host's clock.
+        """
         self._heard, self._pinged = now, None
         match control:
             case Ack(seq):

@@ -79,9 +79,13 @@ class Explanation:
 
 
 def explain(book: Book, request: Request) -> Explanation:
-    """Judge a message and tell every step; by the same functions as a node judges.
+    """Judge a message and explain each step; by the same functions as a node judges.
 
-    Of a message that names several resources the one that decided is told.
+    Of a message that names several resources, the deciding one is explained.
+
+    Args:
+        book: The policies.
+        request: The attributes of the message.
     """
     pdp = Pdp(book)
     verdict = pdp.decide(request)
@@ -100,7 +104,12 @@ def explain(book: Book, request: Request) -> Explanation:
 
 
 def effective(verdict: Verdict, default: Result) -> Result:
-    """Return what happens to the message: what is undecided is denied (POL-14, POL-15)."""
+    """Return what happens to the message: an undecided message is denied (POL-14, POL-15).
+
+    Args:
+        verdict: The verdict of the policies.
+        default: The result if no policy applies.
+    """
     if verdict.result is Result.NOT_APPLICABLE:
         return default
     return Result.PERMIT if verdict.result is Result.PERMIT else Result.DENY

@@ -54,6 +54,11 @@ class ParameterError(ValueError):
 def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[object]) -> Test:
     """Return the test of an operator; several parameters are alternatives.
 
+    Args:
+        attribute: The attribute.
+        operator: The operator.
+        parameters: Its parameters.
+
     Raises:
         ParameterError: The attribute has no such operator, or no such value.
     """
@@ -79,6 +84,10 @@ def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[obj
 
 def exact_values(attribute: Attribute, parameters: Sequence[object]) -> frozenset[Value]:
     """Return the parameters of `equals` and `in` as the attribute spells them.
+
+    Args:
+        attribute: The attribute.
+        parameters: The parameters.
 
     Raises:
         ParameterError: The attribute never has such a value.

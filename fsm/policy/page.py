@@ -63,7 +63,14 @@ class Place:
         return Place(self.source, way, self.table().get(name))
 
     def keys(self, known: Collection[str]) -> Iterator["Place"]:
-        """Refuse keys that are none, and go to each that is there."""
+        """Visit each key that is there.
+
+        Args:
+            known: The keys that there may be.
+
+        Raises:
+            BadPolicyError: There is another key, or no table.
+        """
         for name in self.table():
             if name not in known:
                 close = get_close_matches(str(name), known, 1)
@@ -72,7 +79,11 @@ class Place:
             yield self.key(name)
 
     def items(self, most: int) -> list["Place"]:
-        """Return the items of a list; none, if nothing is there."""
+        """Return the items of a list; none, if nothing is there.
+
+        Raises:
+            BadPolicyError: It is no list, or has too many items.
+        """
         if self.value is None:
             return []
         if not isinstance(self.value, list):
@@ -85,7 +96,11 @@ class Place:
         ]
 
     def text(self) -> str:
-        """Return a text; empty, if nothing is there."""
+        """Return a text; empty, if nothing is there.
+
+        Raises:
+            BadPolicyError: It is no text, or too long.
+        """
         if self.value is None:
             return ""
         if not isinstance(self.value, str):
@@ -100,7 +115,11 @@ class Place:
         return str(self.value) if is_whole else self.text()
 
     def number(self) -> float:
-        """Return a number; 0, if nothing is there."""
+        """Return a number; 0, if nothing is there.
+
+        Raises:
+            BadPolicyError: It is no number.
+        """
         if self.value is None:
             return 0
         if not is_number(self.value):
@@ -108,7 +127,15 @@ class Place:
         return self.value
 
     def word(self, words: Mapping[str, _W], default: _W) -> _W:
-        """Return what a word of a vocabulary stands for."""
+        """Return the value that a word of a vocabulary stands for.
+
+        Args:
+            words: The vocabulary.
+            default: The value if nothing is there.
+
+        Raises:
+            BadPolicyError: It is no word of the vocabulary.
+        """
         if self.value is None:
             return default
         found = words.get(self.value) if isinstance(self.value, str) else None

@@ -96,7 +96,12 @@ class Pdp:
 
 
 def about(request: Request, resource: str | None) -> Request:
-    """Return a request as if the message named this resource only."""
+    """Return a request as if the message named one resource only.
+
+    Args:
+        request: The request.
+        resource: The resource; None: it names none.
+    """
     known = {name: value for name, value in request.known.items() if name not in RESOURCE}
     return attrs.evolve(request, about=(resource,), known=known)
 
@@ -146,14 +151,25 @@ def judge_of_set(one: PolicySet) -> Judge:
 
 
 def judge_of_policy(policy: Policy, of: PolicySet) -> Judge:
-    """Return what judges by a policy of a set."""
+    """Return the judge that evaluates a policy.
+
+    Args:
+        policy: The policy.
+        of: The set that it belongs to.
+    """
     inner = [judge_of_rule(rule, policy, of) for rule in in_order(policy.rules)]
     path = path_of(of.scope, policy.scope)
     return _scoped(policy.scope, path, _combined(policy.combining, inner))
 
 
 def judge_of_rule(rule: Rule, policy: Policy, of: PolicySet) -> Judge:
-    """Return what judges by a rule of a policy."""
+    """Return the judge that evaluates a rule.
+
+    Args:
+        rule: The rule.
+        policy: The policy that it belongs to.
+        of: The set that the policy belongs to.
+    """
     path = path_of(of.scope, policy.scope, rule.scope)
     says = Verdict(rule.effect, path, rule.reason, rule.scope.duties.get(rule.effect, ()))
     check = check_of(rule.condition)

@@ -49,7 +49,12 @@ class Situation:
         self._hosts = hosts
 
     def at(self, place: str, kind: type[HostT]) -> HostT:
-        """The host of a place, which is of that class."""
+        """Return the host of a place.
+
+        Args:
+            place: Name of the place.
+            kind: Class of its host.
+        """
         host = self._hosts[place]
         assert isinstance(host, kind)  # noqa: S101 - what the composition has put there
         return host

@@ -27,7 +27,12 @@ _STEP: Final = 1_000_000_000
 
 
 def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
-    """The lines of each process's trace, by its name."""
+    """Return the trace lines of each process, by its name.
+
+    Args:
+        composition: What was explored.
+        run: One run of it.
+    """
     pens = _Pens(composition, run)
     for taken in run.steps:
         pens.write(taken)

@@ -90,6 +90,10 @@ class Exploration:
 def explore(composition: Composition, max_states: int = MAX_STATES) -> Exploration:
     """Explore a composition.
 
+    Args:
+        composition: What is explored.
+        max_states: Number of states after which the search is given up.
+
     Raises:
         SpecError: Its data contradict each other.
     """

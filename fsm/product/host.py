@@ -68,7 +68,11 @@ class Host(ABC):
         return math.inf
 
     def time_over(self) -> None:
-        """The deadline is over; `now` is at it."""
+        """Take it that the deadline is over: `now` is at it.
+
+        Raises:
+            NotImplementedError: The subclass has a deadline and no reaction to it.
+        """
         raise NotImplementedError
 
     @final
@@ -79,7 +83,12 @@ class Host(ABC):
 
     @final
     def send(self, channel: str, message: Hashable) -> None:
-        """Put a message on a channel."""
+        """Put a message on a channel.
+
+        Args:
+            channel: Name of the channel.
+            message: The message.
+        """
         self.out.append(Sent(channel, message))
 
     @final

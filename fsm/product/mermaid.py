@@ -15,7 +15,13 @@ _HARMFUL: Final = str.maketrans({";": ",", "#": " ", "<": "(", ">": ")", "\n": "
 
 
 def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
-    """Draw a run: who tells whom what, what is lost, and how the machines move."""
+    """Draw a run: its messages, its losses, and the steps of the machines.
+
+    Args:
+        composition: What was explored.
+        run: The run.
+        title: Title of the drawing.
+    """
     lines = ["sequenceDiagram", f"    title {_text(title)}"]
     lines += [f"    participant {_id(place.name)}" for place in composition.places]
     for taken in run.steps:

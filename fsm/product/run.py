@@ -84,12 +84,23 @@ class Run:
 
 
 def run_of(steps: Steps, path: Sequence[tuple[State, Next]]) -> tuple[Taken, ...]:
-    """Tell steps, each with the state that it was taken in."""
+    """Return the run that a path of steps is.
+
+    Args:
+        steps: The steps of the composition.
+        path: Each step, with the state before it.
+    """
     return tuple(taken(steps, state, step) for state, step in path)
 
 
 def taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
-    """Tell a step that was taken in a state, or what was not taken there."""
+    """Return what a step does in a state, or what is refused there.
+
+    Args:
+        steps: The steps of the composition.
+        state: The state.
+        step: The step.
+    """
     kind, about, _ = step[:3]
     place, reaction = steps.reaction(state, step)
     happened, whole = steps.happened(step), steps.composition

@@ -77,7 +77,12 @@ def restored(data: bytes) -> Host:
 
 
 def key_of(host: Host, horizon: float) -> Key:
-    """What the host is known by."""
+    """Return the key of a host: equal hosts have equal keys.
+
+    Args:
+        host: The host.
+        horizon: Seconds beyond which deadlines are not told apart.
+    """
     return _Freezer(host, horizon).of_host()
 
 

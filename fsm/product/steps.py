@@ -180,7 +180,12 @@ class Steps:
         return {name: self._hosts[n].looks[state[n]] for name, n in self._place.items()}
 
     def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
-        """What tells the hosts of some places apart."""
+        """Return the numbers that tell the hosts of some places apart.
+
+        Args:
+            state: The state.
+            places: Names of the places.
+        """
         return tuple([state[self._place[place]] for place in places])
 
     def is_quiet(self, state: State) -> bool:
@@ -301,7 +306,12 @@ class Steps:
     # --- what cores do --------------------------------------------------------------------
 
     def reaction(self, state: State, step: Next | Refusal) -> tuple[str, Reaction]:
-        """At which place a step is taken in a state, and what comes of it there."""
+        """Return the place at which a step is taken, and what the step does there.
+
+        Args:
+            state: The state.
+            step: The step.
+        """
         kind, about, what = step[:3]
         if kind is Kind.LOST:
             place = self._target[about]

@@ -34,7 +34,12 @@ class Heartbeat:
         return self._pinged_at + PONG_TIMEOUT
 
     def look(self, heard_at: float, now: float) -> Beat:
-        """Decide."""
+        """Decide whether to ping or to give up.
+
+        Args:
+            heard_at: Time of the last frame of the peer.
+            now: Seconds on the host's clock.
+        """
         if now < self.deadline(heard_at):
             return Beat.WAIT
         if self._pinged_at is None or heard_at >= self._pinged_at:

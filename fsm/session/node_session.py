@@ -124,7 +124,12 @@ class NodeSessionCore:
         return min(over, self._since + pause)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case OpenAsked() | ReopenAsked() | ClaimAsked():
                 return self._grant(happened, now)

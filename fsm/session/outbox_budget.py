@@ -28,7 +28,12 @@ _PLACE: Final = 32
 
 
 def weight(messages: int, size: int) -> int:
-    """Return about how much memory so many messages take, whose lines have `size` bytes."""
+    """Return the memory that messages take, about, in bytes.
+
+    Args:
+        messages: Number of messages.
+        size: Bytes of their lines.
+    """
     return _COPIES * size + _OBJECTS * messages
 
 

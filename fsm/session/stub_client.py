@@ -102,7 +102,12 @@ class StubOutbox:
         return kept
 
     def refuse(self, why: str, code: Code = Code.UNAVAILABLE) -> list[Effect]:
-        """Refuse all that waits."""
+        """Refuse all messages that wait.
+
+        Args:
+            why: Reason.
+            code: Code of the answers.
+        """
         waiting, self._waiting = self._waiting, deque()
         effects: list[Effect] = []
         for message in waiting:
@@ -111,7 +116,13 @@ class StubOutbox:
 
 
 def refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
-    """Return what becomes of a message that cannot be sent: only requests are answered."""
+    """Return the effects for a message that cannot be sent: only requests are answered.
+
+    Args:
+        message: The message.
+        code: Code of the answer.
+        why: Reason.
+    """
     if message.is_request:
         return Refuse(message, code, why)
     over = code is Code.TOO_LARGE
@@ -232,7 +243,12 @@ class StubClientCore:
         return min(self._until, self._give_up)
 
     def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
-        """Take what happened and return what is to be done, in order."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case ev.SendAsked(message):
                 return self._send(message, now)

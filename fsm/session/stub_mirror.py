@@ -1,4 +1,4 @@
-"""What a stub in a room says of its connection and link, held against their tables (OBS-06)."""
+"""The steps that a stub in a sandbox reports, held against its tables (OBS-06)."""
 
 from typing import Final, final
 
@@ -20,9 +20,9 @@ _RESTS: Final = {
     State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
     State.LIVE: Trigger.CLOSED,
 }
-"""How the story of a stub ends whose room is no more."""
+"""The last step of a connection whose sandbox has ended."""
 
-_STANDING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
+_TALKING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
 
 
 @final
@@ -39,12 +39,18 @@ class StubMirror:
 
     @property
     def state(self) -> State | None:
-        """Where the stub's connection stands."""
+        """The state of the stub's connection; None: not begun."""
         state = self._connection.state
         return None if state is None else State(state)
 
     def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
-        """Take a step that the stub says it has taken.
+        """Take a step that the stub reports.
+
+        Args:
+            machine: Name of the machine.
+            cause: The trigger.
+            target: The new state.
+            why: Reason, for the trace.
 
         Raises:
             UndeclaredTransitionError: No row of the table leads there.
@@ -58,9 +64,9 @@ class StubMirror:
         return step
 
     def rest(self, why: str) -> list[Step]:
-        """Bring the story of a stub to its end whose room is no more; its connection last."""
+        """End the link, then the connection, of a stub whose sandbox has ended."""
         steps: list[Step] = []
-        if self._link.state in _STANDING:
+        if self._link.state in _TALKING:
             steps.append(self._link.step(LinkTrigger.LOST, why))
         if not self._link.may_end:
             steps.append(self._link.step(LinkTrigger.END, why))

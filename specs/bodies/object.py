@@ -16,16 +16,45 @@ from specs.message import MessageType
 from specs.schema.field import Address, Addresses, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
 
-__all__ = ["CutPath", "ObserverList", "ObserverName", "ObserversChange"]
+__all__ = [
+    "AllowObserver",
+    "Child",
+    "ChildName",
+    "ChildrenSign",
+    "CutPath",
+    "Delegate",
+    "ExpelObserver",
+    "Forward",
+    "ForwardDelegation",
+    "ObjectBack",
+    "ObserverExpelled",
+    "ObserverList",
+    "ObserversChange",
+    "Resume",
+    "StoreObject",
+    "Wrapped",
+]
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ObserverName:
-    """Name an observer of one object.
+class AllowObserver:
+    """Ask the own sync manager to let an observer in without a question (ours)."""
 
-    Its reporter asks the own sync manager to let it in unasked (`create`), or to shut it
-    out (`unsubscribe`). That one tells the observer's sync manager the same.
-    """
+    resource: Address
+    observer: Address
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ExpelObserver:
+    """Ask the own sync manager to expel an observer (SYN-21)."""
+
+    resource: Address
+    observer: Address
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObserverExpelled:
+    """Tell the sync manager of an observer that its reporter expels it (SYN-21)."""
 
     resource: Address
     observer: Address
@@ -103,7 +132,14 @@ class Wrapped:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Forward:
-    """Pass a request on to who decides whether its sender may observe (M-39)."""
+    """Ask the reporter of an object whether the sender of a request may observe (M-39)."""
+
+    message: Wrapped
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ForwardDelegation:
+    """Ask a hyperty whether it takes over the reporter's role of an object (M-54)."""
 
     message: Wrapped
 
@@ -141,12 +177,12 @@ class ChildrenSign:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Resume:
-    """Take up what was reported or observed before a restart (M-51, M-52).
+    """Resume what was reported or observed before a restart (M-51, M-52).
 
     Attributes:
-        identity: Whose objects; absent: the sender's.
-        schema: Only objects of this schema, and of this name.
-        resource: The object that was handed over to the sender, to be stored from now on; ours.
+        identity: Owner of the objects; absent: the sender.
+        schema: Only objects of this schema are resumed.
+        name: Only objects of this name are resumed.
     """
 
     resume: Literal[True] = True
@@ -155,7 +191,29 @@ class Resume:
     p2p: bool | None = None
     store: bool | None = None
     name: str | None = None
-    resource: Address | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class StoreObject:
+    """Store an object that was handed over to the sender (M-51; ours).
+
+    Attributes:
+        resource: The object.
+    """
+
+    resource: Address
+    resume: Literal[True] = True
+    store: bool | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObjectBack:
+    """Tell the sync manager of an observer to subscribe again (M-52).
+
+    The runtime of the object was restarted, or the subscription was not renewed in time.
+    """
+
+    resource: Address
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -101,7 +101,10 @@ STORIES = {
         "test_a_path_goes_with_the_last_lease_of_its_runtime",
     ),
     "tests.fsm.registry.resolve.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
-    "tests.fsm.p2p.test_p2p_ends": ("test_a_requester_that_yields_goes_on_where_it_was",),
+    "tests.fsm.p2p.test_p2p_ends": (
+        "test_a_requester_that_yields_goes_on_where_it_was",
+        "test_these_are_all_ways_an_end_can_dial",
+    ),
     "tests.fsm.p2p.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
     "tests.fsm.registry.resolve.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
     "tests.actors.node.upstream.test_legacy_session": (

@@ -127,8 +127,21 @@ SECTION_3_3 = {
 }
 
 
-# Ours, by hand from STB-06, STB-17, I-S8..I-S10 and M-14..M-17.
+# Ours, by hand: STB-06, STB-17, I-S8..I-S10 and M-14..M-17; P2P-12, P2P-16, P2P-27 and I-P6.
 OURS = {
+    "link_dialling": (
+        "[*] ready ready dialling dialling ready pleaded dialling-late pleaded ready idle ready",
+        "[*] idle",
+        "[*] ended",
+        "idle ended",
+        "ready ended",
+        "dialling idle",
+        "dialling ended",
+        "pleaded idle",
+        "pleaded ended",
+        "dialling-late idle",
+        "dialling-late ended [*]",
+    ),
     "node_link": (
         "[*] dialling opening open pinging open closing ended [*]",
         "dialling paused dialling ended",

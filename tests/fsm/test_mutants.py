@@ -86,6 +86,7 @@ COMPOSED = {
     "object_delegation": ["delegation"],
     "object_take_over": ["delegation"],
     "p2p_connection": ["p2p", "p2p-reconnect"],
+    "link_dialling": ["p2p", "p2p-reconnect"],
     "p2p_entry": ["p2p", "glare"],
     "handler_controller": ["p2p", "glare"],
     "transaction": ["transaction"],

@@ -250,6 +250,8 @@ class ChaosLink(Link):
         if not passing.copies:
             self._climate.break_link(self.course)
             return
+        if passing.spoilt_at is not None:
+            frame = frame[: passing.spoilt_at] + b"\0" + frame[passing.spoilt_at + 1 :]
         self._carried += passing.size
         self._coming.extend([(max(passing.due, busy_until), frame)] * passing.copies)
 

@@ -1,8 +1,8 @@
 """Faults between two ends, with the names that toxiproxy gives them.
 
 A toxic is data: it says what becomes of a frame, and links do it. Times are Trio times. All but
-`Duplicate` keep the contract of links: what is lost is the end of what was sent, and the order is
-kept. <https://github.com/Shopify/toxiproxy#toxics>
+`Corrupt` and `Duplicate` keep the contract of links: what is lost is the end of what was sent,
+and the order is kept. <https://github.com/Shopify/toxiproxy#toxics>
 """
 
 import math
@@ -14,6 +14,7 @@ from typing_extensions import override
 
 __all__ = [
     "Bandwidth",
+    "Corrupt",
     "Delay",
     "Duplicate",
     "Latency",
@@ -40,11 +41,13 @@ class Passing:
         size: Its size in bytes.
         due: Trio time of its arrival.
         copies: How often it arrives; 0: it is lost, and its link breaks.
+        spoilt_at: Which of its bytes becomes NUL; None: it arrives as it was sent.
     """
 
     size: int
     due: float
     copies: int = 1
+    spoilt_at: int | None = None
 
 
 @final
@@ -235,3 +238,20 @@ class Duplicate(Toxic):
     def touch(self, passing: Passing, road: Road) -> Passing:
         is_doubled = passing.copies and road.random.random() < self.chance
         return attrs.evolve(passing, copies=2) if is_doubled else passing
+
+
+@final
+@attrs.frozen
+class Corrupt(Toxic):
+    """Makes one byte of a frame NUL with probability `chance`.
+
+    No link does so; it is for protocols that claim to tolerate it.
+    """
+
+    chance: float
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        if not passing.size or road.random.random() >= self.chance:
+            return passing
+        return attrs.evolve(passing, spoilt_at=road.random.randrange(passing.size))

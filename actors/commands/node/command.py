@@ -14,13 +14,14 @@ from actors.cli.lifetime import serve
 from actors.cli.options import check_domain, check_place, log_option, trace_option
 from actors.cli.output import open_tracer, say_ready
 from actors.cli.topic import Topic
-from actors.commands.node.catalogue import catalogue_options
-from actors.commands.node.connectors import connector_options
-from actors.commands.node.foreign import foreign_options
-from actors.commands.node.http import http_options
-from actors.commands.node.limits import limit_options
+from actors.commands.node.foreign import (
+    catalogue_options,
+    connector_options,
+    foreign_options,
+    observation_options,
+)
+from actors.commands.node.limits import http_options, limit_options
 from actors.commands.node.login import login_options
-from actors.commands.node.observation import observation_options
 from actors.commands.node.policy import policy_options, reloading
 from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.node.app import Node, open_node

@@ -1,8 +1,9 @@
-"""Options of the node's ways to other domains."""
+"""Options of other systems: back ends, nodes of other domains, and this domain's catalogue."""
 
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import final
+from typing import Final, final
 
 import attrs
 import click
@@ -12,13 +13,161 @@ from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_domain
 from actors.cli.topic import Topic, topic_options
 from actors.commands.foreign import check_foreign
+from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import NodeConfig
+from actors.node.connectors.back_ends import BackEnds
+from actors.node.connectors.global_registry import HttpGlobalRecords
+from actors.node.connectors.http_quality import HttpQualityBroker
 from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.node.http.config import ShownCatalogue
 from actors.pipe.plan import Login, nothing
 from actors.pipe.process import open_process_room
 from actors.runtime.stubs.credentials import TokenFile, TokenFileError
+from fsm.registry.node_rights import Observation
 
-__all__ = ["ForeignOptions", "foreign_options"]
+__all__ = [
+    "CatalogueOptions",
+    "ConnectorOptions",
+    "ForeignOptions",
+    "ObservationOptions",
+    "catalogue_options",
+    "connector_options",
+    "foreign_options",
+    "observation_options",
+]
+
+
+@final
+@attrs.frozen
+class ObservationOptions(Topic):
+    """Who is asked before an observer is delivered anything."""
+
+    observation: str
+
+    @override
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        return attrs.evolve(config, observation=Observation(self.observation))
+
+
+observation_options = topic_options(
+    ObservationOptions,
+    click.option(
+        "--observation",
+        type=click.Choice([each.value for each in Observation]),
+        default=Observation.OWNER.value,
+        show_default=True,
+        help="Deliver changes of an object with its owner's consent, or to all subscribers.",
+    ),
+)
+"""The option of observation."""
+
+_URLS: Final = ("http://", "https://")
+
+
+@final
+@attrs.frozen
+class ConnectorOptions(Topic):
+    """Where records are kept, and which services a node relays to."""
+
+    registry: str | None
+    global_registry: str | None
+    qos: str | None
+
+    @override
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        records = _server("--global-registry", self.global_registry)
+        broker = _server("--qos", self.qos)
+        is_remote = self.registry is not None and self.registry.startswith(_URLS)
+        back_ends = BackEnds(
+            registry=_server("--registry", self.registry) if is_remote else None,
+            global_registry=None if records is None else partial(HttpGlobalRecords, records),
+            quality=None if broker is None else partial(HttpQualityBroker, broker),
+        )
+        file = None if is_remote or self.registry is None else Path(self.registry)
+        return attrs.evolve(config, registry=file, back_ends=back_ends)
+
+
+def _server(option: str, text: str | None) -> ServerUrl | None:
+    """Read where a server is.
+
+    Raises:
+        CommandError: It is nowhere.
+    """
+    if text is None:
+        return None
+    try:
+        return ServerUrl.read(text)
+    except HttpUrlError as exc:
+        raise CommandError(
+            f"{exc}; name one with {option}, such as http://127.0.0.1:8080", ExitCode.CONFIGURATION
+        ) from exc
+
+
+def _check_registry(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Take the name of a file, or the address of a server."""
+    if text is None or text.startswith(_URLS):
+        return text
+    if "://" in text:
+        raise click.BadParameter(f"{text} is neither a file nor http://... or https://...")
+    if Path(text).is_dir():
+        raise click.BadParameter(f"{text} is a folder; name a file in it")
+    return text
+
+
+connector_options = topic_options(
+    ConnectorOptions,
+    click.option(
+        "--registry",
+        metavar="FILE|URL",
+        callback=_check_registry,
+        help="Domain registry: a SQLite file, or the URL of a server [default: in memory].",
+    ),
+    click.option(
+        "--global-registry", metavar="URL", help="URL of the global registry [default: none]."
+    ),
+    click.option(
+        "--qos", metavar="URL", help="URL of the broker of network resources [default: none]."
+    ),
+)
+"""The options of a node's connectors."""
+
+
+@final
+@attrs.frozen
+class CatalogueOptions(Topic):
+    """Which directory is served as the catalogue of the domain."""
+
+    catalogue: Path | None
+
+    @override
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        if self.catalogue is None:
+            return config
+        if config.http is None:
+            raise CommandError(
+                "--catalogue names what is served over HTTP, but nothing is; add --http",
+                ExitCode.CONFIGURATION,
+            )
+        if not self.catalogue.is_dir():
+            raise CommandError(
+                f"{self.catalogue} is no directory that can be served; name another with "
+                "--catalogue, or fill it with `stub publish`",
+                ExitCode.CONFIGURATION,
+            )
+        shown = ShownCatalogue(config.domain, self.catalogue)
+        return attrs.evolve(config, http=attrs.evolve(config.http, catalogue=shown))
+
+
+catalogue_options = topic_options(
+    CatalogueOptions,
+    click.option(
+        "--catalogue",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Serve this directory, as `stub publish` fills it, at /.well-known/ of --http.",
+    ),
+)
+"""The options of the catalogue."""
 
 
 @final

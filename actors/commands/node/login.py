@@ -17,8 +17,7 @@ from actors.node.login.provider import Nobody
 from specs.limits.login import SESSION_LIFE
 
 if TYPE_CHECKING:
-    from actors.node.login.key_source import KeyFile, KeySource
-    from actors.node.login.key_url import KeyUrl
+    from actors.node.login.key_source import KeyFile, KeySource, KeyUrl
 
 __all__ = ["LoginOptions", "key_source", "login_options"]
 
@@ -62,7 +61,7 @@ class LoginOptions(Topic):
 
     def _provider(self, domain: str) -> ProviderMaker:
         # Slow to import, and needed by nobody who only wants to see --help.
-        from actors.node.login.by_keys import by_keys, terms_of  # noqa: PLC0415
+        from actors.node.login.key_provider import by_keys, terms_of  # noqa: PLC0415
         from actors.node.login.used_tokens import UsedTokenFile  # noqa: PLC0415 - as above
 
         terms = terms_of(domain, self.issuer, self.audience)
@@ -86,7 +85,7 @@ def key_source(where: str) -> "KeySource":
 
 def _server(text: str) -> "KeyUrl":
     from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
-    from actors.node.login.key_url import KeyUrl  # noqa: PLC0415
+    from actors.node.login.key_source import KeyUrl  # noqa: PLC0415
 
     try:
         return KeyUrl(ServerUrl.read(text))

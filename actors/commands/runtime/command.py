@@ -1,18 +1,23 @@
 """`python -m actors runtime`: a hyperty runtime."""
 
-from collections.abc import AsyncIterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from enum import Enum, unique
 from functools import partial
 from pathlib import Path
+from typing import Final, TypeAlias
 
 import click
 
 from actors.catalogue.places import Places
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.entering import credentials_of, enter, token_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
 from actors.cli.options import (
+    Handler,
     check_domain,
     check_kinds,
     check_name,
@@ -29,21 +34,138 @@ from actors.commands.catalogues import (
     trust_option,
 )
 from actors.commands.foreign import nodes_option, topology_option
-from actors.commands.runtime.housing import Deploy, Housing, housed
-from actors.commands.runtime.links import links_of, links_options
-from actors.commands.runtime.loading import check_hyperties
+from actors.commands.runtime.loading import check_hyperties, crashed, load_hyperty
+from actors.kit.supervision.crash import Crash
 from actors.kit.time_of_day import fresh_ids
+from actors.pipe.errors import RoomError
+from actors.pipe.process import process_rooms
+from actors.pipe.spawn import Spawn
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.store.runtime_store import open_shelf
+from actors.runtime.hyperty.hyperty import Hyperty
+from actors.runtime.isolation.hyperty import HypertyCode
+from actors.runtime.runtime import Runtime
+from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.stub import LOOPBACK
-from fsm.p2p.link_policy import PeerWish
+from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
 from fsm.registry.resolve.resolve import Topology
 from specs.addresses import address
+from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
+from specs.errors import BadUrlError, ProtoflyError
 from transports.link import Kind
 from transports.system import open_system_network
 
-__all__ = ["command"]
+__all__ = ["Deploy", "Housing", "command", "housed", "links_of", "links_options"]
+
+_BELOW: Final = "*."
+_WISHES: Final = ", ".join(P2pWish)
+
+
+def _check_peers(
+    ctx: click.Context, option: click.Parameter, value: tuple[str, ...]
+) -> tuple[PeerWish, ...]:
+    """Return what is wanted of each peer; refuse what is no peer or no wish."""
+    return tuple(_peer(ctx, option, one) for one in value)
+
+
+def _peer(ctx: click.Context, option: click.Parameter, text: str) -> PeerWish:
+    peer, _, wish = text.rpartition("=")
+    if wish not in list(P2pWish):
+        raise click.BadParameter(f"{text!r} is no PEER=WISH; a wish is one of {_WISHES}")
+    if "://" not in peer:
+        below = peer.removeprefix(_BELOW)
+        domain = check_domain(ctx, option, below)
+        return PeerWish(f"{peer[: len(peer) - len(below)]}{domain}", P2pWish(wish))
+    try:
+        is_runtime = scheme_of(peer) == RUNTIME_SCHEME and runtime_of(peer) == peer
+    except BadUrlError as error:
+        raise click.BadParameter(str(error)) from error
+    if not is_runtime:
+        raise click.BadParameter(f"{peer!r} is neither a domain nor the address of a runtime")
+    return PeerWish(peer, P2pWish(wish))
+
+
+def links_options(handler: Handler) -> Handler:
+    """Add `--p2p-wish`, `--p2p-peer` and `--p2p-wait`."""
+    wish = click.option(
+        "--p2p-wish",
+        type=click.Choice([one.value for one in P2pWish]),
+        default=P2pWish.WHENEVER_POSSIBLE.value,
+        show_default=True,
+        help="When to open direct links to other runtimes.",
+    )
+    peers = click.option(
+        "--p2p-peer",
+        metavar="PEER=WISH",
+        multiple=True,
+        callback=_check_peers,
+        help="The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.",
+    )
+    wait = click.option(
+        "--p2p-wait",
+        type=click.Choice([one.value for one in P2pWait]),
+        default=P2pWait.OPPORTUNISTIC.value,
+        show_default=True,
+        help="While a link is set up, send by the node, or wait for the link for a time.",
+    )
+    return wish(peers(wait(handler)))
+
+
+def links_of(wish: str, peers: tuple[PeerWish, ...], wait: str) -> LinkWishes:
+    """Return the wishes that these options say."""
+    return LinkWishes(P2pWish(wish), peers, P2pWait(wait))
+
+
+Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
+"""Has a hyperty run in a runtime, by a name; returns its address."""
+
+
+@unique
+class Housing(Enum):
+    """Where hyperties run."""
+
+    NURSERY = "nursery"
+    """In this process: a crash or a wait is no matter of others, a loop without an await is."""
+
+    PROCESS = "process"
+    """Each in a sandbox process of its own."""
+
+
+def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
+    """Return what deploys each hyperty, given as `module:Class` by name.
+
+    Raises:
+        CommandError: One is not there; of those in processes that shows when they start.
+    """
+    if housing is Housing.NURSERY:
+        return {
+            name: partial(_deploy, where, load_hyperty(where)) for name, where in hyperties.items()
+        }
+    rooms = process_rooms(str(Path(one).resolve()) for one in sys.path)
+    codes = {name: HypertyCode(where) for name, where in hyperties.items()}
+    return {name: partial(_deploy_apart, code, rooms) for name, code in codes.items()}
+
+
+async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) -> str:
+    url = ""
+    with Crash() as crash:
+        url = await runtime.deploy(name, made)
+    if crash.error is None:
+        return url
+    if isinstance(crash.error, ProtoflyError):
+        raise crash.error
+    raise crashed(where, crash.error) from crash.error
+
+
+async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name: str) -> str:
+    try:
+        return await runtime.deploy_apart(name, code, rooms)
+    except RoomError as exc:
+        raise CommandError(
+            f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
+            "in this process with --sandbox nursery",
+            ExitCode.CONFIGURATION,
+        ) from exc
 
 
 @click.command("runtime")
@@ -144,7 +266,7 @@ def command(  # noqa: PLR0913 - one for each option
 async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: Path | None
 ) -> AsyncIterator[dict[str, str]]:
-    with open_shelf(config.store):
+    with open_store(config.store):
         # What is wrong with it is told before anything is dialled.
         pass
     async with open_system_network() as network:

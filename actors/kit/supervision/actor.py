@@ -172,7 +172,7 @@ class Actor(ABC, Generic[M_contra]):
         """
 
     @final
-    def spawn(self, work: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> None:
+    def spawn(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
         """Run work in a task of this actor, beside its mailbox.
 
         An exception of the work is a crash of the actor. The work is cancelled when the actor
@@ -224,7 +224,7 @@ class Actor(ABC, Generic[M_contra]):
         self._nursery = None
 
 
-async def _beside(work: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> None:
+async def _beside(work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
     # This task does not serve the mailbox: its waits hold nobody up.
     SERVING.set(None)
     await work(*args)

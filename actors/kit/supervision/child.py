@@ -1,22 +1,138 @@
-"""A child of a supervisor: how it is made, how it is stopped, and what remains of it."""
+"""A child of a supervisor: how it is started, stopped and restarted, and what remains of it.
 
+An incarnation is one life of its actor, from `start` to `stop`; a restart begins another.
+"""
+
+import math
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 import attrs
 import structlog
 import trio
 
 from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.dead_letters import DeadLetters
-from actors.kit.supervision.incarnation import Incarnation
-from actors.kit.supervision.mailbox import Mailbox
+from actors.kit.supervision.mailbox import Asked, Mailbox, Nothing
+from actors.kit.supervision.waits import SERVING
 from specs.limits import protocol as limits
+from specs.limits.protocol import GOODBYE_TIMEOUT
 
-__all__ = ["Child", "ChildSpec", "Restart"]
+__all__ = ["BATCH", "Child", "ChildSpec", "Incarnation", "Restart"]
 
 M = TypeVar("M")
+
+BATCH: Final = 64
+"""Messages handled between two checkpoints (MEASURED C: the fairness of a batch)."""
+
+_BUDGET: Final = range(BATCH - 1, -1, -1)
+
+
+@final
+class Incarnation(Generic[M]):
+    """Runs one actor object on a mailbox that outlives it.
+
+    Attributes:
+        scope: Cancelling it ends this life by force; `stop` still runs.
+        ended: Set when nothing of this life runs any more.
+        has_started: Whether `start` has returned, and was not cancelled.
+        stop_by: Trio time after which `stop` is cancelled, too.
+    """
+
+    def __init__(self, mailbox: Mailbox[M]) -> None:
+        self._mailbox = mailbox
+        self.scope = trio.CancelScope()
+        self.ended = trio.Event()
+        self.has_started = False
+        self._is_to_stop = False
+        self.stop_by = math.inf
+
+    async def run(
+        self, make: Callable[[], Actor[M]], ref: ActorRef[M], started: Callable[[], None]
+    ) -> Exception | None:
+        """Live until the mailbox is closed, the actor finishes, crashes or is cancelled.
+
+        Args:
+            make: Builds the actor object.
+            ref: The reference to the actor.
+            started: Called when `start` has returned.
+
+        If cancelled before `started` was called, this life ends; afterwards only its `scope`
+        ends it, so that a supervisor keeps its order of stopping.
+
+        Returns:
+            The exception that it crashed with; None if it ended in order or by `scope`.
+        """
+        SERVING.set(self._mailbox.party)
+        with Crash() as crash:
+            actor = make()
+            try:
+                with self.scope:
+                    await self._live(actor, ref, started)
+            finally:
+                actor.leave()
+                until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
+                with trio.CancelScope(deadline=until, shield=True):
+                    await self._let_go(actor)
+        self._mailbox.lose_taken(crash.error)
+        return crash.error
+
+    async def _live(self, actor: Actor[M], ref: ActorRef[M], started: Callable[[], None]) -> None:
+        async with trio.open_nursery() as nursery:
+            actor.enter(ref, nursery, self._mailbox.wake)
+            await actor.start()
+            self._is_to_stop = True
+            # A starter that was cancelled meanwhile would wait for the shielded task for ever.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            self.has_started = True
+            self.scope.shield = True
+            started()
+            await self._serve(actor)
+            await actor.farewell()
+            nursery.cancel_scope.cancel()
+
+    async def _serve(self, actor: Actor[M]) -> None:
+        while not actor.is_finished:
+            item = await self._mailbox.take(actor.deadline())
+            if item is Nothing.YET:
+                await actor.timed_out()
+                await actor.drained()
+                # A timer that is always due must not keep messages out.
+                item = self._mailbox.poll()
+            if item is Nothing.EVER:
+                return
+            if item is not Nothing.YET:
+                await self._batch(actor, item)
+                await actor.drained()
+
+    async def _batch(self, actor: Actor[M], item: M | Asked[M]) -> None:
+        handle = actor.handle
+        take_nowait = self._mailbox.take_nowait
+        # Once per message of the whole process: no call here that can be spared.
+        for left in _BUDGET:
+            if type(item) is Asked:
+                await self._answer(actor, item)
+            else:
+                await handle(item)
+            if actor.is_finished or not left:
+                return
+            try:
+                item = take_nowait()
+            except (trio.WouldBlock, trio.EndOfChannel):
+                return
+
+    async def _answer(self, actor: Actor[M], asked: Asked[M]) -> None:
+        message = self._mailbox.open(asked)
+        if not isinstance(message, Nothing):
+            await actor.handle(message)
+            self._mailbox.handled()
+
+    async def _let_go(self, actor: Actor[M]) -> None:
+        if self._is_to_stop:
+            await actor.stop()
+
 
 _log = structlog.get_logger("actors.kit")
 

@@ -78,13 +78,19 @@ class Reply(Generic[R]):
     async def get(self) -> R:
         """Wait for the answer and return it.
 
-        If cancelled, an answer that still comes is dropped.
+        If cancelled, an answer that still comes is dropped. One that has come is returned all
+        the same, and the next checkpoint raises the cancellation: an actor whose answer found
+        the reply open has given it to the asker.
 
         Raises:
             ActorStoppedError: The actor stopped or crashed before it answered.
             Exception: What the actor answered by `fail`.
         """
-        await self._answered.wait()
+        try:
+            await self._answered.wait()
+        except trio.Cancelled:
+            if self._state is not _State.ANSWERED:
+                raise
         if self._error is not None:
             raise self._error
         return self._value[0]

@@ -149,15 +149,15 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.rest()
         self._exchange.components.close()
 
-    def _attached(self, wish: Attached) -> None:
+    def _attached(self, request: Attached) -> None:
         verdict: AddressTakenError | None = None
         try:
-            self._exchange.components.attach(wish.address, wish.component)
+            self._exchange.components.attach(request.address, request.component)
         except AddressTakenError as exc:
             _log.error("address taken", address=exc.address, part=exc.part, holder=exc.holder)
             verdict = exc
-        if wish.verdict is not None:
-            wish.verdict.send(verdict)
+        if request.verdict is not None:
+            request.verdict.send(verdict)
 
     # ---- links
 

@@ -96,9 +96,9 @@ class Ingress:
         if line.answer is not None:
             self._exchange.tell_link(port, line.answer)
 
-    def _claimed(self, wish: Message, port: Port) -> None:
+    def _claimed(self, request: Message, port: Port) -> None:
         """Give a link the session it has come for, or show it out."""
-        self._controlled(self._control.claim, wish, port)
+        self._controlled(self._control.claim, request, port)
         if self._exchange.session_of(port.number) is None:
             port.finish(CloseReason.REFUSED)
 

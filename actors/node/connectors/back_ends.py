@@ -1,28 +1,258 @@
-"""Which back ends a node has, and how its connectors to them are started."""
+"""The connectors of a node to its back ends, and the part that relays to one (CON-07)."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import final
+from itertools import count
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
+import structlog
+import trio
+from typing_extensions import override
 
-from actors.kit.counting.tally import BackEnd
-from actors.kit.http_client import ServerUrl
+from actors.kit.counting.tally import BackEnd, Outcome, Timing
+from actors.kit.errors import ActorStoppedError
+from actors.kit.http_client import HttpError, ServerUrl
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.node.connectors.connector import RELAY_LIMITS, Connector, ConnectorParts
+from actors.node.components import attach, detach
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
 from actors.node.connectors.quality import Quality, QualityBroker
 from actors.node.connectors.rest_registry import RestRegistry
-from actors.node.connectors.service import Service
-from actors.node.messages import BusMessage
+from actors.node.connectors.service import BackEndError, Plan, Replied, Service
+from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
-from actors.node.trace import ComponentTrace
-from fsm.registry.relay import RelayLimits
+from actors.node.trace import ComponentTrace, Direction
+from fsm.registry.relay import (
+    Broke,
+    Came,
+    Deliver,
+    Effect,
+    GiveUp,
+    Input,
+    Late,
+    Left,
+    Refuse,
+    RelayCore,
+    RelayLimits,
+    Start,
+    Tick,
+    Wanted,
+)
 from specs.addresses.address import GLOBAL_REGISTRY, quality_broker
+from specs.errors import BadMessageError
+from specs.limits.back_ends import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
+from specs.message import Message, refuse, reply_to
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
+from specs.trace import Op
 
-__all__ = ["BackEnds", "Home", "served_by", "start_connectors"]
+__all__ = [
+    "RELAY_LIMITS",
+    "BackEnds",
+    "Connector",
+    "ConnectorParts",
+    "Home",
+    "served_by",
+    "start_connectors",
+]
+
+_log = structlog.get_logger("actors.node")
+
+RELAY_LIMITS: Final = RelayLimits(BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT)
+"""How much a back end is asked, if nothing else is said."""
+
+
+@final
+@attrs.frozen
+class ConnectorParts:
+    """What a connector is made of.
+
+    Attributes:
+        name: What it is, for counts.
+        address: Where it listens.
+        service: Its back end; belongs to the connector.
+        bus: Whom it is attached to.
+    """
+
+    name: BackEnd
+    address: str
+    service: Service
+    bus: ActorRef[BusMessage]
+    witness: ComponentTrace
+    limits: RelayLimits = RELAY_LIMITS
+
+
+@final
+@attrs.frozen
+class _Done:
+    """What became of one request at the back end."""
+
+    number: int
+    outcome: Replied | HttpError | BackEndError
+
+
+@final
+@attrs.define
+class _Job:
+    """A request that is open."""
+
+    asked: Asked
+    plan: Plan
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    begun: float = attrs.field(factory=trio.current_time)
+
+
+_Message: TypeAlias = Asked | RuntimeLeft | _Done
+
+
+@final
+class Connector(Actor[_Message]):
+    """Relays what is asked at one address to one back end, and answers always."""
+
+    def __init__(self, parts: ConnectorParts) -> None:
+        self._parts: Final = parts
+        self._core = RelayCore(parts.limits)
+        self._jobs: dict[int, _Job] = {}
+        self._outcomes: dict[int, Replied] = {}
+        self._numbers = count(1)
+        self._is_lost = False
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._parts.service.run, self._say)
+        await attach(self._parts.bus, self._parts.address, self.me)
+
+    @override
+    async def handle(self, message: _Message) -> None:
+        match message:
+            case Asked():
+                await self._asked(message)
+            case RuntimeLeft(runtime):
+                await self._feed(Left(runtime))
+                self._parts.service.left(runtime)
+            case _Done():
+                await self._done(message)
+            case _:
+                assert_never(message)
+
+    @override
+    def deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        await self._feed(Tick())
+
+    @override
+    async def farewell(self) -> None:
+        await self._parts.service.farewell()
+
+    @override
+    async def stop(self) -> None:
+        """Leave nobody without an answer; the bus may be gone before."""
+        detach(self._parts.bus, self._parts.address, self.me)
+        try:
+            for job in self._jobs.values():
+                job.scope.cancel()
+                await self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
+        except ActorStoppedError:
+            pass
+        await self._parts.service.aclose()
+
+    async def _asked(self, asked: Asked) -> None:
+        try:
+            plan = self._parts.service.plan(asked)
+        except BadMessageError as exc:
+            await self._send(refuse(asked.message, exc.code, exc.reason), asked)
+            return
+        if isinstance(plan, Replied):
+            await self._send(reply_to(asked.message, plan.code, plan.body), asked)
+            return
+        number = next(self._numbers)
+        self._jobs[number] = _Job(asked, plan)
+        await self._feed(Wanted(number, asked.by, plan.lane))
+
+    async def _done(self, done: _Done) -> None:
+        match done.outcome:
+            case Replied():
+                self._outcomes[done.number] = done.outcome
+                self._found()
+                await self._feed(Came(done.number))
+                self._outcomes.pop(done.number, None)
+            case error:
+                self._lost(error.reason)
+                await self._feed(Broke(done.number, error.reason))
+
+    async def _feed(self, happened: Input) -> None:
+        for effect in self._core.feed(happened, trio.current_time()):
+            await self._perform(effect)
+
+    async def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Start(number):
+                job = self._jobs[number]
+                self._parts.witness.relay(job.asked.message, Direction.OUT)
+                self.spawn(partial(self._work, number, job))
+            case Deliver(number):
+                await self._deliver(self._jobs.pop(number), self._outcomes[number])
+            case Refuse(number, code, why):
+                job = self._jobs.pop(number)
+                job.scope.cancel()
+                await self._refuse(job, code, why)
+            case GiveUp(number):
+                job = self._jobs.pop(number)
+                job.scope.cancel()
+                self._parts.witness.drop(job.asked.message, DropReason.SESSION_GONE)
+            case Late():
+                self._parts.witness.counters.drop(DropReason.LATE_RESPONSE)
+            case _:
+                assert_never(effect)
+
+    async def _work(self, number: int, job: _Job) -> None:
+        """Ask the back end, and tell the mailbox; nothing if that is stopped."""
+        outcome: Replied | HttpError | BackEndError
+        with job.scope:
+            try:
+                outcome = await job.plan.perform()
+            except (HttpError, BackEndError) as exc:
+                outcome = exc
+            await self.me.tell(_Done(number, outcome))
+
+    async def _deliver(self, job: _Job, replied: Replied) -> None:
+        answer = reply_to(job.asked.message, replied.code, replied.body)
+        self._parts.witness.relay(answer, Direction.IN)
+        self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
+        await self._send(answer, job.asked)
+        for one in replied.news:
+            await self._say(one)
+
+    async def _refuse(self, job: _Job, code: Code, why: str) -> None:
+        self._count(job, Outcome.TIMEOUT if code == Code.BACKEND_TIMEOUT else Outcome.FAILED)
+        answer = refuse(job.asked.message, code, why)
+        self._parts.witness.hop(Op.SYNTH, answer)
+        await self._send(answer, job.asked)
+
+    def _count(self, job: _Job, outcome: Outcome) -> None:
+        seconds = trio.current_time() - job.begun
+        self._parts.witness.counters.took(Timing.CONNECTOR, seconds, self._parts.name, outcome)
+
+    async def _send(self, answer: Message, asked: Asked) -> None:
+        await self._parts.bus.tell(Emitted(answer, asked.by))
+
+    async def _say(self, message: Message) -> None:
+        await self._parts.bus.tell(Emitted(message))
+
+    def _lost(self, why: str) -> None:
+        """Say once that the back end is away, however often it is asked meanwhile."""
+        if not self._is_lost:
+            _log.warning("back end lost", connector=self._parts.address, why=why)
+        self._is_lost = True
+
+    def _found(self) -> None:
+        if self._is_lost:
+            _log.info("back end is back", connector=self._parts.address)
+        self._is_lost = False
 
 
 @final

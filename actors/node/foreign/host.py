@@ -1,5 +1,6 @@
-"""The ways of a node to other domains: host of their table, owner of their sandboxes (MN-19)."""
+"""The routes of a node to other domains: host of their table and of their sandboxes (MN-19)."""
 
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias, assert_never, final
 
@@ -9,6 +10,7 @@ from typing_extensions import override
 
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Gauge, Tally
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Monitor
@@ -20,12 +22,12 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import Tracer
-from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan
 from actors.node.messages import AbroadIs, BusMessage, Emitted, ForgottenBy, FromAbroad
 from actors.node.trace import ComponentTrace
-from actors.pipe.keeper import KeeperTools
+from actors.pipe.keeper import Handed, KeeperTools
 from actors.pipe.plan import RoomPlan
+from actors.pipe.stub_keeper import StubKeeper
 from fsm.catalogue.foreign import ForeignCore
 from fsm.catalogue.foreign_io import (
     Answer,
@@ -40,21 +42,92 @@ from fsm.catalogue.foreign_io import (
     Pass,
     Refuse,
     Renew,
+    RoomFull,
     RoomGone,
+    RoomKept,
     RoomLost,
+    RoomMoved,
+    RoomReady,
+    RoomSpoke,
     Send,
     Tick,
 )
 from fsm.effects import Dropped
 from fsm.engine import Step
+from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import Parcel
 from specs.addresses.address import message_node
-from specs.message import refuse
+from specs.message import Message, refuse
 from specs.trace import Op
 from transports.codec import encode
 from transports.network import Network
 
-__all__ = ["ForeignHost", "ForeignParts"]
+__all__ = ["ForeignHost", "ForeignKeeper", "ForeignParts"]
+
+
+@final
+class ForeignKeeper(StubKeeper[Parcel]):
+    """Tells the owner of the table what comes of one sandbox; takes what is for its stub.
+
+    Args:
+        plan: What is in it.
+        tools: What it is kept with.
+        owner: Is told.
+    """
+
+    def __init__(self, plan: RoomPlan, tools: KeeperTools, owner: ActorRef[OfRoom]) -> None:
+        super().__init__(plan, tools)
+        self._owner = owner
+
+    @override
+    async def handle(self, message: Parcel) -> None:
+        match self.hand(message.line):
+            case Handed.FULL | Handed.TOO_LARGE:
+                await self._tell(RoomFull(self.plan.url, message.message))
+            case Handed.GONE:
+                await self._tell(RoomLost(self.plan.url, message.message))
+            case Handed.TAKEN:
+                pass
+
+    @override
+    async def ready(self) -> None:
+        await self._tell(RoomReady(self.plan.url))
+
+    @override
+    async def posted(self, message: Message) -> None:
+        await self._tell(RoomSpoke(self.plan.url, message))
+
+    @override
+    async def asked(self, message: Message) -> None:
+        # Its answer comes as a parcel, like any other.
+        await self._tell(RoomSpoke(self.plan.url, message))
+
+    @override
+    async def lost(self, message: Message) -> None:
+        await self._tell(RoomFull(self.plan.url, message))
+
+    @override
+    async def moved(self, step: Step) -> None:
+        await self._tell(RoomMoved(self.plan.url, State(step.new), step.why))
+
+    @override
+    async def kept(self, token: str) -> None:
+        await self._tell(RoomKept(self.plan.url, token))
+
+    @override
+    def ended(self, why: str) -> None:
+        self.finish()
+
+    @override
+    async def stop(self) -> None:
+        self.rest()
+        await self._tell(RoomGone(self.plan.url, self.why))
+
+    async def _tell(self, news: OfRoom) -> None:
+        # An owner that is gone wants no news.
+        with suppress(ActorStoppedError):
+            await self._owner.tell(news)
+
 
 _Message: TypeAlias = Send | Banish | OfRoom
 

@@ -1,19 +1,21 @@
-"""The paths /rest/session and /rest/messages: sessions of runtimes over HTTP (CON-06).
+"""The pages /rest/session and /rest/messages: sessions of runtimes over HTTP (CON-06).
 
-All that is sent and answered here is messages in normal form, one JSON object in a line;
-what is refused before there is a session is an object with `code` and `description`. Who
-has a session shows its token as a bearer token.
+Requests and answers are messages in normal form, one JSON object a line. A request that is
+refused before there is a session is answered by an object with `code` and `description`. A
+session is named by its token as a bearer token. Messages to the runtime leave as server-sent
+events.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Final, final
 
+import trio
 from typing_extensions import override
 
-from actors.node.http.page import Feed, Page, Visit, told
-from actors.node.http.rest_events import EventParts
+from actors.node.http.page import Feed, Page, Parts, Visit, told
 from actors.node.http.rest_link import (
     NewerPollError,
     PostNumberError,
@@ -28,11 +30,59 @@ from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
 from specs.limits.protocol import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from specs.limits.rest import REST_CURSOR_WAIT, REST_RETRY
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode
 
-__all__ = ["MessagesDesk", "SessionDesk"]
+__all__ = ["EventParts", "MessagesDesk", "SessionDesk"]
+
+
+@final
+class EventParts(Parts):
+    """One stream of events; the id of each is the number of its message.
+
+    It ends when nobody says that what it brought was read, and from time to time when
+    there is nothing to bring: who opens it anew shows that it is there, and up to where it
+    has read. It also ends when somebody else asks, or the session is closed.
+
+    Args:
+        link: Whose messages.
+        after: Up to where they were read.
+        turn: Whose turn it is, of `RestLink.begin`.
+    """
+
+    def __init__(self, link: RestLink, after: int, turn: int) -> None:
+        self._link = link
+        self._sent = after
+        self._turn = turn
+        self._is_begun = False
+
+    @override
+    async def next(self) -> bytes | None:
+        if not self._is_begun:
+            self._is_begun = True
+            return b"retry: %d\n\n" % REST_RETRY
+        if not await self._was_read():
+            return None
+        try:
+            lines = await self._link.wait_after(self._sent, self._turn)
+        except (NewerPollError, RestGoneError):
+            return None
+        first, self._sent = self._sent + 1, self._sent + len(lines)
+        return _events(first, lines) or None
+
+    async def _was_read(self) -> bool:
+        with trio.move_on_after(REST_CURSOR_WAIT):
+            return await self._link.wait_read(self._sent)
+        return False
+
+
+def _events(first: int, lines: Sequence[bytes]) -> bytes:
+    return b"".join(
+        b"id: %d\ndata: %b\n\n" % (number, line) for number, line in enumerate(lines, first)
+    )
+
 
 _LINES: Final = "application/x-ndjson"
 _EVENTS: Final = "text/event-stream"

@@ -1,7 +1,4 @@
-"""The HTTP listener of a node, from its pages to its socket.
-
-Where HTTP connections are taken in.
-"""
+"""The HTTP listener of a node: its socket and its pages."""
 
 import itertools
 from collections.abc import AsyncIterator, Mapping
@@ -21,8 +18,7 @@ from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health.readiness import Part, Readiness
 from actors.node.http.config import HttpConfig
 from actors.node.http.conversation import Conversation, Place
-from actors.node.http.health import Probe, ReadyPage, health
-from actors.node.http.metrics import MetricsPage
+from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
 from actors.node.http.rest_desk import MessagesDesk, SessionDesk
 from actors.node.http.rest_links import RestLinks
 from actors.node.http.site import Gate, HttpService, Site, is_loopback

@@ -1,11 +1,13 @@
-"""The identity provider that is a set of keys: whoever holds a token signed by one is let in."""
+"""The identity provider that verifies tokens with a set of keys, fetched again when due."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import final
 
 import structlog
+import trio
 from typing_extensions import override
 
+from actors.keys.key_set import Keys
 from actors.node.login.errors import (
     BadTokenError,
     KeysAwayError,
@@ -13,16 +15,78 @@ from actors.node.login.errors import (
     ProviderAwayError,
     UsedTokensError,
 )
-from actors.node.login.key_ring import KeyRing
 from actors.node.login.key_source import KeySource
+from actors.node.login.login import ProviderMaker
 from actors.node.login.provider import IdentityProvider
 from actors.node.login.token import read_token, verified
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.assertion import USED, AssertionCore, AssertionTerms, Unacceptable
+from fsm.session.key_cache import KeyCacheCore
 from fsm.session.spent_tokens import SpentTokens, Use
+from specs.addresses.address import message_node
 from specs.identity import Identity
 
-__all__ = ["KeyProvider"]
+__all__ = ["KeyProvider", "KeyRing", "by_keys", "terms_of"]
+
+
+@final
+class KeyRing:
+    """The keys of one source.
+
+    One task gets them at a time; who needs them meanwhile waits for that one.
+    """
+
+    def __init__(self, source: KeySource) -> None:
+        self._source = source
+        self._core = KeyCacheCore(source.fresh, source.pause)
+        self._keys: Keys = {}
+        self._why = "its keys were not asked for yet"
+        self._getting = trio.Lock()
+
+    async def keys_for(self, name: str) -> Keys:
+        """Return the keys at hand, got anew if they are due or none of them has this name.
+
+        Cancelled while they are got: whoever comes next begins anew, after the pause.
+
+        Raises:
+            KeysAwayError: There are none, or those there were are stale.
+        """
+        if self._is_wanted(name):
+            await self._get()
+        elif name not in self._keys and self._getting.locked():
+            # Whoever gets them gets them for us, too.
+            await self._getting.acquire()
+            self._getting.release()
+        if not self._core.are_usable(trio.current_time()):
+            raise KeysAwayError(self._source.name, self._why)
+        return self._keys
+
+    async def why_not(self) -> str | None:
+        """Get the keys if they are due; return why there are none to use, if there are none."""
+        if self._core.is_due(trio.current_time()):
+            await self._get()
+        return None if self._core.are_usable(trio.current_time()) else self._why
+
+    async def aclose(self) -> None:
+        """Let go of the source."""
+        await self._source.aclose()
+
+    def _is_wanted(self, name: str) -> bool:
+        now = trio.current_time()
+        is_known = name in self._keys
+        return self._core.is_due(now) if is_known else self._core.may_be_tried(now)
+
+    async def _get(self) -> None:
+        async with self._getting:
+            self._core.tried(trio.current_time())
+            try:
+                self._keys = await self._source.fetch()
+            except KeysAwayError as exc:
+                self._why = exc.reason
+                _log.warning("login keys", source=exc.where, why=exc.reason)
+            else:
+                self._core.got(trio.current_time())
+
 
 _log = structlog.get_logger("actors.node")
 
@@ -93,3 +157,30 @@ class KeyProvider(IdentityProvider):
 
 def _refused(why: str) -> LoginRefusedError:
     return LoginRefusedError(str(BadTokenError(why)))
+
+
+def by_keys(
+    source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
+) -> ProviderMaker:
+    """Let in whoever holds a token that meets the terms and is signed by one of these keys.
+
+    Args:
+        source: Where the keys come from.
+        terms: What is asked of a token.
+        used: Where used tokens are written down; None: they are forgotten with the node.
+    """
+    return lambda clock: KeyProvider(source, terms, clock, used)
+
+
+def terms_of(
+    domain: str, issuers: Iterable[str] = (), audiences: Iterable[str] = ()
+) -> AssertionTerms:
+    """Ask for tokens that are meant for a domain.
+
+    Args:
+        domain: The domain; as audience, a token has it or the address of its node.
+        issuers: Who may have issued it; none: whoever has a key.
+        audiences: What else a token may be meant for.
+    """
+    meant = frozenset({domain, message_node(domain), *audiences})
+    return AssertionTerms(meant, frozenset(issuers))

@@ -1,11 +1,12 @@
-"""The enforcement point: asks what policies decide of a message, and makes it so (POL-01).
+"""The policy enforcement point of a node, and its management by messages (POL-01, POL-05).
 
-Undecided is denied, with the cause in the log (POL-14); a permission whose obligation
-cannot be fulfilled is a denial (I-K3); nothing applicable is what the node was told
-(POL-15).
+A message that no policy decides is denied, with the cause in the log (POL-14). A permission
+whose obligation cannot be fulfilled is a denial (I-K3). The node's configuration says what
+happens if no policy applies (POL-15). Messages to `MN(d)/policy` manage the policies; only
+administrators may send them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, final
 
@@ -13,17 +14,168 @@ import attrs
 import structlog
 from typing_extensions import override
 
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.node.components import LocalService
+from actors.node.messages import BusMessage
+from actors.node.policy.config import PolicyConfig
+from actors.node.policy.reloader import PolicyReloader, Reload, ReloadAsked
 from actors.node.policy.store import PolicyStore
 from actors.node.policy.tasks import STAMP, Order, Tasks
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
+from actors.node.session.exchange import Exchange
+from actors.node.tables import NodeAddresses, Tables
+from fsm.policy.errors import BadPolicyError
 from fsm.policy.explain import effective, missing
-from fsm.policy.model import Book, Task
+from fsm.policy.model import Book, PolicySet, Task
 from fsm.policy.pdp import SILENT, Pdp, Verdict
+from fsm.policy.reading import read_set
 from fsm.policy.request import Place, Request, domain
 from fsm.policy.terms import Direction, Moment, Result
-from specs.message import Message, instance_id
+from fsm.registry.node_rights import Ownership
+from specs.bodies.body import (
+    AddPolicies,
+    PolicyBook,
+    PolicyChange,
+    PolicyCommand,
+    PolicyEntry,
+    ReadPolicies,
+    RemovePolicies,
+    ReplacePolicies,
+)
+from specs.bodies.policy import UNTIL_STOP
+from specs.errors import BadMessageError
+from specs.identity import Identity
+from specs.limits.policy import MAX_POLICY_SETS
+from specs.limits.protocol import MAX_MESSAGE_BYTES
+from specs.message import Message, MessageType, instance_id, refuse, reply_to
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+from transports.codec import encode
 
-__all__ = ["PolicyEngine"]
+__all__ = ["ADMIN", "Policing", "PolicyDesk", "PolicyEngine", "policing_of"]
+
+ADMIN: Final = "admin"
+"""The role whose bearers may manage policies."""
+
+
+@final
+class PolicyDesk(LocalService):
+    """Shows and changes what the node judges by.
+
+    Changes by message last until the node stops or reads its files again: the files
+    are the operator's, and the node writes none of them.
+
+    Args:
+        store: The policies.
+        identity_of: Who vouches for the session of a runtime now; None: nobody.
+        reloader: Who reads the files again; None: not yet there.
+        counts: What obligations count.
+    """
+
+    def __init__(
+        self,
+        store: PolicyStore,
+        identity_of: Callable[[str], Identity | None],
+        reloader: Callable[[], ActorRef[ReloadAsked | Reload] | None],
+        counts: Mapping[str, int],
+    ) -> None:
+        self._store = store
+        self._counts = counts
+        self._identity_of = identity_of
+        self._reloader = reloader
+
+    @override
+    def receive(self, message: Message, by: str) -> Message | None:
+        identity = self._identity_of(by)
+        if identity is None or ADMIN not in identity.roles:
+            return refuse(message, Code.FORBIDDEN, f"policies are for who has the role {ADMIN}")
+        match message.type:
+            case MessageType.READ:
+                return self._read(message, read_body(message, ReadPolicies))
+            case MessageType.CREATE:
+                return self._add(message, read_body(message, AddPolicies), identity)
+            case MessageType.UPDATE:
+                return self._replace(message, read_body(message, ReplacePolicies), identity)
+            case MessageType.DELETE:
+                return self._remove(message, read_body(message, RemovePolicies))
+            case MessageType.EXECUTE:
+                read_body(message, PolicyCommand)
+                return self._reload(message, by)
+            case other:
+                known = "read, create, update, delete and execute"
+                raise BadMessageError(f"policies know {known}, not {other}")
+
+    def _read(self, message: Message, asked: ReadPolicies) -> Message:
+        if asked.resource is None:
+            book = _listed(self._store.book, self._counts)
+            return reply_to(message, Code.OK, {"value": write_body(book)})
+        one = self._store.book.set_of(asked.resource)
+        if one is None:
+            return _unknown(message, asked.resource)
+        answer = reply_to(message, Code.OK, {"value": one.document})
+        if len(encode(answer)) > MAX_MESSAGE_BYTES:
+            why = f"{one.id} is too large for a message; look into {one.source}"
+            return refuse(message, Code.TOO_LARGE, why)
+        return answer
+
+    def _add(self, message: Message, asked: AddPolicies, by: Identity) -> Message:
+        one = _set_of(asked.value, by)
+        if self._store.book.set_of(one.id) is not None:
+            why = f"there is a set {one.id} already; replace it by update"
+            return refuse(message, Code.CONFLICT, why)
+        if self._store.is_full:
+            why = f"there are {MAX_POLICY_SETS} sets; delete one first"
+            return refuse(message, Code.TOO_LARGE, why)
+        return _changed(message, self._store.add(one))
+
+    def _replace(self, message: Message, asked: ReplacePolicies, by: Identity) -> Message:
+        one = _set_of(asked.value, by)
+        if one.id != asked.resource:
+            raise BadMessageError(f"resource is {asked.resource}, but value.id is {one.id}")
+        if self._store.book.set_of(one.id) is None:
+            return _unknown(message, one.id)
+        return _changed(message, self._store.replace(one))
+
+    def _remove(self, message: Message, asked: RemovePolicies) -> Message:
+        if self._store.book.set_of(asked.resource) is None:
+            return _unknown(message, asked.resource)
+        return _changed(message, self._store.remove(asked.resource))
+
+    def _reload(self, message: Message, by: str) -> Message | None:
+        """Have the files read: that takes a while, and the answer comes from who reads."""
+        reloader = self._reloader()
+        if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
+            return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
+        return None
+
+
+def _changed(message: Message, book: Book) -> Message:
+    """Answer that policies are others from now on."""
+    change = PolicyChange(book.version, UNTIL_STOP)
+    return reply_to(message, Code.OK, {"value": write_body(change)})
+
+
+def _set_of(document: object, by: Identity) -> PolicySet:
+    try:
+        return read_set(document, by.user)
+    except BadPolicyError as exc:
+        way = f"value.{exc.way}" if exc.way else "value"
+        raise BadMessageError(f"{way}: {exc.reason}") from exc
+
+
+def _unknown(message: Message, name: str) -> Message:
+    return refuse(message, Code.NOT_FOUND, f"there is no policy set {name}")
+
+
+def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
+    entries = tuple(
+        PolicyEntry(one.id, one.version, sum(len(each.rules) for each in one.policies), one.source)
+        for one in book.sets
+    )
+    combining, default = str(book.combining), str(book.default)
+    return PolicyBook(book.version, combining, default, entries, dict(counts))
+
 
 _log = structlog.get_logger("actors.node")
 
@@ -136,3 +288,60 @@ def _unforged(message: Message, ruling: Ruling) -> Ruling:
     if ruling.marked is not None or message.body.get(_AUTH, False) is False:
         return ruling
     return attrs.evolve(ruling, marked=attrs.evolve(message, body={**message.body, _AUTH: False}))
+
+
+@final
+@attrs.define(eq=False)
+class Policing:
+    """The policy engine; outlives a bus that crashes.
+
+    Attributes:
+        clock: Seconds since the epoch, as the node counts them.
+        reloader: Who reads the files again; None: it has not been started yet.
+    """
+
+    store: PolicyStore
+    addresses: NodeAddresses
+    clock: Callable[[], float]
+    tasks: Tasks = attrs.field(factory=Tasks)
+    reloader: ActorRef[ReloadAsked | Reload] | None = None
+
+    def engine(self, tables: Tables) -> PolicyEngine:
+        """Make what judges for one life of the bus."""
+        place = Place(self.addresses.domain, self.store.config.zone, partial(_owns, tables))
+        return PolicyEngine(self.store, self.tasks, place, self.clock)
+
+    def desk(self, exchange: Exchange) -> PolicyDesk:
+        """Make what answers administrators for one life of the bus."""
+        identity_of = partial(_identity_of, exchange, self.clock)
+        return PolicyDesk(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
+
+    async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
+        """Start what reads the files again."""
+        make = partial(PolicyReloader, self.store, bus)
+        self.reloader = await supervisor.start_child(ChildSpec("policies", make))
+
+    async def reload(self) -> str:
+        """Have the files read again; return why they cannot be used, if they cannot."""
+        return "the node is starting" if self.reloader is None else await self.reloader.ask(Reload)
+
+
+def policing_of(
+    config: PolicyConfig | None, addresses: NodeAddresses, clock: Callable[[], float]
+) -> Policing | None:
+    """Make the policy engine of a node that has policies.
+
+    Raises:
+        PolicyFileError: A file cannot be used: the node must not start.
+    """
+    return None if config is None else Policing(PolicyStore(config), addresses, clock)
+
+
+def _owns(tables: Tables, address: str, runtime: str) -> bool:
+    return tables.rights.ownership(address, runtime) is Ownership.OWN
+
+
+def _identity_of(exchange: Exchange, clock: Callable[[], float], runtime: str) -> Identity | None:
+    session = exchange.sessions.get(runtime)
+    identity = None if session is None else session.identity
+    return identity if identity is not None and clock() < identity.until else None

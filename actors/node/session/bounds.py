@@ -1,6 +1,7 @@
-"""What the parts of one node share to keep its limits (RELIABILITY L1..L7)."""
+"""The limits that the parts of one node share (RELIABILITY L1..L7), and its heartbeat (R8)."""
 
-from typing import Final, TypeAlias, final
+import math
+from typing import Final, Protocol, TypeAlias, final
 
 import trio
 from typing_extensions import override
@@ -8,16 +9,89 @@ from typing_extensions import override
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Gauge, Tally
 from actors.node.limits import NodeLimits
-from actors.node.session.heartbeat import LinkHeartbeat
+from fsm.limits.timers import Alarms
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.limits.unauthenticated_links import UnauthenticatedLinks
+from fsm.session.heartbeat import Beat, Heartbeat
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
+from specs.limits.protocol import LATE, PONG_TIMEOUT
 from specs.link_end import TurnedAway
 from transports.gate import Gate, Guest
 
-__all__ = ["Bounds", "NodeGate"]
+__all__ = ["Bounds", "LinkHeartbeat", "NodeGate", "Patient"]
+
+
+class Patient(Protocol):
+    """A link that is looked after."""
+
+    @property
+    def heard_at(self) -> float:
+        """Trio time of the last sign of life."""
+
+    def ask(self) -> None:
+        """Ask for one; does not wait."""
+
+    def give_up(self) -> None:
+        """Leave: none came."""
+
+
+@final
+class LinkHeartbeat:
+    """Asks who has been silent for long, and gives up who does not answer.
+
+    A task for each link would take 2.5 KiB of it. Nothing here waits for a link: who
+    does not read holds up nobody.
+    """
+
+    def __init__(self) -> None:
+        self._patients: Final[dict[int, tuple[Patient, Heartbeat]]] = {}
+        self._alarms: Final = Alarms[int]()
+        self._somebody = trio.Event()
+
+    def watch(self, number: int, patient: Patient) -> None:
+        """Look after a link from now on; `number`: by which it is known here."""
+        heart = Heartbeat()
+        self._patients[number] = (patient, heart)
+        self._alarms.set(number, heart.deadline(patient.heard_at))
+        self._somebody.set()
+
+    def forget(self, number: int) -> None:
+        """Look after a link no longer, if it was looked after."""
+        if self._patients.pop(number, None) is not None:
+            self._alarms.set(number, math.inf)
+
+    async def run(self) -> None:
+        """Look after everybody; who comes later is never due sooner than who is here."""
+        while True:
+            due = self._alarms.deadline()
+            if math.isinf(due):
+                self._somebody = trio.Event()
+                await self._somebody.wait()
+                continue
+            await trio.sleep_until(due)
+            self._look(trio.current_time(), due)
+
+    def _look(self, now: float, due: float) -> None:
+        late = now - due
+        for number in self._alarms.due(now):
+            patient, heart = self._patients[number]
+            if late > LATE:
+                # The node has been busy: what peers have answered may not be read yet.
+                self._alarms.set(number, now + min(late, PONG_TIMEOUT))
+                continue
+            match heart.look(patient.heard_at, now):
+                case Beat.PING:
+                    patient.ask()
+                case Beat.GIVE_UP:
+                    patient.give_up()
+                    self.forget(number)
+                    continue
+                case Beat.WAIT:
+                    pass
+            self._alarms.set(number, heart.deadline(patient.heard_at))
+
 
 _Who: TypeAlias = str | int
 """A session, by its runtime; a link that has none, by its number."""
@@ -39,22 +113,22 @@ class _NodeGuest(Guest):
 
 @final
 class NodeGate(Gate):
-    """The gate of a node's front door: host of the core that counts strangers."""
+    """The gate of the listener of a node: host of the core that counts unauthenticated links."""
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
         self.origins = origins
         self._counters: Final = counters
         self._guests: Final[dict[int, Guest]] = {}
-        self._strangers: Final = UnauthenticatedLinks(
+        self._unauthenticated: Final = UnauthenticatedLinks(
             limits.handshakes, limits.strangers, limits.strangers_per_host
         )
 
     def __len__(self) -> int:
-        return len(self._strangers)
+        return len(self._unauthenticated)
 
     @override
     def knock(self, host: str) -> Guest | None:
-        knock = self._strangers.knock(host, trio.current_time())
+        knock = self._unauthenticated.knock(host, trio.current_time())
         if knock is None:
             self.turned_away(TurnedAway.TOO_FAST)
             return None
@@ -69,7 +143,7 @@ class NodeGate(Gate):
 
     def settle(self, number: int) -> None:
         """Count somebody no longer."""
-        self._strangers.forget(number)
+        self._unauthenticated.forget(number)
         self._guests.pop(number, None)
 
 
@@ -100,7 +174,7 @@ class Bounds:
         gate: Who may come in.
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
-        pulse: Who looks whether silent peers are there; the front door runs it.
+        heartbeat: Asks peers that are silent; the listener runs it.
     """
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
@@ -108,7 +182,7 @@ class Bounds:
         self.gate: Final = NodeGate(limits, origins, counters)
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
-        self.pulse: Final = LinkHeartbeat()
+        self.heartbeat: Final = LinkHeartbeat()
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
         self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)

@@ -1,6 +1,6 @@
 """Session control: what a link says about its session (M-14..M-17); never leaves the link.
 
-A wish for a session is looked into in this order: whose session, who comes (by the
+An open request for a session is looked into in this order: whose session, who comes (by the
 session's token, by a login, or by nothing), what policy says of them, and only then the
 session itself. What is refused before that leaves nothing behind.
 """
@@ -15,8 +15,15 @@ from actors.node.links.port import Port
 from actors.node.login.login import Admission, Login
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
-from actors.node.session.logins import Denied, Logins, Verdict, Vouched
-from actors.node.session.opening import Opening, OpenRequest, wish_of
+from actors.node.session.opening import (
+    Denied,
+    Logins,
+    Opening,
+    OpenRequest,
+    Verdict,
+    Vouched,
+    wish_of,
+)
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node
 from specs.bodies.body import SessionControl
@@ -89,8 +96,8 @@ class Control:
                     self._exchange.tell_link(port, reply_to(message, Code.OK))
                     self._end_if_asked(asked, session, port)
             case _:
-                wish = OpenRequest(message, port, "")
-                self._opening.refuse(wish, Code.UNAUTHENTICATED, "the link has no session")
+                request = OpenRequest(message, port, "")
+                self._opening.refuse(request, Code.UNAUTHENTICATED, "the link has no session")
 
     def claim(self, message: Message, port: Port) -> None:
         """Give a session to a link that knows no tokens, or refuse it.
@@ -98,14 +105,14 @@ class Control:
         Raises:
             BadMessageError: It is the session of no runtime.
         """
-        wish = wish_of(message, read_body(message, SessionControl), port)
-        if is_node(wish.runtime):
+        request = wish_of(message, read_body(message, SessionControl), port)
+        if is_node(request.runtime):
             why = "a node opens its session by session control"
-            self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
-        elif self._asks_for_login(wish):
-            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+            self._opening.refuse(request, Code.UNAUTHENTICATED, why)
+        elif self._asks_for_login(request):
+            self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         else:
-            self._opening.claimed(wish)
+            self._opening.claimed(request)
 
     def answered(self, answer: Message) -> None:
         """Take an answer of a part of the node to what session control asked it."""
@@ -145,77 +152,79 @@ class Control:
         )
         self._exchange.tell_link(port, refusal)
 
-    # ---- wishes for sessions
+    # ---- requests for sessions
 
-    def _open(self, wish: OpenRequest) -> None:
-        if self._is_out_of_place(wish):
+    def _open(self, request: OpenRequest) -> None:
+        if self._is_out_of_place(request):
             return
-        session = self._exchange.sessions.get(wish.runtime)
-        is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
+        session = self._exchange.sessions.get(request.runtime)
+        is_own = (
+            session is not None and request.token is not None and session.core.knows(request.token)
+        )
         if is_own or self._logins is None:
-            self._opening.anonymous(wish)
-        elif _brings_credentials(wish):
-            refusal = self._logins.ask(wish)
+            self._opening.anonymous(request)
+        elif _brings_credentials(request):
+            refusal = self._logins.ask(request)
             if refusal is not None:
                 self._decided(refusal)
-        elif self._asks_for_login(wish):
-            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+        elif self._asks_for_login(request):
+            self._opening.refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         else:
-            self._opening.anonymous(wish)
+            self._opening.anonymous(request)
 
-    def _reopen(self, wish: OpenRequest) -> None:
-        if self._is_out_of_place(wish):
+    def _reopen(self, request: OpenRequest) -> None:
+        if self._is_out_of_place(request):
             return
-        session = self._exchange.sessions.get(wish.runtime)
+        session = self._exchange.sessions.get(request.runtime)
         if session is None:
-            self._opening.refuse(wish, Code.GONE, "unknown or expired session")
+            self._opening.refuse(request, Code.GONE, "unknown or expired session")
         else:
-            self._opening.again(wish, session)
+            self._opening.again(request, session)
 
-    def _is_out_of_place(self, wish: OpenRequest) -> bool:
-        """Refuse a wish that this link, or this sender, may not have."""
-        link, sender = wish.port.number, wish.message.from_
+    def _is_out_of_place(self, request: OpenRequest) -> bool:
+        """Refuse a request that this link, or this sender, may not have."""
+        link, sender = request.port.number, request.message.from_
         held = self._exchange.session_of(link)
-        if self._is_no_peer(wish):
-            why = f"{wish.runtime} gets no session here now"
-            self._opening.refuse(wish, Code.FORBIDDEN, why)
-        elif not is_below(sender, wish.runtime):
-            why = f"{sender} is no part of {wish.runtime}"
-            self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
-        elif held is not None and held.core.runtime != wish.runtime:
+        if self._is_no_peer(request):
+            why = f"{request.runtime} gets no session here now"
+            self._opening.refuse(request, Code.FORBIDDEN, why)
+        elif not is_below(sender, request.runtime):
+            why = f"{sender} is no part of {request.runtime}"
+            self._opening.refuse(request, Code.UNAUTHENTICATED, why)
+        elif held is not None and held.core.runtime != request.runtime:
             why = "the link has a session of another runtime"
-            self._opening.refuse(wish, Code.CONFLICT, why)
+            self._opening.refuse(request, Code.CONFLICT, why)
         elif self._logins is not None and self._logins.is_waiting(link):
-            self._opening.refuse(wish, Code.CONFLICT, "a login of this link is under way")
+            self._opening.refuse(request, Code.CONFLICT, "a login of this link is under way")
         else:
             return False
         return True
 
-    def _is_no_peer(self, wish: OpenRequest) -> bool:
-        """Say whether a wish is for this node's own session, or a quarantined node's (S14)."""
-        is_own = wish.runtime == self._exchange.tables.addresses.node
-        return is_own or self._exchange.border.keeps_out(wish.runtime)
+    def _is_no_peer(self, request: OpenRequest) -> bool:
+        """Say whether a request is for this node's own session, or a quarantined node's (S14)."""
+        is_own = request.runtime == self._exchange.tables.addresses.node
+        return is_own or self._exchange.border.keeps_out(request.runtime)
 
-    def _asks_for_login(self, wish: OpenRequest) -> bool:
+    def _asks_for_login(self, request: OpenRequest) -> bool:
         """Say whether who comes with nothing is shown out; nodes are no peers that cannot log in.
 
         Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
         """
         if self._login is None:
             return False
-        return self._login.admission is Admission.VOUCHED or is_node(wish.runtime)
+        return self._login.admission is Admission.VOUCHED or is_node(request.runtime)
 
     def _decided(self, verdict: Verdict) -> None:
-        port = verdict.wish.port
+        port = verdict.request.port
         if self._exchange.ports.get(port.number) is not port:
             # It was cut meanwhile, and its end has not been told of yet.
-            self._exchange.witness.drop(verdict.wish.message, DropReason.SESSION_GONE)
+            self._exchange.witness.drop(verdict.request.message, DropReason.SESSION_GONE)
             return
         match verdict:
-            case Vouched(wish, identity, credentials):
-                self._opening.logged_in(wish, identity, credentials)
-            case Denied(wish, code, why):
-                self._opening.refuse(wish, code, why)
+            case Vouched(request, identity, credentials):
+                self._opening.logged_in(request, identity, credentials)
+            case Denied(request, code, why):
+                self._opening.refuse(request, code, why)
             case _:
                 assert_never(verdict)
 
@@ -232,10 +241,10 @@ class Control:
             self._exchange.feed(session, CloseAsked(port.number))
 
 
-def _brings_credentials(wish: OpenRequest) -> bool:
+def _brings_credentials(request: OpenRequest) -> bool:
     """Say whether what was brought can be a login.
 
     Upstream's stubs have no place for one: what stands in their addresses is the token of
     a session, maybe of one that is forgotten, and every proxy on the way has it in its log.
     """
-    return wish.token is not None and wish.port.door.form is not PeerForm.UPSTREAM
+    return request.token is not None and request.port.door.form is not PeerForm.UPSTREAM

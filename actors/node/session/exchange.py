@@ -111,7 +111,7 @@ class Session:
 @final
 @attrs.frozen
 class Outcome:
-    """What became of a wish for a session.
+    """What became of an open request.
 
     Attributes:
         verdict: Whether the link has it.
@@ -389,7 +389,7 @@ class Exchange:
             self.lost(port.number, "slow consumer")
 
     def hand_out(self, port: Port, answer: Message, waiting: tuple[Parcel, ...]) -> None:
-        """Write the answer to a wish for a session, then what waited for it, in order."""
+        """Write the answer to an open request, then what waited for it, in order."""
         port.refill([Parcel(answer, encode(answer)), *waiting])
         for parcel in waiting:
             self.witness.hop(Op.FLUSH, parcel.message)

@@ -1,14 +1,21 @@
-"""The front door: takes in links and gives each an actor of its own (CON-05)."""
+"""The listener of a node, and the actor of each link that it accepts (CON-05).
 
+A link's actor has a task that reads and a task that writes. The bus decides.
+"""
+
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Never, TypeAlias, final
+from typing import Final, Never, TypeAlias, final
 
 import attrs
+import structlog
 import trio
 from typing_extensions import override
 
+from actors.kit.counting.tally import Tally
+from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
@@ -19,13 +26,207 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.node.links.acceptor import Acceptor
-from actors.node.messages import BusMessage
+from actors.node.links.outbox import Outbox
+from actors.node.links.port import Nudge, Port
+from actors.node.messages import Arrived, BusMessage, Connected, Gone, Misbehaved, TooLarge
 from actors.node.session.bounds import Bounds
-from actors.node.session.connection import MAILBOX, Connection
-from transports.errors import LinkClosedError
+from fsm.limits.error_window import ErrorWindow
+from fsm.session.node_session_io import Liveness
+from specs.limits.protocol import HANDSHAKE_TIMEOUT
+from specs.link_end import LinkEnd
+from transports.codec import BadLine
+from transports.errors import (
+    CloseReason,
+    FrameTooLargeError,
+    FrameTooSlowError,
+    LinkBrokenError,
+    LinkClosedError,
+    LinkError,
+)
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["DoorMaker", "Entrance", "SessionListener"]
+__all__ = ["MAILBOX", "Connection", "DoorMaker", "Entrance", "SessionListener"]
+
+MAILBOX = 8
+"""Nudges a connection can have waiting; the bus never sends more than four."""
+
+_log = structlog.get_logger("actors.node")
+
+
+@final
+class Connection(Actor[Nudge]):
+    """Carries frames between one link and the bus.
+
+    A peer that does not read blocks this actor's task and nobody else; the bus
+    frees it by cancelling the write, and it gives up by itself in the end. A peer
+    that sends too much is read later; one that has no session in time is left.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        link: Link,
+        make_door: Callable[[], Acceptor],
+        bus: ActorRef[BusMessage],
+        bounds: Bounds,
+    ) -> None:
+        self._number: Final = number
+        self._link: Final = link
+        self._door: Final = make_door()
+        self._bus: Final = bus
+        self._bounds: Final = bounds
+        self._traffic: Final = bounds.counters.traffic[self._door.wire]
+        self._outbox: Final = Outbox(bounds.limits, link)
+        self._errors: ErrorWindow | None = None
+        self._session_until = math.inf
+        self._is_listening = True
+        self._why = ""
+
+    @override
+    async def start(self) -> None:
+        guest = self._link.guest
+        now = trio.current_time()
+        self._session_until = now + HANDSHAKE_TIMEOUT
+        if guest is not None:  # a node that was slow itself leaves half of the time
+            self._session_until = max(guest.until, now + HANDSHAKE_TIMEOUT / 2)
+        self._bounds.counters.count(Tally.LINKS_OPENED, self._door.wire)
+        self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
+        await self._bus.tell(Connected(self._port))
+        greeting = self._door.greeting()
+        if greeting:
+            await self._bus.tell(Arrived(self._number, greeting))
+        if guest is not None:
+            guest.watch(self._make_room)
+        self.spawn(self._listen)
+        if self._door.liveness is Liveness.BY_LINK:
+            self._bounds.heartbeat.watch(self._number, self)
+
+    @override
+    async def handle(self, message: Nudge) -> None:
+        match message:
+            case Nudge.WRITE:
+                await self._write()
+            case Nudge.GRANTED:
+                self._session_until = math.inf
+                self._settle()
+            case Nudge.LEAVE:
+                await self._write()
+                self.finish()
+
+    @override
+    def deadline(self) -> float:
+        return self._session_until
+
+    @override
+    async def timed_out(self) -> None:
+        self._leave(LinkEnd.NO_SESSION, "no session in time", CloseReason.REFUSED)
+        self.finish()
+
+    @override
+    async def stop(self) -> None:
+        self._outbox.is_leaving = True
+        self._settle()
+        self._bounds.heartbeat.forget(self._number)
+        self._port.ended(LinkEnd.CLOSED)
+        why = self._why or "closed by the node"
+        try:
+            # What was not written is still in the outbox: the bus keeps it for the session.
+            await self._bus.tell(Gone(self._number, self._link.name, why))
+        except ActorStoppedError:
+            self._outbox.close()
+        self._bounds.counters.count(Tally.LINKS_CLOSED, self._port.end or LinkEnd.CLOSED)
+        await self._link.aclose(self._port.farewell)
+
+    def _settle(self) -> None:
+        guest, self._link.guest = self._link.guest, None
+        if guest is not None:
+            guest.settle()
+
+    def _make_room(self) -> None:
+        self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
+
+    def _leave(self, end: LinkEnd, why: str, farewell: CloseReason | None = None) -> None:
+        """Leave for a reason of this end: the peer cannot be written to any more."""
+        self._why = self._why or why
+        self._port.ended(end, farewell)
+        if not self._outbox.is_leaving:
+            self._outbox.is_leaving = True
+            self.me.try_tell(Nudge.LEAVE)
+
+    # ---- writing
+
+    async def _write(self) -> None:
+        """Write until there is nothing to write, or nobody to write to."""
+        outbox = self._outbox
+        if self._why:
+            return
+        with outbox.writing() as writing:
+            while parcels := outbox.take():
+                writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
+                try:
+                    await self._link.send_many(outbox.framing(self._door.write(parcels)))
+                except LinkError as exc:
+                    self._leave(LinkEnd.BROKEN, str(exc))
+                    return
+                outbox.written()
+                self._traffic.sent += len(parcels)
+        if writing.cancelled_caught and trio.current_time() >= writing.deadline:
+            _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)
+            self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
+        outbox.is_idle = True
+
+    # ---- reading
+
+    async def _listen(self) -> None:
+        """Hand on what comes until nothing can come any more."""
+        try:
+            await self._hand_on()
+        except FrameTooLargeError:
+            await self._bus.tell(TooLarge(self._number))
+        except FrameTooSlowError as exc:
+            self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
+        except LinkBrokenError as exc:
+            has_left = exc.farewell is not None
+            self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
+        except (LinkClosedError, ActorStoppedError) as exc:
+            self._leave(LinkEnd.CLOSED, str(exc))
+
+    async def _hand_on(self) -> None:
+        while True:
+            items = self._door.read(await self._link.receive())
+            self._traffic.received += len(items)
+            self._is_listening = False
+            await self._bus.tell(Arrived(self._number, items))
+            self._is_listening = True
+            malformed = len([item for item in items if isinstance(item, BadLine)])
+            if malformed and not self._bears(malformed):
+                await self._bus.tell(Misbehaved(self._number))
+                return
+            port = self._port
+            pause = self._bounds.pause(port.runtime or port.number, port.identity, len(items) or 1)
+            if pause:
+                await self._link.rest(pause)
+
+    def _bears(self, malformed: int) -> bool:
+        self._errors = self._errors or ErrorWindow(self._bounds.limits.soft_errors)
+        return self._errors.add(malformed, trio.current_time())
+
+    # ---- the heartbeat (R8)
+
+    @property
+    def heard_at(self) -> float:
+        """When the peer was heard: it is not its fault while nobody listens."""
+        return self._link.heard_at if self._is_listening else trio.current_time()
+
+    def ask(self) -> None:
+        """Ask the peer for a sign of life."""
+        self._link.ping()
+
+    def give_up(self) -> None:
+        """Leave the peer: it gave none."""
+        self._leave(LinkEnd.SILENT, "silent, and a ping was not answered", CloseReason.REFUSED)
+        self._outbox.interrupt()
+
 
 DoorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 """Makes the door of one link out of what its dialler asked for."""
@@ -69,7 +270,7 @@ class SessionListener(Actor[Never]):
     @override
     async def start(self) -> None:
         self.spawn(self._accept)
-        self.spawn(self._entrance.bounds.pulse.run)
+        self.spawn(self._entrance.bounds.heartbeat.run)
 
     @override
     async def handle(self, message: Never) -> None:

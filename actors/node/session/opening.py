@@ -1,15 +1,20 @@
-"""Gives sessions to links, once it is known who comes and policy has been asked (POL-18).
+"""How sessions open: the login is verified, policy is asked, the link gets its session.
 
-A wish for a session, as it is looked into (M-14, M-15).
+POL-18, M-14, M-15, M-55, SC-40.
 """
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
+import structlog
+import trio
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counting.tally import Outcome, Tally
 from actors.node.links.port import Port
+from actors.node.login.connector import VALIDATE, read_identity
+from actors.node.login.login import Login
+from actors.node.messages import Asked
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
@@ -25,14 +30,16 @@ from fsm.session.node_session_io import (
     ReopenAsked,
 )
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
-from specs.bodies.body import SessionControl, SessionGranted
+from specs.bodies.body import IdentityCall, SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
-from specs.message import Message, refuse, reply_to
+from specs.limits.login import LOGINS_PENDING
+from specs.limits.protocol import OPEN_TIMEOUT
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import write_body
 
-__all__ = ["OpenRequest", "Opening", "wish_of"]
+__all__ = ["Denied", "Logins", "OpenRequest", "Opening", "Verdict", "Vouched", "wish_of"]
 
 
 @final
@@ -77,7 +84,7 @@ _TOKEN_BYTES: Final = 32
 
 @final
 class Opening:
-    """Asks policy about each wish exactly once, then the session; part of the bus's task.
+    """Asks policy about each request exactly once, then the session; part of the bus's task.
 
     Args:
         exchange: The sessions.
@@ -93,67 +100,69 @@ class Opening:
         self._gate = gate
         self._entropy = entropy
         self._has_login = has_login
-        self._stories: dict[str, int] = {}
+        self._openings: dict[str, int] = {}
 
-    def logged_in(self, wish: OpenRequest, identity: Identity, credentials: Credentials) -> None:
+    def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
         """Open the session for somebody who has logged in."""
-        self._opened(wish, Asker(wish.runtime, identity), credentials)
+        self._opened(request, Asker(request.runtime, identity), credentials)
 
-    def anonymous(self, wish: OpenRequest) -> None:
+    def anonymous(self, request: OpenRequest) -> None:
         """Open the session for somebody who brought the session's token, or nothing."""
-        session = self._exchange.sessions.get(wish.runtime)
-        is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
-        asker = session.asker if session is not None and is_own else Asker(wish.runtime)
-        self._opened(wish, asker, None)
+        session = self._exchange.sessions.get(request.runtime)
+        is_own = (
+            session is not None and request.token is not None and session.core.knows(request.token)
+        )
+        asker = session.asker if session is not None and is_own else Asker(request.runtime)
+        self._opened(request, asker, None)
 
-    def again(self, wish: OpenRequest, session: Session) -> None:
+    def again(self, request: OpenRequest, session: Session) -> None:
         """Give a session back to whoever knows its token."""
-        if self._is_permitted(wish, session.asker):
-            asked = ReopenAsked(wish.port.number, wish.token, wish.port.liveness)
-            self._ask(wish, session, asked)
+        if self._is_permitted(request, session.asker):
+            asked = ReopenAsked(request.port.number, request.token, request.port.liveness)
+            self._ask(request, session, asked)
 
-    def claimed(self, wish: OpenRequest) -> None:
+    def claimed(self, request: OpenRequest) -> None:
         """Give a session to a link of a kind that knows no tokens."""
-        asker = Asker(wish.runtime)
-        if self._is_permitted(wish, asker):
-            session = self._session(wish, asker)
-            self._ask(wish, session, ClaimAsked(wish.port.number, wish.port.liveness))
+        asker = Asker(request.runtime)
+        if self._is_permitted(request, asker):
+            session = self._session(request, asker)
+            self._ask(request, session, ClaimAsked(request.port.number, request.port.liveness))
 
-    def refuse(self, wish: OpenRequest, code: Code, why: str) -> None:
-        """Say no to a wish, whatever the session would say."""
+    def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
+        """Say no to a request, whatever the session would say."""
         self._exchange.witness.counters.count(Tally.REFUSALS, code)
-        self._exchange.tell_link(wish.port, refuse(wish.message, code, why))
+        self._exchange.tell_link(request.port, refuse(request.message, code, why))
 
-    def _opened(self, wish: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
-        if not self._is_permitted(wish, asker):
+    def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
+        if not self._is_permitted(request, asker):
             return
-        session = self._session(wish, asker)
+        session = self._session(request, asker)
         fresh = self._entropy(_TOKEN_BYTES).hex()
-        link, liveness = wish.port.number, wish.port.liveness
-        is_unproved = wish.port.door.form is PeerForm.UPSTREAM and not self._has_login
-        asked = OpenAsked(link, wish.token, fresh, liveness, credentials, is_unproved)
-        granted = self._ask(wish, session, asked)
+        link, liveness = request.port.number, request.port.liveness
+        is_unproved = request.port.door.form is PeerForm.UPSTREAM and not self._has_login
+        asked = OpenAsked(link, request.token, fresh, liveness, credentials, is_unproved)
+        granted = self._ask(request, session, asked)
         if granted and credentials is not None:
             session.asker = asker
 
-    def _is_permitted(self, wish: OpenRequest, asker: Asker) -> bool:
-        objection = self._gate.objection(wish.message, asker)
+    def _is_permitted(self, request: OpenRequest, asker: Asker) -> bool:
+        objection = self._gate.objection(request.message, asker)
         if objection is not None:
-            self._gate.refuse(wish.message, wish.port, objection)
+            self._gate.refuse(request.message, request.port, objection)
         return objection is None
 
-    def _session(self, wish: OpenRequest, asker: Asker) -> Session:
-        session = self._exchange.sessions.get(wish.runtime)
+    def _session(self, request: OpenRequest, asker: Asker) -> Session:
+        session = self._exchange.sessions.get(request.runtime)
         if session is not None and not self._is_left(session, asker):
             return session
         if session is not None:
             self._exchange.feed(session, NodeLeaves())
-        story = self._stories[wish.runtime] = self._stories.get(wish.runtime, 0) + 1
-        key = f"{self._exchange.tables.addresses.node}|{wish.runtime}"
-        key = key if story == 1 else f"{key}|{story}"
-        core = NodeSessionCore(key, wish.runtime, self._exchange.budget)
-        session = Session(core, wish.message.from_, asker)
-        self._exchange.sessions[wish.runtime] = session
+        nth = self._openings[request.runtime] = self._openings.get(request.runtime, 0) + 1
+        key = f"{self._exchange.tables.addresses.node}|{request.runtime}"
+        key = key if nth == 1 else f"{key}|{nth}"
+        core = NodeSessionCore(key, request.runtime, self._exchange.budget)
+        session = Session(core, request.message.from_, asker)
+        self._exchange.sessions[request.runtime] = session
         return session
 
     @staticmethod
@@ -167,25 +176,175 @@ class Opening:
         return is_away and session.asker.identity is None and asker.identity is None
 
     def _ask(
-        self, wish: OpenRequest, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
+        self, request: OpenRequest, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
     ) -> bool:
         """Ask the session and answer the link; return whether the link has it."""
         outcome = self._exchange.feed(session, asked)
         match outcome.verdict:
             case Granted(_, token, _):
-                session.stub = wish.message.from_
-                answer = _granted(wish.message, token)
-                self._exchange.hand_out(wish.port, answer, outcome.waiting)
+                session.stub = request.message.from_
+                answer = _granted(request.message, token)
+                self._exchange.hand_out(request.port, answer, outcome.waiting)
                 return True
             case Refused(_, code, why):
-                self.refuse(wish, code, why)
+                self.refuse(request, code, why)
             case None:
-                self._exchange.witness.drop(wish.message, DropReason.SESSION_GONE)
+                self._exchange.witness.drop(request.message, DropReason.SESSION_GONE)
         return False
 
 
-def _granted(wish: Message, token: str) -> Message:
+def _granted(request: Message, token: str) -> Message:
     """Say yes; who claims a session by its name alone has no token to come back with."""
     if not token:
-        return reply_to(wish, Code.OK)
-    return reply_to(wish, Code.OK, {"value": write_body(SessionGranted(token))})
+        return reply_to(request, Code.OK)
+    return reply_to(request, Code.OK, {"value": write_body(SessionGranted(token))})
+
+
+_log = structlog.get_logger("actors.node")
+
+_AWAY = "who you are cannot be found out now; try again"
+
+
+@final
+@attrs.frozen
+class Vouched:
+    """A login succeeded.
+
+    Attributes:
+        credentials: The same, as a session keeps it.
+    """
+
+    request: OpenRequest
+    identity: Identity
+    credentials: Credentials
+
+
+@final
+@attrs.frozen
+class Denied:
+    """A login did not succeed, because of this."""
+
+    request: OpenRequest
+    code: Code
+    why: str
+
+
+Verdict: TypeAlias = Vouched | Denied
+
+
+@final
+class Logins:
+    """Asks the identity connector by message, and knows who waits; part of the bus's task.
+
+    Each link waits for one login, all together for `LOGINS_PENDING`; who is not answered
+    within `OPEN_TIMEOUT` is refused. A link that goes leaves nothing.
+    """
+
+    def __init__(self, exchange: Exchange, login: Login, clock: Callable[[], float]) -> None:
+        self._exchange = exchange
+        self._life = login.life
+        self._clock = login.clock or clock
+        self._waiting: dict[int, tuple[OpenRequest, float]] = {}
+        self._links: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def is_waiting(self, link: int) -> bool:
+        """Say whether a login of a link is under way."""
+        return link in self._links
+
+    def ask(self, request: OpenRequest) -> Denied | None:
+        """Have a login looked into; return why that is not possible."""
+        node = self._exchange.tables.addresses
+        connector = self._exchange.components.get(node.identities)
+        if connector is None or len(self._waiting) >= LOGINS_PENDING:
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
+        number = self._exchange.next_id(node.session)
+        call = IdentityCall(VALIDATE, {"assertion": request.token, "origin": node.domain})
+        question = Message(
+            number, MessageType.EXECUTE, node.session, node.identities, write_body(call)
+        )
+        if not connector.try_tell(Asked(question, node.session, None)):
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
+        self._exchange.witness.deliver(question, node.identities)
+        self._waiting[number] = request, trio.current_time() + OPEN_TIMEOUT
+        self._links[request.port.number] = number
+        return None
+
+    def answered(self, answer: Message) -> Verdict | None:
+        """Take the connector's answer; None: nobody waits for it any more."""
+        request = self._taken(answer.id)
+        if request is None:
+            return None
+        self._exchange.witness.deliver(answer, answer.to)
+        verdict = self._verdict(request, answer)
+        self._count(_outcome(verdict))
+        return verdict
+
+    def _verdict(self, request: OpenRequest, answer: Message) -> Verdict:
+        why = str(answer.body.get("description", ""))
+        if answer.code == Code.UNAUTHENTICATED:
+            return _refused(request, why)
+        if answer.code != Code.OK:
+            _log.warning("login not looked into", runtime=request.runtime, why=why)
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
+        return self._vouched(request, answer)
+
+    def forget(self, link: int) -> None:
+        """Wait for nothing of a link any more: it is gone."""
+        number = self._links.get(link)
+        if number is not None:
+            self._taken(number)
+
+    def deadline(self) -> float:
+        """Return when `overdue` has somebody to name."""
+        return next((until for _, until in self._waiting.values()), float("inf"))
+
+    def overdue(self) -> list[Denied]:
+        """Give up on those who have waited too long."""
+        now = trio.current_time()
+        late = [number for number, (_, until) in self._waiting.items() if until <= now]
+        for _ in late:
+            self._count(Outcome.TIMEOUT)
+        requests = [self._taken(number) for number in late]
+        return [
+            Denied(request, Code.UNAVAILABLE, _AWAY) for request in requests if request is not None
+        ]
+
+    def _count(self, outcome: Outcome) -> None:
+        self._exchange.witness.counters.count(Tally.LOGINS, outcome)
+
+    def _taken(self, number: int) -> OpenRequest | None:
+        request, _ = self._waiting.pop(number, (None, 0.0))
+        if request is not None:
+            del self._links[request.port.number]
+        return request
+
+    def _vouched(self, request: OpenRequest, answer: Message) -> Verdict:
+        wall, now = self._clock(), trio.current_time()
+        try:
+            identity = read_identity(answer.body.get("value"), wall + self._life)
+        except BadMessageError as exc:
+            _log.warning("login not understood", runtime=request.runtime, why=exc.reason)
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
+        if identity.until <= wall:
+            return _refused(request, "what vouched for you is over")
+        if identity.runtime is not None and identity.runtime != request.runtime:
+            return _refused(request, f"the token is good for {identity.runtime} only")
+        if identity.runtime is None and is_node(request.runtime):
+            # Or any user's token would do to speak for a whole domain.
+            return _refused(request, "a node shows a token that is bound to its address")
+        until = now + identity.until - wall
+        return Vouched(request, identity, Credentials(identity.user, identity.issuer, until))
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    if isinstance(verdict, Vouched):
+        return Outcome.OK
+    return Outcome.REFUSED if verdict.code == Code.UNAUTHENTICATED else Outcome.FAILED
+
+
+def _refused(request: OpenRequest, why: str) -> Denied:
+    _log.info("login refused", runtime=request.runtime, why=why)
+    return Denied(request, Code.UNAUTHENTICATED, why)

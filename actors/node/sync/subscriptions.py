@@ -10,18 +10,20 @@ from fsm.effects import Refused
 from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
-from specs.bodies.body import CutPath, Path
+from specs.bodies.link import Path
+from specs.bodies.manager import PathRequest, path_class
+from specs.bodies.object import CutPath
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["PathDesk"]
+__all__ = ["PathService"]
 
 
 @final
-class PathDesk(LocalService):
+class PathService(LocalService):
     """Sets and removes paths for the runtime whose session asks.
 
     That `source` belongs to the session was checked when the message came in. A path on
@@ -40,15 +42,15 @@ class PathDesk(LocalService):
         return reply_to(message, Code.OK)
 
     def _changed(self, message: Message, by: str) -> Refused | None:
-        if message.type is MessageType.UNSUBSCRIBE and "observer" in message.body:
-            return self._cut(read_body(message, CutPath), by)
-        path = read_body(message, Path)
-        match message.type:
-            case MessageType.SUBSCRIBE:
-                return self._subscribe(path.resources, by)
-            case MessageType.UNSUBSCRIBE:
-                return self._tables.follow(Unsubscribe(by, path.resources))
-            case other:
+        body: PathRequest = read_body(message, path_class(message))
+        match message.type, body:
+            case _, CutPath():
+                return self._cut(body, by)
+            case MessageType.SUBSCRIBE, Path():
+                return self._subscribe(body.resources, by)
+            case MessageType.UNSUBSCRIBE, Path():
+                return self._tables.follow(Unsubscribe(by, body.resources))
+            case other, _:
                 raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
 
     def _cut(self, cut: CutPath, by: str) -> Refused | None:

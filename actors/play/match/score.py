@@ -1,20 +1,33 @@
-"""Whether what was seen is what a scenario tells: one step after the other, and as a whole.
+"""The comparison of a run with a scenario: one step after the other, and as a whole.
 
-A step is matched by things seen (`score_message`, `score_fact`), each scenario's name
-by one of the actors' (`Names`), in an order that keeps the precedence of the steps
-(`Order`). What was seen and is not told is allowed, but for what contradicts the
-scenario (`contradiction`).
+A step is matched by trace records (`score_message`, `score_fact`), each name of the scenario
+by one of the actors' names (`Names`), in an order that keeps the precedence of the steps
+(`Order`). Records that match no step are allowed, except contradictions. From the first step
+of the scenario to its last, these are contradictions (`contradiction`):
+
+- a step that no table declares, of any entity;
+- a step of an entity that the scenario follows, after the first of its steps in the scenario:
+  all later ones are listed, up to the scenario's end; the contradiction is reported at the
+  last listed step of the entity, or at a later fault or pause;
+- a second final answer to one request, unless the first is lost on its way;
+- a drop of a message that is listed without a drop or denial; a second copy may be dropped,
+  and so may a creator's message about a child where it comes back to its creator;
+- an answer to a message that is listed as an event;
+- a delivery of a message to a receiver that `deliver_to` does not name; nor may a receiver
+  that it names have got nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias, assert_never, final
 
-from actors.play.match.contradiction import Played, contradictions
+import attrs
+
 from actors.play.match.difference import Candidate, Difference, NearMiss, show_message, show_step
-from actors.play.match.facts import FactScore
-from actors.play.match.messages import Instances, MessageScore
+from actors.play.match.evidence import LOST
+from actors.play.match.facts import FactScore, moves
+from actors.play.match.messages import Instance, Instances, MessageScore
 from actors.play.match.names import Names
-from actors.play.match.observer import Observer
+from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match, Order
 from actors.play.script.addresses import Places
 from actors.play.script.steps import (
@@ -31,10 +44,210 @@ from actors.play.script.steps import (
     TableStep,
     TimeStep,
 )
+from actors.play.script.vocabulary import machine_name
+from specs.child import parent_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
+from specs.message import instance_id
+from specs.reply_code import FIRST_FINAL, DropReason
+from specs.trace import Kind, Op
 
-__all__ = ["Score"]
+__all__ = ["Played", "Score", "contradictions"]
+
+_GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
+_BUS: Final = "bus"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Played:
+    """A scenario whose steps were looked for.
+
+    Attributes:
+        matches: What each step was matched by, by its number.
+        claimed: Message instances by what the scenario calls them.
+        entities: Keys of entities by machine and key in the scenario.
+    """
+
+    scenario: Scenario
+    observer: Observer
+    names: Names
+    matches: Mapping[int, Match]
+    claimed: Mapping[str, str]
+    entities: Mapping[tuple[str, ...], str]
+    instances: Instances
+
+    @property
+    def items(self) -> list[Seen]:
+        """What belongs to the scenario."""
+        return self.observer.items[self.observer.start :]
+
+    def difference(self, number: int, seen: str) -> Difference:
+        """Say what should not have been, by the step it speaks against."""
+        step = self.scenario.step(number)
+        told = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
+        return Difference(number, told, (seen,))
+
+    @property
+    def end(self) -> int:
+        """Number of the thing seen with which the scenario ends; time lasts to its end."""
+        if isinstance(self.scenario.steps[-1], TimeStep):
+            return len(self.observer.items)
+        return max(match.last for match in self.matches.values())
+
+    def fence_before(self, number: int) -> int:
+        """Return the time or fault that came last before something; 0 if none did."""
+        fences = [one for one in self.scenario.steps if isinstance(one, FaultStep | TimeStep)]
+        known = (one.number for one in fences if one.number in self.matches)
+        return max((one for one in known if self.matches[one].last < number), default=0)
+
+    def step_before(self, number: int) -> int:
+        """Return the step that was seen last before something; 0 if none was."""
+        known = [(match.last, step) for step, match in self.matches.items() if match.last <= number]
+        return max(known, default=(0, 0))[1]
+
+
+def contradictions(played: Played) -> Iterator[Difference]:
+    """Yield what speaks against a scenario."""
+    yield from _undeclared(played)
+    yield from _untold_steps(played)
+    yield from _second_answers(played)
+    for step in played.scenario.steps:
+        if isinstance(step, MessageStep) and step.number in played.matches:
+            instance = played.instances.find(played.claimed.get(instance_id(step.message), ""))
+            if instance is not None:
+                yield from _answers(played, step, instance)
+                yield from _drops(played, step, instance)
+                yield from _strays(played, step, instance)
+
+
+def _undeclared(played: Played) -> Iterator[Difference]:
+    for seen in played.items:
+        fact = seen.fact
+        if fact.k is Kind.STATE and fact.op is Op.REFUSED:
+            told = f"{fact.machine}({fact.key}): {fact.cause} in {fact.old} is not declared"
+            yield played.difference(played.step_before(seen.number), told)
+
+
+def _untold_steps(played: Played) -> Iterator[Difference]:
+    """Yield steps that are not told, the first seen first."""
+    for _, difference in sorted(_untold(played), key=lambda found: found[0]):
+        yield difference
+
+
+def _untold(played: Played) -> Iterator[tuple[int, Difference]]:
+    for (machine, *key), actual in played.entities.items():
+        mine = [
+            step
+            for step in played.scenario.steps
+            if isinstance(step, StateStep) and (step.machine, *step.key) == (machine, *key)
+        ]
+        spans = [played.matches[one.number] for one in mine if one.number in played.matches]
+        name = machine_name(machine)
+        if name is None or not spans:
+            continue
+        begun = min(span.first for span in spans)
+        ended = played.end
+        for move in moves(played.items, name):
+            is_told = any(span.first <= move.number <= span.last for span in spans)
+            if move.key == actual and begun < move.number < ended and not is_told:
+                before = [step for step in mine if played.matches[step.number].last < move.number]
+                told = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
+                number = max(before[-1].number if before else 0, played.fence_before(move.number))
+                yield move.number, played.difference(number, told)
+
+
+def _second_answers(played: Played) -> Iterator[Difference]:
+    """Yield answers given to who asked although a final one was given before."""
+    lost = {seen.fact.mid for seen in played.items if seen.fact.reason == LOST}
+    known: dict[str, tuple[str, int]] = {}
+    numbers = {actual: golden for golden, actual in played.claimed.items()}
+    for seen in played.items:
+        fact = seen.fact
+        is_final = fact.k is Kind.MSG and (fact.code or 0) >= FIRST_FINAL
+        if not is_final or fact.op not in _GIVEN or fact.ref is None or fact.mid is None:
+            continue
+        if fact.mid in lost:
+            continue
+        mid, number = known.setdefault(fact.ref, (fact.mid, seen.number))
+        if mid != fact.mid and mid in numbers:
+            told = (
+                f"a second final answer: {fact.code} from {played.names.golden(fact.from_ or '')}"
+            )
+            yield played.difference(_step_of(played, numbers[mid], number), told)
+
+
+def _answers(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+    """Yield answers to what is told to be an event, unless the scenario tells them, too."""
+    if Flag.EVENT not in step.flags:
+        return
+    told = set(played.claimed.values())
+    for seen in played.items:
+        fact = seen.fact
+        if fact.ref == instance.mid and fact.op in _GIVEN and fact.mid not in told:
+            yield played.difference(step.number, f"it was answered: {fact.code}")
+
+
+def _step_of(played: Played, golden: str, number: int) -> int:
+    steps = [
+        step.number
+        for step in played.scenario.steps
+        if isinstance(step, MessageStep) and instance_id(step.message) == golden
+    ]
+    return steps[-1] if steps else played.step_before(number)
+
+
+def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+    same = [
+        one
+        for one in played.scenario.steps
+        if isinstance(one, MessageStep) and instance_id(one.message) == instance_id(step.message)
+    ]
+    is_told = any(
+        one.drop is not None
+        or one.is_lost
+        or one.deliver_to is not None
+        or played.scenario.denied_at(one.number) is not None
+        for one in same
+    )
+    for seen in instance.seen:
+        fact = seen.fact
+        if fact.op is not Op.DROP or is_told:
+            continue
+        if fact.reason != DropReason.DUPLICATE and not _is_echo(instance, seen):
+            yield played.difference(step.number, f"it was dropped: {fact.reason}")
+
+
+def _is_echo(instance: Instance, seen: Seen) -> bool:
+    """Say whether it is what a creator said of its child, come back to its runtime (C-85)."""
+    is_of_child = parent_of(seen.fact.to or "") is not None
+    is_home = seen.who == instance.first.who
+    return is_of_child and is_home and seen.fact.reason == DropReason.LOOP
+
+
+def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+    """Yield receivers not as the scenario names them, stubs that pass it on aside."""
+    if step.deliver_to is None:
+        return
+    relays = {f"minibus:{seen.fact.stub}" for seen in instance.seen if seen.fact.op is Op.XMIT}
+    given = {
+        seen.fact.listener
+        for seen in instance.seen
+        if seen.fact.op is Op.DELIVER and seen.actor == _BUS and seen.who in _runtimes(played)
+    }
+    listeners = sorted(one for one in given - relays if one is not None)
+    receivers = [played.names.golden(one.removeprefix("minibus:")) for one in listeners]
+    for receiver in receivers:
+        if receiver not in step.deliver_to:
+            yield played.difference(step.number, f"it was delivered to {receiver}")
+    for missed in step.deliver_to:
+        if missed not in receivers:
+            yield played.difference(step.number, f"it was not delivered to {missed}")
+
+
+def _runtimes(played: Played) -> set[str]:
+    return {one for one in played.observer.processes if not one.startswith("domain://")}
+
 
 _Expectation: TypeAlias = MessageStep | StateStep | TableStep | ResolveStep | AuthzStep
 _ORDER: Final = 5

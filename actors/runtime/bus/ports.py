@@ -314,15 +314,14 @@ class CorePort(_Port):
             origin: Its kind.
             listener: The MiniBUS of its sandbox.
 
-        If cancelled, it may send, and not be reached yet; `expel` ends both.
+        If cancelled, it may send, and not be reached yet; `expel` and `take_back` end that.
         """
         await self._bus.ask(lambda done: Granted(owner, owner, origin, done))
         await self._bus.ask(lambda done: ListenerAdded(owner, listener, self.url, done))
 
     async def expel(self, owner: str) -> None:
-        """End what `admit` began, and all other deliveries to the component. Idempotent.
+        """End all deliveries to a component, which may still send. Idempotent.
 
-        If cancelled, deliveries may have ended while the component may still send.
+        If cancelled, the deliveries may have ended.
         """
         await self._bus.ask(lambda done: Expelled(owner, self.url, done))
-        await self._bus.ask(lambda done: Revoked(owner, owner, done))

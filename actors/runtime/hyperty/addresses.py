@@ -3,6 +3,8 @@
 from collections.abc import Set as AbstractSet
 from typing import Final, final
 
+import trio
+
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.registry.allocation import (
@@ -15,6 +17,7 @@ from actors.runtime.registry.allocation import (
 from fsm.registry.address_reuse import Purpose
 from specs.addresses.address import subscription_manager
 from specs.bodies.body import Path
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
@@ -38,7 +41,7 @@ class HypertyAddresses:
     def __init__(self, parts: RuntimeParts) -> None:
         self._parts = parts
         self._allocation = parts.allocation
-        self._shelf = parts.shelf
+        self._store = parts.store
 
     # --- stored ---------------------------------------------------------------------------
 
@@ -50,9 +53,9 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        for url in list(self._shelf.rest.homes):
-            if self._shelf.descriptor_of(url) is None:
-                await self._shelf.forget_home(url)
+        for url in list(self._store.rest.homes):
+            if self._store.descriptor_of(url) is None:
+                await self._store.forget_home(url)
         await self.claim(frozenset())
 
     async def claim(self, present: AbstractSet[str]) -> None:
@@ -66,8 +69,8 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        for url, descriptor in list(self._shelf.rest.homes.items()):
-            if url not in present and self._shelf.descriptor_of(url) is not None:
+        for url, descriptor in list(self._store.rest.homes.items()):
+            if url not in present and self._store.descriptor_of(url) is not None:
                 await self._claim(url, descriptor)
 
     async def _claim(self, url: str, descriptor: str) -> None:
@@ -84,8 +87,7 @@ class HypertyAddresses:
     async def give(self, profile: Profile) -> AddressGiven:
         """Return an address for a hyperty: one kept for its descriptor, else a new one.
 
-        If cancelled, an address that the node allocates all the same is not used, and is free
-        again when the session of the runtime ends.
+        If cancelled, an address that the node allocates all the same is given back to it.
 
         Raises:
             AllocationError: The node gave none.
@@ -97,7 +99,9 @@ class HypertyAddresses:
         given: AddressGiven = await self._allocation.ask(
             lambda reply: AddressWanted(purpose, exactly, reply)
         )
-        await self._shelf.keep_home(given.address, purpose.descriptor)
+        with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+            # If cancelled from here on, the caller knows the address, and gives it back.
+            await self._store.keep_home(given.address, purpose.descriptor)
         return given
 
     async def keep(self, url: str, profile: Profile) -> None:
@@ -130,15 +134,15 @@ class HypertyAddresses:
             return
 
     async def _is_kept(self, url: str) -> bool:
-        descriptor = self._shelf.descriptor_of(url)
+        descriptor = self._store.descriptor_of(url)
         if descriptor is None:
-            await self._shelf.forget_home(url)
+            await self._store.forget_home(url)
             return False
         await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
         return True
 
     def _purpose(self, profile: Profile) -> Purpose:
         descriptor = profile.descriptor
-        if descriptor is None and self._shelf.stores:
+        if descriptor is None and self._store.stores:
             descriptor = f"{_NAMED}{profile.name}"
         return Purpose(_HYPERTY, descriptor)

@@ -1,7 +1,7 @@
 """The actor that runs one hyperty for one life."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never, final
 
 import attrs
 import trio
@@ -17,9 +17,11 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.sendable import own, sendable
 from actors.runtime.sync.context import code_in_use
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from specs.addresses.address import is_below, scheme_of
-from specs.bodies.object import Forward
+from specs.bodies.delegation import HandOver
+from specs.bodies.manager import Forwarded, create_class, forward_class
+from specs.bodies.object import Forward, ForwardDelegation, Wrapped
 from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     # Not needed in a sandbox process.
     from actors.runtime.parts import RuntimeParts
 
-__all__ = ["CONCURRENT", "Home", "HypertyHost"]
+__all__ = ["CONCURRENT", "HypertyHost", "HypertyHosts"]
 
 CONCURRENT: Final = 64
 """Requests one hyperty works on at a time; more wait in its mailbox (ours)."""
@@ -66,18 +68,18 @@ class HypertyHost(Actor[Delivery]):
 
     Args:
         make: Makes the hyperty.
-        seat: The context of the hyperty, through all its lives.
+        context: The context of the hyperty, through all its lives.
         faults: Records the exceptions of its handlers.
     """
 
-    def __init__(self, make: HypertyMaker, seat: HypertyContext, faults: Faults) -> None:
+    def __init__(self, make: HypertyMaker, context: HypertyContext, faults: Faults) -> None:
         self._hyperty = make()
-        self._context = seat
+        self._context = context
         self._faults = faults
-        self._port = seat.port
-        self._room = trio.Semaphore(CONCURRENT)
+        self._port = context.port
+        self._next = trio.Semaphore(CONCURRENT - 1)
         self._previous: trio.Event | None = None
-        self._hyperty.enter(seat, self)
+        self._hyperty.enter(context, self)
 
     @override
     async def start(self) -> None:
@@ -87,13 +89,14 @@ class HypertyHost(Actor[Delivery]):
     async def handle(self, message: Delivery) -> None:
         request = message.message
         if request.is_request and is_below(request.to, self._port.url):
-            await self._room.acquire()
             begun = trio.Event()
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
             asked = request if is_own else own(request)
             self.spawn(self._answer, asked, self._previous, begun)
             self._previous = begun
+            # Others wait in the mailbox: what is taken from it is answered, whatever follows.
+            await self._next.acquire()
         else:
             await self._kept(self._heard, request)
 
@@ -126,11 +129,11 @@ class HypertyHost(Actor[Delivery]):
 
     async def _hears(self, message: Message) -> bool:
         """Pass on a notice of an object that the hyperty observes or reports."""
-        audience = self._context.audiences.heard(message)
-        if audience is None:
+        observers = self._context.observers.heard(message)
+        if observers is None:
             return await self._context.hears(message)
-        if audience.is_behind:
-            self.spawn(self._context.read_observers, message.from_, audience)
+        if observers.is_behind:
+            self.spawn(self._context.read_observers, message.from_, observers)
         return True
 
     async def _answer(
@@ -146,7 +149,7 @@ class HypertyHost(Actor[Delivery]):
             answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
         finally:
             begun.set()
-            self._room.release()
+            self._next.release()
             with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
                 await self._port.post(answer)
 
@@ -163,12 +166,10 @@ class HypertyHost(Actor[Delivery]):
     async def _said(self, request: Message) -> Json:
         """Call the handler for a request, by verb and sender; return the value of the answer."""
         match request.type:
-            case MessageType.FORWARD | MessageType.CREATE if self._is_handed(request):
-                return await self._handed(request)
-            case MessageType.FORWARD if self._context.decides_on(request.from_):
-                observer = read_body(request, Forward).message.from_
-                if observer != self._context.url:
-                    await self._hyperty.on_subscribe(request.from_, observer)
+            case MessageType.FORWARD:
+                return await self._forwarded(request)
+            case MessageType.CREATE if self._is_hand_over(request):
+                await self._take_over(request)
                 return None
             case MessageType.CREATE if request.from_.endswith(_INVITING):
                 await self._hyperty.on_invited(_invited(request))
@@ -182,36 +183,39 @@ class HypertyHost(Actor[Delivery]):
             case _:
                 return await self._hyperty.on_request(request)
 
-    def _is_handed(self, request: Message) -> bool:
-        """Whether a request belongs to the delegation of an object (M-54)."""
-        if request.type is MessageType.FORWARD:
-            return _is_delegation(request)
-        manager = self._context.delegated.get(str(request.body.get("resource")))
-        return "part" in request.body and request.from_ == manager
+    async def _forwarded(self, request: Message) -> Json:
+        """Ask the hyperty about an observer (M-39), a delegation (M-54) or any other request."""
+        kind = forward_class(request)
+        if kind is Forward and not self._context.decides_on(request.from_):
+            return await self._hyperty.on_request(request)
+        body: Forwarded = read_body(request, kind)
+        match body:
+            case Forward(asked):
+                if asked.from_ != self._context.url:
+                    await self._hyperty.on_subscribe(request.from_, asked.from_)
+                return None
+            case ForwardDelegation(asked):
+                return await self._delegated(request, asked)
+            case _:
+                assert_never(body)
 
-    async def _handed(self, request: Message) -> Json:
-        """Ask the hyperty about a delegation; or give a part of the object to the sync manager."""
-        if request.type is MessageType.FORWARD:
-            return await self._delegated(request)
+    def _is_hand_over(self, request: Message) -> bool:
+        """Return whether a request has a part of an object that the hyperty takes over (M-54)."""
+        manager = self._context.delegated.get(str(request.body.get("resource")))
+        return request.from_ == manager and create_class(request) is HandOver
+
+    async def _take_over(self, request: Message) -> None:
+        """Give a part of an object to the sync manager, which reads it."""
         try:
             await self._context.take_over(request)
         except ObjectError as error:
             raise BadMessageError(error.why, code_in_use(error.code)) from error
-        return None
 
-    async def _delegated(self, request: Message) -> Json:
+    async def _delegated(self, request: Message, asked: Wrapped) -> Json:
         """Ask the hyperty whether it takes an object over; return the address of its runtime."""
-        asked = read_body(request, Forward).message
         await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
         self._context.agree(request.from_, asked.to)
         return {"runtime": self._context.runtime}
-
-
-def _is_delegation(request: Message) -> bool:
-    """Whether an object asks for another reporter (M-54), not about an observer (M-39)."""
-    asked = request.body.get("message")
-    body = asked.get("body") if isinstance(asked, dict) else None
-    return isinstance(body, dict) and body.get("resource") == request.from_ and "delegate" in body
 
 
 def _invited(request: Message) -> Invited:
@@ -231,14 +235,14 @@ def _is_told(request: Message) -> bool:
 
 
 @final
-class Home:
+class HypertyHosts:
     """Makes the host of a hyperty for each of its lives, around one hyperty context.
 
     Attributes:
-        seat: The context; set from the first life on.
+        context: The context; set from the first life on.
     """
 
-    seat: HypertyContext
+    context: HypertyContext
 
     def __init__(self, make: HypertyMaker, parts: "RuntimeParts", life: Lifecycle) -> None:
         self._make = make
@@ -246,11 +250,13 @@ class Home:
         self._life = life
         self._is_first = True
 
-    def host(self, port: MiniBusPort) -> HypertyHost:
+    def make(self, port: MiniBusPort) -> HypertyHost:
         """Make the host of one life, with its port to the bus."""
         if self._is_first:
             config = self._parts.config
             parts = self._parts
-            self.seat = HypertyContext(config.runtime, port, config.ids, parts.tracer, parts.shelf)
+            self.context = HypertyContext(
+                config.runtime, port, config.ids, parts.tracer, parts.store
+            )
             self._is_first = False
-        return HypertyHost(self._make, self.seat, self._life)
+        return HypertyHost(self._make, self.context, self._life)

@@ -120,8 +120,7 @@ class Hyperty(HypertyClient, ABC):
         Requests begin in the order in which they came, then run side by side, at most
         `CONCURRENT` at a time. The default refuses each request with 400.
 
-        If cancelled by a restart of the hyperty, the request is answered 503; if cancelled by its
-        undeployment, the sender gets 408.
+        If cancelled, by a restart or the undeployment of the hyperty, the request is answered 503.
 
         Raises:
             Refused: To answer with another code.
@@ -199,14 +198,14 @@ class Hyperty(HypertyClient, ABC):
         self._host.spawn(work, *args)
 
     @final
-    def enter(self, seat: HypertyContext, host: Actor[Delivery]) -> None:
+    def enter(self, context: HypertyContext, host: Actor[Delivery]) -> None:
         """Take context and host; called by the host before `started`.
 
         Args:
-            seat: The context of the hyperty, through all its lives.
+            context: The context of the hyperty, through all its lives.
             host: The actor of this life; it runs spawned work.
         """
-        self._context = seat
+        self._context = context
         self._host = host
 
 

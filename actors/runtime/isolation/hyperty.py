@@ -33,7 +33,7 @@ from specs.limits.isolation import GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REA
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message
 
-__all__ = ["HypertyCode", "Landlord", "NoCodeError", "room_hyperty"]
+__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "room_hyperty"]
 
 _FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -85,7 +85,7 @@ class HypertyCode:
 
 @final
 @attrs.frozen
-class Landlord:
+class HypertyTools:
     """What a runtime provides to a hyperty in a sandbox of its own.
 
     Attributes:
@@ -101,7 +101,7 @@ class Landlord:
     life: Lifecycle = attrs.field(factory=Lifecycle)
 
 
-def room_hyperty(code: HypertyCode, spawn: Spawn, landlord: Landlord) -> ComponentMaker:
+def room_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
     """Return a maker of the host of a hyperty in a sandbox process, for `Runtime.host`.
 
     The other process calls the class without arguments: configuration must come by messages.
@@ -113,20 +113,19 @@ def room_hyperty(code: HypertyCode, spawn: Spawn, landlord: Landlord) -> Compone
     Args:
         code: Where its class is; importable from the folders that the sandbox can read.
         spawn: Makes the sandbox: `process_rooms(folders)`.
-        landlord: What the runtime provides; `Runtime.deploy_apart` makes it.
+        tools: What the runtime provides; `Runtime.deploy_apart` makes it.
     """
-    lives = _Lives(code, spawn, landlord)
-    return lives.begin
+    return _Processes(code, spawn, tools).begin
 
 
 @final
-class _Lives:
+class _Processes:
     """One hyperty through all its processes: message ids continue from one to the next."""
 
-    def __init__(self, code: HypertyCode, spawn: Spawn, landlord: Landlord) -> None:
+    def __init__(self, code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> None:
         self._code = code
         self._spawn = spawn
-        self._landlord = landlord
+        self._tools = tools
         self.last_id = 0
 
     def raised(self, said: Said) -> None:
@@ -136,15 +135,15 @@ class _Lives:
         correlation, handler = (
             "".join(map(_shown, text[:ROOM_REASON])) for text in (said.text, said.get("handler"))
         )
-        self._landlord.life.noted(correlation, handler, exception="\n".join(lines))
+        self._tools.life.noted(correlation, handler, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "RoomHyperty":
         """Make the host of one process."""
-        landlord = self._landlord
-        self.last_id = max(self.last_id, landlord.ids.next(port.url))
+        given = self._tools
+        self.last_id = max(self.last_id, given.ids.next(port.url))
         plan = RoomPlan(
             url=port.url,
-            runtime=landlord.runtime,
+            runtime=given.runtime,
             domain=domain_of(port.url),
             contents=ProgramRoom(self._code.where),
             ids=self.last_id,
@@ -153,7 +152,7 @@ class _Lives:
             spawn=self._spawn,
             network=NO_NETWORK,
             tracer=NULL_TRACER,
-            counters=landlord.counters,
+            counters=given.counters,
             rate=GUEST_RATE,
             burst=GUEST_BURST,
         )
@@ -165,11 +164,11 @@ class RoomHyperty(RoomKeeper[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
-        self, plan: RoomPlan, tools: KeeperTools, port: MiniBusPort, lives: _Lives
+        self, plan: RoomPlan, tools: KeeperTools, port: MiniBusPort, processes: _Processes
     ) -> None:
         super().__init__(plan, tools)
         self._port = port
-        self._lives = lives
+        self._processes = processes
         self._mail = RoomMail(port, tools.counters, self)
         self._is_ready = trio.Event()
 
@@ -202,7 +201,7 @@ class RoomHyperty(RoomKeeper[Delivery]):
 
     def _note(self, message: Message) -> None:
         if message.from_ == self.plan.url and not message.is_response:
-            self._lives.last_id = max(self._lives.last_id, message.id)
+            self._processes.last_id = max(self._processes.last_id, message.id)
 
     @override
     async def lost(self, message: Message) -> None:
@@ -211,7 +210,7 @@ class RoomHyperty(RoomKeeper[Delivery]):
     @override
     async def told(self, said: Said) -> None:
         if said.word is Word.FAULT:
-            self._lives.raised(said)
+            self._processes.raised(said)
             return
         raise PipeError(f"{said.word} is nothing a hyperty says")
 

@@ -1,17 +1,18 @@
-"""All children of a data object, as a hyperty sees and creates them (SYN-24)."""
+"""The children of a data object, as a hyperty sees, creates and changes them (SYN-24)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
+import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.objects.child import Child, ChildChanges, checked_child
 from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
+from actors.runtime.objects.live_value import unpacked
 from actors.runtime.sync.child_messages import VERBS, child_body, read_said
 from fsm.sync.children.children import Kept
 from fsm.sync.children.copy import ChildrenCopyCore
@@ -31,6 +32,7 @@ from fsm.sync.children.io import (
     ChildShown,
     SaidAgain,
 )
+from fsm.sync.value.json import as_json
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
@@ -39,7 +41,129 @@ from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
 
-__all__ = ["Children"]
+__all__ = ["Child", "ChildChange", "ChildChanges", "Children"]
+
+
+@final
+@attrs.frozen
+class ChildChange:
+    """A change of one child.
+
+    Attributes:
+        id: Name of the child.
+        old: Its value before; None: it did not exist.
+        new: Its value after; None: it was deleted.
+    """
+
+    id: str
+    old: Json
+    new: Json
+
+
+@final
+class ChildChanges:
+    """An async iterator over the changes of children."""
+
+    def __init__(self, children: "Children") -> None:
+        self._children = children
+        self._seen: Final[dict[str, Kept]] = {}
+        for name in children:
+            kept = children.kept(name)
+            if kept is not None:
+                self._seen[name] = kept
+
+    def __aiter__(self) -> "ChildChanges":
+        return self
+
+    async def __anext__(self) -> ChildChange:
+        await trio.lowlevel.checkpoint()
+        while (change := self._next()) is None:
+            if not await self._children.later():
+                raise StopAsyncIteration
+        return change
+
+    def _next(self) -> ChildChange | None:
+        for name, seen in self._seen.items():
+            if self._children.kept(name) is None:
+                del self._seen[name]
+                return ChildChange(name, seen.value, None)
+        for name in self._children:
+            kept, before = self._children.kept(name), self._seen.get(name)
+            if kept is not None and (before is None or before.version != kept.version):
+                self._seen[name] = kept
+                return ChildChange(name, None if before is None else before.value, kept.value)
+        return None
+
+
+@final
+@attrs.frozen
+class Child:
+    """One child of a data object; only the hyperty that created it changes or deletes it.
+
+    Attributes:
+        id: Its name: the address of its creator, `#`, and a number.
+    """
+
+    id: str
+    _children: "Children" = attrs.field(repr=False)
+
+    @property
+    def creator(self) -> str:
+        """Address of the hyperty that created it."""
+        return self.id.rpartition("#")[0]
+
+    @property
+    def value(self) -> Json:
+        """Its present value, immutable on every level; None: it was deleted."""
+        kept = self._children.kept(self.id)
+        return None if kept is None else kept.value
+
+    async def update(self, value: Json) -> None:
+        """Replace the value, and notify all observers of the object.
+
+        Args:
+            value: The new value; any JSON but None.
+
+        If cancelled while it waits for other operations on children of the object, nothing has
+        changed; later, the copy here has the new value, and the observers get it when the
+        runtime next finds the difference.
+
+        Raises:
+            ObjectError: 400: the value is None; 403: another hyperty created the child; 404: it
+                was deleted; 410: the object is gone or left, or the runtime has closed; 413: no
+                room for the value.
+            NotJsonError: The value is not JSON; nothing was sent.
+        """
+        await self._children.change(Act.UPDATE, self.id, value)
+
+    async def delete(self) -> None:
+        """Delete the child, and notify all observers of the object.
+
+        If cancelled while it waits for other operations on children of the object, nothing has
+        changed; later, the child is deleted here, and the observers get that when the
+        runtime next finds the difference.
+
+        Raises:
+            ObjectError: 403: another hyperty created the child; 404: it was deleted before;
+                410: the object is gone or left, or the runtime has closed.
+        """
+        await self._children.change(Act.DELETE, self.id)
+
+
+def _checked_child(name: str, value: Json) -> Json:
+    """Return a copy of a value that a child may have.
+
+    Args:
+        name: Name of the child, for the error.
+        value: The value.
+
+    Raises:
+        ObjectError: 400: the value is None.
+        NotJsonError: The value is not JSON, or is nested too deep.
+    """
+    if value is None:
+        raise ObjectError(name, Code.MALFORMED, "a child has a value")
+    return as_json(value, (), unpacked)
 
 
 @final
@@ -52,20 +176,20 @@ class Children(Mapping[str, Child], ChildrenHeard):
     """
 
     @classmethod
-    def of(cls, seat: HypertyContext, url: str) -> "Children":
+    def of(cls, context: HypertyContext, url: str) -> "Children":
         """Return the children of an object; one that is reported and observed has them once.
 
         Args:
-            seat: The context of the hyperty.
+            context: The context of the hyperty.
             url: Address of the object.
         """
-        there = seat.children.get(url)
-        return there if isinstance(there, Children) else cls(seat, url)
+        there = context.children.get(url)
+        return there if isinstance(there, Children) else cls(context, url)
 
-    def __init__(self, seat: HypertyContext, url: str) -> None:
-        self._context = seat
+    def __init__(self, context: HypertyContext, url: str) -> None:
+        self._context = context
         self._url = url
-        self._core = ChildrenCopyCore(seat.url)
+        self._core = ChildrenCopyCore(context.url)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
@@ -73,7 +197,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         self._timer = trio.Event()
         self._known = trio.Event()
         self._known.set()
-        seat.children[url] = self
+        context.children[url] = self
 
     # --- what there is --------------------------------------------------------------------
 
@@ -180,7 +304,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         if self._is_over:
             raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
         if act is not Act.DELETE:
-            value = checked_child(name, value)
+            value = _checked_child(name, value)
         creator, _, number = name.rpartition("#")
         op = ChildOp(act, name, creator, int(number), version, value)
         refusal = self._core.children.refusal(op)

@@ -15,9 +15,9 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.objects.error import ObjectError
-from actors.runtime.objects.observers import Audience, Audiences
+from actors.runtime.objects.observers import Observers, ReportedObservers
 from actors.runtime.store.runtime_store import RuntimeStore
-from actors.runtime.sync.presence.registration import CHANGES
+from actors.runtime.sync.registration import CHANGES
 from specs.addresses.address import is_below
 from specs.bodies.object import ObserverList
 from specs.bodies.sync import ObjectAnew, ObjectName
@@ -53,13 +53,13 @@ class HypertyContext:
         port: Port to the bus of the runtime; valid in later lives of the hyperty, too.
         ids: Ids of the messages of the hyperty.
         tracer: Takes the steps of its copies of data objects.
-        shelf: Store of its copies; None: they are not stored.
+        store: Store of its copies; None: they are not stored.
 
     Attributes:
         url: Address of the hyperty.
         manager: Address of the sync manager of the runtime.
         reported: Addresses of the objects that it reports, about whose observers it is asked.
-        audiences: Observers of those objects.
+        observers: Observers of those objects.
         delegated: Objects that it has agreed to take over, each with the sync manager that has it.
         children: Objects that it observes or reports, each with what takes notices of children.
     """
@@ -70,9 +70,9 @@ class HypertyContext:
         port: MiniBusPort,
         ids: IdSource,
         tracer: Tracer,
-        shelf: RuntimeStore | None = None,
+        store: RuntimeStore | None = None,
     ) -> None:
-        self.shelf: Final = shelf or RuntimeStore(None)
+        self.store: Final = store or RuntimeStore(None)
         self.url: Final = port.url
         self.runtime: Final = runtime
         self.manager: Final = f"{runtime}/sm"
@@ -80,7 +80,7 @@ class HypertyContext:
         self.ids: Final = ids
         self.tracer: Final = tracer
         self.reported: Final[set[str]] = set()
-        self.audiences: Final = Audiences()
+        self.observers: Final = ReportedObservers()
         self.delegated: Final[dict[str, str]] = {}
         self.children: Final[dict[str, ChildrenHeard]] = {}
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
@@ -253,12 +253,12 @@ class HypertyContext:
         """
         await self.ask_manager(MessageType.CREATE, part.body, part.from_)
 
-    async def read_observers(self, url: str, audience: Audience) -> None:
+    async def read_observers(self, url: str, observers: Observers) -> None:
         """Read the observers of a reported object, after a notice about them was lost.
 
         Args:
             url: Address of the object.
-            audience: Takes the list; unchanged if the object cannot be read.
+            observers: Takes the list; unchanged if the object cannot be read.
 
         If cancelled, the list is unchanged.
 
@@ -269,7 +269,7 @@ class HypertyContext:
         answer = await self.ask(f"{url}{_OBSERVERS}", MessageType.READ, {})
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
-            audience.read(read_body(attrs.evolve(answer, body=value), ObserverList))
+            observers.read(read_body(attrs.evolve(answer, body=value), ObserverList))
 
     async def hears_of_child(self, message: Message) -> bool:
         """Pass on a notice about a child, and send the answer to it.

@@ -52,19 +52,19 @@ from transports.bodies import read_body, write_body
 __all__ = ["StoredCopy", "check_room", "open_observation"]
 
 
-def check_room(seat: HypertyContext, url: str) -> None:
+def check_room(context: HypertyContext, url: str) -> None:
     """Refuse a copy that cannot be stored.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     Raises:
         ObjectError: 400: the runtime has no store; 413: the store is full.
     """
-    if not seat.shelf.stores:
+    if not context.store.stores:
         raise ObjectError(url, Code.MALFORMED, NO_STORE)
-    if not seat.shelf.has_room(url, seat.url):
+    if not context.store.has_room(url, context.url):
         raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
 
 
@@ -72,8 +72,8 @@ def check_room(seat: HypertyContext, url: str) -> None:
 class StoredCopy:
     """The stored copy of one object for one observer."""
 
-    def __init__(self, seat: HypertyContext, url: str) -> None:
-        self._context: Final = seat
+    def __init__(self, context: HypertyContext, url: str) -> None:
+        self._context: Final = context
         self._url: Final = url
 
     async def recall(self) -> Recalled | None:
@@ -81,7 +81,7 @@ class StoredCopy:
 
         If cancelled, the sync manager may have resumed the subscription.
         """
-        kept = self._context.shelf.copy(self._url, self._context.url)
+        kept = self._context.store.copy(self._url, self._context.url)
         if kept is None:
             return None
         with suppress(ObjectError):
@@ -96,11 +96,11 @@ class StoredCopy:
             version: Version of the value.
             data: The value.
         """
-        self._context.shelf.later(CopyKept(self._url, self._context.url, version, data))
+        self._context.store.later(CopyKept(self._url, self._context.url, version, data))
 
     def forget(self) -> None:
         """Delete the stored copy: the object is gone, or not for this observer."""
-        self._context.shelf.later(CopyForgotten(self._url, self._context.url))
+        self._context.store.later(CopyForgotten(self._url, self._context.url))
 
 
 _WAITING: Final = 64
@@ -124,13 +124,13 @@ _News: TypeAlias = Message | ObserverInput
 
 
 @asynccontextmanager
-async def open_observation(seat: HypertyContext, wish: Observe) -> AsyncIterator[ObservedObject]:
+async def open_observation(context: HypertyContext, wish: Observe) -> AsyncIterator[ObservedObject]:
     """Observe an object while the context is open; the copy has its value from the beginning.
 
     When the context is left, the subscription ends, within `GOODBYE_TIMEOUT` seconds.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         wish: The object, and how it is observed.
 
     Yields:
@@ -147,12 +147,12 @@ async def open_observation(seat: HypertyContext, wish: Observe) -> AsyncIterator
     news, intake = trio.open_memory_channel[_News](_WAITING)
     url = wish.resource
     if wish.store:
-        check_room(seat, url)
-    seat.watch(url, news)
-    copy = ObservedObject(url, Children.of(seat, url))
+        check_room(context, url)
+    context.watch(url, news)
+    copy = ObservedObject(url, Children.of(context, url))
     try:
         async with copy.children.open(), open_background() as nursery:
-            observation = _Observation(seat, copy, news, nursery)
+            observation = _Observation(context, copy, news, nursery)
             await nursery.start(observation.run, wish, intake)
             copy.check()
             yield copy
@@ -160,8 +160,8 @@ async def open_observation(seat: HypertyContext, wish: Observe) -> AsyncIterator
         intake.close()
         # Whoever was refused, or undeployed, does not observe anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            await seat.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
-        seat.unwatch(url)
+            await context.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
+        context.unwatch(url)
 
 
 @final
@@ -170,16 +170,16 @@ class _Observation:
 
     def __init__(
         self,
-        seat: HypertyContext,
+        context: HypertyContext,
         copy: ObservedObject,
         news: trio.MemorySendChannel[_News],
         nursery: trio.Nursery,
     ) -> None:
-        self._context = seat
+        self._context = context
         self._copy = copy
         self._news = news
         self._nursery = nursery
-        self._core = ObserverCore(copy.url, seat.url)
+        self._core = ObserverCore(copy.url, context.url)
         self._refusal: ObjectError | None = None
         self._stored: StoredCopy | None = None
         self._wish = Observe(copy.url)

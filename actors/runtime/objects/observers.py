@@ -12,13 +12,13 @@ from specs.bodies.object import ObserverList, ObserversChange
 from specs.message import Message, MessageType
 from transports.bodies import read_body
 
-__all__ = ["Audience", "Audiences", "ObserverMoves"]
+__all__ = ["ObserverMoves", "Observers", "ReportedObservers"]
 
 _OBSERVERS: Final = "/observers"
 
 
 @final
-class Audience:
+class Observers:
     """The observers of one reported object.
 
     Attributes:
@@ -32,7 +32,7 @@ class Audience:
         self.is_over = False
 
     @property
-    def observers(self) -> tuple[str, ...]:
+    def present(self) -> tuple[str, ...]:
         """Addresses of the observers, in the order in which they subscribed."""
         return self._core.observers
 
@@ -73,7 +73,7 @@ class Audience:
         If cancelled, only the wait ends.
         """
         await trio.lowlevel.checkpoint()
-        while observer in self.observers and not self.is_over:
+        while observer in self.present and not self.is_over:
             await self.wait()
 
     def _add(self, moves: list[ObserverMove]) -> None:
@@ -90,9 +90,9 @@ class ObserverMoves:
     observers it has seen and the present ones.
     """
 
-    def __init__(self, audience: Audience) -> None:
-        self._audience = audience
-        self.seen: Final = ObserversSeen(audience.observers)
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
+        self.seen: Final = ObserversSeen(observers.present)
 
     def __aiter__(self) -> "ObserverMoves":
         return self
@@ -100,20 +100,20 @@ class ObserverMoves:
     async def __anext__(self) -> ObserverMove:
         await trio.lowlevel.checkpoint()
         while True:
-            move = self.seen.next(self._audience.observers)
+            move = self.seen.next(self._observers.present)
             if move is not None:
                 return move
-            if self._audience.is_over:
+            if self._observers.is_over:
                 raise StopAsyncIteration
-            await self._audience.wait()
+            await self._observers.wait()
 
 
 @final
-class Audiences:
+class ReportedObservers:
     """The observers of all objects that one hyperty reports."""
 
     def __init__(self) -> None:
-        self._of: dict[str, Audience] = {}
+        self._of: dict[str, Observers] = {}
         self._taken: set[str] = set()
         self._expecting = 0
 
@@ -128,10 +128,10 @@ class Audiences:
             if not self._expecting:
                 self._of = {url: one for url, one in self._of.items() if url in self._taken}
 
-    def take(self, url: str) -> Audience:
+    def take(self, url: str) -> Observers:
         """Return the observers of a reported object, until it is dropped."""
         self._taken.add(url)
-        return self._of.setdefault(url, Audience())
+        return self._of.setdefault(url, Observers())
 
     def drop(self, url: str) -> None:
         """Forget an object. Idempotent."""
@@ -140,7 +140,7 @@ class Audiences:
         if gone is not None:
             gone.end()
 
-    def heard(self, message: Message) -> Audience | None:
+    def heard(self, message: Message) -> Observers | None:
         """Take a notice of a reported object about its observers.
 
         Returns:
@@ -152,9 +152,9 @@ class Audiences:
         url = message.to.removesuffix(_OBSERVERS)
         if message.type is not MessageType.UPDATE or url == message.to or message.from_ != url:
             return None
-        audience = self._of.get(url)
-        if audience is None and self._expecting:
-            audience = self._of.setdefault(url, Audience())
-        if audience is not None:
-            audience.told(read_body(message, ObserversChange))
-        return audience
+        observers = self._of.get(url)
+        if observers is None and self._expecting:
+            observers = self._of.setdefault(url, Observers())
+        if observers is not None:
+            observers.told(read_body(message, ObserversChange))
+        return observers

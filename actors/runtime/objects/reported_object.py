@@ -1,7 +1,7 @@
 """A data object as its reporter has it (SYN-01..SYN-05, SYN-13..SYN-16).
 
-`Attended` has what concerns its observers (SYN-11, SYN-18, SYN-21, SYN-23). The functions ask
-the sync manager to resume, store, release and delete objects (SYN-25, M-51, M-52).
+Its reporter also sees and controls its observers (SYN-11, SYN-18, SYN-21, SYN-23). The functions
+ask the sync manager to resume, store, release and delete objects (SYN-25, M-51, M-52).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from actors.runtime.objects.live_value import LiveObject, plain_copy
 from actors.runtime.objects.observers import ObserverMoves
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import has_way
-from specs.bodies.object import Delegate, ObserverName, Resume
+from specs.bodies.object import AllowObserver, Delegate, ExpelObserver, Resume, StoreObject
 from specs.bodies.sync import (
     ChangeObject,
     CreateObject,
@@ -33,14 +33,14 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_object, write_body
 
-__all__ = ["Attended", "ReportedObject", "delete", "have_stored", "let_rest", "taken_up"]
+__all__ = ["ReportedObject", "delete", "have_stored", "let_rest", "taken_up"]
 
 
-async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
+async def taken_up(context: HypertyContext, told: CreateObject) -> Snapshot | None:
     """Resume the stored object of a schema and name.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         told: Schema and name of the object.
 
     If cancelled, the object may have been resumed, and is reported until the hyperty ends.
@@ -54,7 +54,7 @@ async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
     """
     body = write_body(Resume(schema=told.schema, name=told.value.name, store=True))
     try:
-        answer = await seat.ask_manager(MessageType.CREATE, body, told.schema)
+        answer = await context.ask_manager(MessageType.CREATE, body, told.schema)
     except ObjectError as error:
         if error.code == Code.NOT_FOUND:
             return None
@@ -66,11 +66,11 @@ async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
     return read_object(first, Snapshot, "value")
 
 
-async def have_stored(seat: HypertyContext, url: str) -> None:
+async def have_stored(context: HypertyContext, url: str) -> None:
     """Store an object that was delegated to this hyperty; on return it is on disk.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     If cancelled, the object may have been stored.
@@ -78,15 +78,15 @@ async def have_stored(seat: HypertyContext, url: str) -> None:
     Raises:
         ObjectError: 400: the runtime has no store; 404: the object was not delegated.
     """
-    body = write_body(Resume(store=True, resource=url))
-    await seat.ask_manager(MessageType.CREATE, body, url)
+    body = write_body(StoreObject(url, store=True))
+    await context.ask_manager(MessageType.CREATE, body, url)
 
 
-async def delete(seat: HypertyContext, url: str) -> None:
+async def delete(context: HypertyContext, url: str) -> None:
     """Delete an object, and what is stored of it.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     If cancelled, the object may have been deleted.
@@ -95,14 +95,14 @@ async def delete(seat: HypertyContext, url: str) -> None:
         ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already; 410: the
             runtime has closed.
     """
-    await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
+    await context.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
 
 
-async def let_rest(seat: HypertyContext, url: str) -> None:
+async def let_rest(context: HypertyContext, url: str) -> None:
     """End the report of a stored object; its reporter may resume it.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     If cancelled, the report may have ended.
@@ -111,81 +111,11 @@ async def let_rest(seat: HypertyContext, url: str) -> None:
         ObjectError: 401: the hyperty is undeployed; 404: the object is deleted; 410: the runtime
             has closed.
     """
-    await seat.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
-
-
-class Attended:
-    """The observers of a data object, as its reporter sees and controls them.
-
-    Attributes:
-        url: Address of the object.
-    """
-
-    def __init__(self, seat: HypertyContext, url: str) -> None:
-        self.url: Final = url
-        self._context = seat
-        self._audience = seat.audiences.take(url)
-
-    @property
-    def observers(self) -> tuple[str, ...]:
-        """Addresses of the present observers, in the order in which they subscribed."""
-        return self._audience.observers
-
-    def observer_changes(self) -> ObserverMoves:
-        """Iterate over joining and leaving observers from now on: `async for move in …`.
-
-        Each item is an `ObserverJoined` or an `ObserverLeft`. A task that is more than
-        `OBSERVER_CHANGES_KEPT` items behind gets the difference instead; all items in order
-        always lead to `observers`. The iteration ends with the object. If the iterating task is
-        cancelled, no item is lost for the same iterator.
-        """
-        return self._audience.moves()
-
-    async def allow(self, observer: str) -> None:
-        """Allow a hyperty to observe and read the object; it is not notified.
-
-        Args:
-            observer: Address of the hyperty.
-
-        If cancelled, the hyperty may have been allowed.
-
-        Raises:
-            BadMessageError: `observer` is not an address.
-            ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
-                runtime has closed; 413: too many hyperties are allowed.
-        """
-        body = write_body(ObserverName(self.url, observer))
-        await self._context.ask_manager(MessageType.CREATE, body, self.url)
-
-    async def expel(self, observer: str) -> None:
-        """Remove an observer: after the return, no change is published to it any more.
-
-        The observer is notified, and its answer is not waited for. It also loses its
-        permission. It may subscribe again, also to a public object; then
-        `Hyperty.on_subscribe` decides.
-
-        Args:
-            observer: Address of the hyperty.
-
-        If cancelled, the observer may have been removed, and not notified.
-
-        Raises:
-            BadMessageError: `observer` is not an address.
-            ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
-                runtime has closed.
-        """
-        body = write_body(ObserverName(self.url, observer))
-        await self._context.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
-        await self._context.post(
-            observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url))
-        )
-        # What is told of it comes by the mailbox, which may be behind.
-        with trio.move_on_after(GOODBYE_TIMEOUT):
-            await self._audience.wait_without(observer)
+    await context.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
 
 
 @final
-class ReportedObject(Attended):
+class ReportedObject:
     """A data object that a hyperty reports; made by `report`.
 
     Changes reach the observers in the order in which they were made. Several tasks may make
@@ -200,19 +130,21 @@ class ReportedObject(Attended):
 
     def __init__(
         self,
-        seat: HypertyContext,
+        context: HypertyContext,
         url: str,
         told: CreateObject,
         writes: Writes,
         *,
         resumed: bool = False,
     ) -> None:
-        super().__init__(seat, url)
+        self.url: Final = url
+        self._context = context
+        self._observers = context.observers.take(url)
         self.resumed: Final = resumed
         self.schema: Final = told.schema
         self.name: Final = told.value.name
         self._writes = writes
-        self._children = Children.of(seat, url)
+        self._children = Children.of(context, url)
 
     @property
     def children(self) -> Children:
@@ -325,6 +257,63 @@ class ReportedObject(Attended):
         kind = None if operation is None else AttributeType.ARRAY.value
         word = None if operation is None else operation.value
         return await self._writes.publish(ChangeObject(self.url, path, value, kind, word))
+
+    @property
+    def observers(self) -> tuple[str, ...]:
+        """Addresses of the present observers, in the order in which they subscribed."""
+        return self._observers.present
+
+    def observer_changes(self) -> ObserverMoves:
+        """Iterate over joining and leaving observers from now on: `async for move in …`.
+
+        Each item is an `ObserverJoined` or an `ObserverLeft`. A task that is more than
+        `OBSERVER_CHANGES_KEPT` items behind gets the difference instead; all items in order
+        always lead to `observers`. The iteration ends with the object. If the iterating task is
+        cancelled, no item is lost for the same iterator.
+        """
+        return self._observers.moves()
+
+    async def allow(self, observer: str) -> None:
+        """Allow a hyperty to observe and read the object; it is not notified.
+
+        Args:
+            observer: Address of the hyperty.
+
+        If cancelled, the hyperty may have been allowed.
+
+        Raises:
+            BadMessageError: `observer` is not an address.
+            ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
+                runtime has closed; 413: too many hyperties are allowed.
+        """
+        body = write_body(AllowObserver(self.url, observer))
+        await self._context.ask_manager(MessageType.CREATE, body, self.url)
+
+    async def expel(self, observer: str) -> None:
+        """Remove an observer: after the return, no change is published to it any more.
+
+        The observer is notified, and its answer is not waited for. It also loses its
+        permission. It may subscribe again, also to a public object; then
+        `Hyperty.on_subscribe` decides.
+
+        Args:
+            observer: Address of the hyperty.
+
+        If cancelled, the observer may have been removed, and not notified.
+
+        Raises:
+            BadMessageError: `observer` is not an address.
+            ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
+                runtime has closed.
+        """
+        body = write_body(ExpelObserver(self.url, observer))
+        await self._context.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
+        await self._context.post(
+            observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url))
+        )
+        # What is told of it comes by the mailbox, which may be behind.
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            await self._observers.wait_without(observer)
 
     async def invite(self, observer: str) -> None:
         """Invite a hyperty and wait for its answer; it may observe whatever it answers.

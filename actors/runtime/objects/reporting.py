@@ -23,7 +23,7 @@ from actors.runtime.objects.reported_object import (
     taken_up,
 )
 from actors.runtime.objects.writes import Writes, published
-from actors.runtime.sync.presence.registration import schema_named
+from actors.runtime.sync.registration import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
@@ -41,12 +41,12 @@ __all__ = ["NewReport", "checked_value", "open_report", "open_taken_over", "sche
 
 
 async def schema_for(
-    seat: HypertyContext, address: str, definition: Mapping[str, Json] | None
+    context: HypertyContext, address: str, definition: Mapping[str, Json] | None
 ) -> ObjectSchema | None:
     """Return the schema that values of an object must obey; None: each value is accepted.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         address: Catalogue address of the data schema.
         definition: JSON Schema to use instead; None: that of the catalogue.
 
@@ -58,7 +58,7 @@ async def schema_for(
             the runtime has closed.
     """
     if definition is None:
-        found = await _found(seat, address)
+        found = await _found(context, address)
     else:
         found = plain_copy(definition, depth=DEFINITION_DEPTH)
     if found is None:
@@ -71,11 +71,11 @@ async def schema_for(
         raise SchemaError("", str(exc)) from exc
 
 
-async def _found(seat: HypertyContext, address: str) -> Json:
+async def _found(context: HypertyContext, address: str) -> Json:
     """Read a data schema by the runtime; None: there is none."""
     body = write_body(ObjectName(address))
     try:
-        return (await seat.ask_manager(MessageType.READ, body, address)).body.get("value")
+        return (await context.ask_manager(MessageType.READ, body, address)).body.get("value")
     except ObjectError as exc:
         if exc.code == Code.NOT_FOUND:
             return None
@@ -110,7 +110,7 @@ _PATIENCE: Final = 60.0
 
 @asynccontextmanager
 async def open_taken_over(
-    seat: HypertyContext, url: str, *, store: bool
+    context: HypertyContext, url: str, *, store: bool
 ) -> AsyncIterator[ReportedObject]:
     """Report an object that is delegated to this hyperty, while the context is open.
 
@@ -118,7 +118,7 @@ async def open_taken_over(
     stored one stays in the store.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
         store: Whether the object is stored.
 
@@ -135,12 +135,12 @@ async def open_taken_over(
         ActorStoppedError: On entering: the runtime has closed.
     """
     # It hears of the object's children from the first moment on.
-    children = Children.of(seat, url)
+    children = Children.of(context, url)
     try:
-        snapshot = await _await_role(seat, url)
+        snapshot = await _await_role(context, url)
         if store:
-            await have_stored(seat, url)
-        async with _reported(seat, snapshot, store=store) as thing:
+            await have_stored(context, url)
+        async with _reported(context, snapshot, store=store) as thing:
             yield thing
     finally:
         children.forget()
@@ -148,30 +148,30 @@ async def open_taken_over(
 
 @asynccontextmanager
 async def _reported(
-    seat: HypertyContext, had: Snapshot, *, store: bool
+    context: HypertyContext, had: Snapshot, *, store: bool
 ) -> AsyncIterator[ReportedObject]:
     """Report a delegated object; on any error it is deleted, or stored."""
     url = had.url
-    seat.reported.add(url)
+    context.reported.add(url)
     try:
-        schema = await schema_for(seat, had.schema or "", None)
-        told = NewObject(seat.url, had.data, name=had.name)
-        writes = Writes(seat, url, had.data, had.version, schema)
-        thing = ReportedObject(seat, url, CreateObject(told, had.schema or url), writes)
-        await seat.read_observers(url, seat.audiences.take(url))
+        schema = await schema_for(context, had.schema or "", None)
+        told = NewObject(context.url, had.data, name=had.name)
+        writes = Writes(context, url, had.data, had.version, schema)
+        thing = ReportedObject(context, url, CreateObject(told, had.schema or url), writes)
+        await context.read_observers(url, context.observers.take(url))
         thing.children.begin(had.children_objects)
         async with published(writes), thing.children.open():
             yield thing
     finally:
         # With the hyperty its objects are deleted anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            await (let_rest(seat, url) if store else delete(seat, url))
-        seat.reported.discard(url)
-        seat.delegated.pop(url, None)
-        seat.audiences.drop(url)
+            await (let_rest(context, url) if store else delete(context, url))
+        context.reported.discard(url)
+        context.delegated.pop(url, None)
+        context.observers.drop(url)
 
 
-async def _await_role(seat: HypertyContext, url: str) -> Snapshot:
+async def _await_role(context: HypertyContext, url: str) -> Snapshot:
     """Read the object until this hyperty is its reporter."""
     pause = _FIRST_PAUSE
     with trio.move_on_after(_PATIENCE):
@@ -179,17 +179,17 @@ async def _await_role(seat: HypertyContext, url: str) -> Snapshot:
             snapshot = None
             # Who has just given it away cannot answer as the object any more.
             with trio.move_on_after(READ_PAUSE):
-                snapshot = await _read(seat, url)
-            if snapshot is not None and snapshot.reporter == seat.url:
+                snapshot = await _read(context, url)
+            if snapshot is not None and snapshot.reporter == context.url:
                 return snapshot
             await trio.sleep(pause)
             pause = min(2 * pause, READ_PAUSE)
     raise ObjectError(url, Code.TIMEOUT, "it was not handed over to this hyperty")
 
 
-async def _read(seat: HypertyContext, url: str) -> Snapshot | None:
+async def _read(context: HypertyContext, url: str) -> Snapshot | None:
     """Read an object; None: it cannot be read."""
-    answer = await seat.ask(url, MessageType.READ, {})
+    answer = await context.ask(url, MessageType.READ, {})
     value = answer.body.get("value")
     if answer.code > LAST_SUCCESS or not isinstance(value, dict):
         return None
@@ -232,7 +232,7 @@ _FIRST: Final = 1
 
 
 @asynccontextmanager
-async def open_report(seat: HypertyContext, wanted: NewReport) -> AsyncIterator[ReportedObject]:
+async def open_report(context: HypertyContext, wanted: NewReport) -> AsyncIterator[ReportedObject]:
     """Report an object while the context is open; when it is left, the object is deleted or stored.
 
     Invited hyperties may observe from the beginning; only `ReportedObject.invite` waits for their
@@ -240,7 +240,7 @@ async def open_report(seat: HypertyContext, wanted: NewReport) -> AsyncIterator[
     seconds; observers that do not answer are not waited for.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         wanted: The object.
 
     Yields:
@@ -256,7 +256,7 @@ async def open_report(seat: HypertyContext, wanted: NewReport) -> AsyncIterator[
     """
     created: list[_Created] = []
     try:
-        thing, writes = await _await_creation(seat, wanted, created)
+        thing, writes = await _await_creation(context, wanted, created)
         for observer in wanted.observers:
             await thing.post_invitation(observer)
         for observer in wanted.allow if thing.resumed else wanted.allow[MAX_LIST:]:
@@ -268,27 +268,27 @@ async def open_report(seat: HypertyContext, wanted: NewReport) -> AsyncIterator[
             thing, _ = created[0]
             # With the hyperty its objects are deleted anyway.
             with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                await (let_rest(seat, thing.url) if wanted.store else thing.delete())
+                await (let_rest(context, thing.url) if wanted.store else thing.delete())
             thing.children.forget()
-            seat.reported.discard(thing.url)
-            seat.audiences.drop(thing.url)
+            context.reported.discard(thing.url)
+            context.observers.drop(thing.url)
 
 
 async def _await_creation(
-    seat: HypertyContext, wanted: NewReport, created: list[_Created]
+    context: HypertyContext, wanted: NewReport, created: list[_Created]
 ) -> _Created:
     """Create an object; it is in `created` even if the wait for it is cancelled."""
-    told, schema = await _told(seat, wanted)
+    told, schema = await _told(context, wanted)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
 
     async def create() -> None:
-        with hold, seat.audiences.expecting():
-            had = await taken_up(seat, told) if wanted.store else None
-            url = had.url if had else await _create(seat, told, wanted.schema)
-            seat.reported.add(url)
+        with hold, context.observers.expecting():
+            had = await taken_up(context, told) if wanted.store else None
+            url = had.url if had else await _create(context, told, wanted.schema)
+            context.reported.add(url)
             data, version = (had.data, had.version) if had else (told.value.data, _FIRST)
-            writes = Writes(seat, url, data, version, schema)
-            thing = ReportedObject(seat, url, told, writes, resumed=had is not None)
+            writes = Writes(context, url, data, version, schema)
+            thing = ReportedObject(context, url, told, writes, resumed=had is not None)
             # From the first moment: who reports again has what was there before.
             thing.children.begin(had.children_objects if had else {})
             created.append((thing, writes))
@@ -305,15 +305,15 @@ async def _await_creation(
 
 
 async def _told(
-    seat: HypertyContext, wanted: NewReport
+    context: HypertyContext, wanted: NewReport
 ) -> tuple[CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""
-    address = schema_named(wanted.schema, domain_of(seat.url))
-    schema = await schema_for(seat, address, wanted.definition)
+    address = schema_named(wanted.schema, domain_of(context.url))
+    schema = await schema_for(context, address, wanted.definition)
     new = NewObject(
-        seat.url,
+        context.url,
         checked_value(wanted.data, schema),
-        runtime=seat.runtime,
+        runtime=context.runtime,
         name=wanted.name,
         schema=address,
         resources=wanted.resources,
@@ -328,10 +328,10 @@ async def _told(
     return told, schema
 
 
-async def _create(seat: HypertyContext, told: CreateObject, schema: str) -> str:
+async def _create(context: HypertyContext, told: CreateObject, schema: str) -> str:
     """Create an object; return its address."""
     about = f"the {schema} object"
-    answer = await seat.ask_manager(MessageType.CREATE, write_body(told), about)
+    answer = await context.ask_manager(MessageType.CREATE, write_body(told), about)
     url = answer.body.get("resource")
     if not isinstance(url, str):
         raise ObjectError(about, Code.INTERNAL, "it was given no address")

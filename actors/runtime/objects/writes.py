@@ -59,7 +59,7 @@ class Writes(Whole):
     """The writes to one object, and the value after them.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
         data: Its published value.
         version: Version of that value.
@@ -71,14 +71,14 @@ class Writes(Whole):
 
     def __init__(
         self,
-        seat: HypertyContext,
+        context: HypertyContext,
         url: str,
         data: JsonObject,
         version: int,
         schema: ObjectSchema | None,
     ) -> None:
         self.url = url
-        self._context = seat
+        self._context = context
         self._core = WritesCore(url, data, version, schema)
         self._top = Place(self)
         self.live: Final = LiveObject(self._top)

@@ -1,10 +1,12 @@
 """The P2P handler stub: takes the links other runtimes ask for (P2P-01, P2P-19, SC-17)."""
 
+from contextlib import suppress
 from typing import final
 
 import trio
 from typing_extensions import override
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
@@ -45,17 +47,19 @@ class P2PHandler(P2PStub):
     @override
     async def start(self) -> None:
         # It is a stub, too, which stays created: it leads nowhere, its links do (SC-04).
-        step, url = self._self.step(Trigger.CONSTRUCTED), self.context.url
-        self.context.tracer.step(url, step)
-        number, body = self.context.ids.next(url), write_body(Status(step.new))
-        told = Message(number, MessageType.UPDATE, url, status_of(url), body)
-        await self.context.bus.post(told)
+        await self._step(Trigger.CONSTRUCTED)
+
+    @override
+    async def farewell(self) -> None:
+        await super().farewell()
+        with suppress(ActorStoppedError):
+            await self._step(Trigger.CONNECT_IMPOSSIBLE, "the stub is removed")
 
     @override
     async def stop(self) -> None:
         await super().stop()
         if self._self.allows(Trigger.CONNECT_IMPOSSIBLE):
-            step = self._self.step(Trigger.CONNECT_IMPOSSIBLE, "the stub is removed")
+            step = self._self.step(Trigger.CONNECT_IMPOSSIBLE, "the stub is gone")
             self.context.tracer.step(self.context.url, step)
 
     @override
@@ -91,6 +95,13 @@ class P2PHandler(P2PStub):
                     pass
         except BadMessageError as exc:
             await self.answer(message, exc.code, exc.reason)
+
+    async def _step(self, trigger: Trigger, why: str = "") -> None:
+        """Take a step of the stub itself, and publish its new status (I-S4)."""
+        step, url = self._self.step(trigger, why), self.context.url
+        self.context.tracer.step(url, step)
+        number, body = self.context.ids.next(url), write_body(Status(step.new))
+        await self.context.bus.post(Message(number, MessageType.UPDATE, url, status_of(url), body))
 
     async def _invited_by_requester(self, message: Message) -> None:
         invitation = read_body(message, Invitation)

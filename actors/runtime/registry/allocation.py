@@ -81,6 +81,8 @@ class AddressGiven:
 class AddressWanted:
     """Give an address for a purpose: one that is kept for it, else a new one (ALC-02).
 
+    A new one that nobody waits for any more is given back to the node.
+
     Fails with `AllocationError`; with `NotKeptError` if it has to be one that is not kept.
 
     Attributes:
@@ -111,6 +113,8 @@ class AddressesForgotten:
 @attrs.frozen(slots=True)
 class AddressesWanted:
     """Allocate addresses; fails with `AllocationError`.
+
+    Addresses that nobody waits for any more are given back to the node.
 
     Attributes:
         scheme: Such as `hyperty` or `connection`.
@@ -193,7 +197,10 @@ class AddressAllocation(Actor[AllocationMessage]):
         except (AllocationError, BadMessageError) as error:
             wanted.reply.fail(error)
         else:
-            wanted.reply.send(AddressGiven(address, is_new=True))
+            if wanted.reply.is_open:
+                wanted.reply.send(AddressGiven(address, is_new=True))
+            else:
+                await self._give_back((address,))
 
     async def _allocate(self, wanted: AddressesWanted) -> None:
         try:
@@ -201,7 +208,10 @@ class AddressAllocation(Actor[AllocationMessage]):
         except (AllocationError, BadMessageError) as error:
             wanted.reply.fail(error)
         else:
-            wanted.reply.send(addresses)
+            if wanted.reply.is_open:
+                wanted.reply.send(addresses)
+            else:
+                await self._give_back(addresses)
 
     async def _allocated(self, scheme: str, number: int) -> tuple[str, ...]:
         body = write_body(Allocate(scheme, AllocationWish(number)))
@@ -213,12 +223,14 @@ class AddressAllocation(Actor[AllocationMessage]):
 
     async def _free(self, wanted: FreeWanted) -> None:
         self._kept.forget(wanted.addresses)
-        body = write_body(Free(children_resources=wanted.addresses))
-        answer = await self._ask(MessageType.DELETE, body)
+        answer = await self._give_back(wanted.addresses)
         if answer.code > LAST_SUCCESS:
             wanted.reply.fail(_refused(answer))
         else:
             wanted.reply.send(None)
+
+    async def _give_back(self, addresses: tuple[str, ...]) -> Message:
+        return await self._ask(MessageType.DELETE, write_body(Free(children_resources=addresses)))
 
     async def _ask(self, kind: MessageType, body: JsonObject) -> Message:
         sender = self._port.url

@@ -128,7 +128,7 @@ class Registrar(Actor[RegistrarMessage]):
         self._port = port
         self._ids = ids
         self._kept: dict[str, _Kept] = {}
-        self._registering: set[str] = set()
+        self._registering: dict[str, RegisterWanted] = {}
         self._handler: str | None = None
 
     @override
@@ -147,8 +147,9 @@ class Registrar(Actor[RegistrarMessage]):
     async def handle(self, message: RegistrarMessage) -> None:
         match message:
             case RegisterWanted(record):
-                self._registering.add(record.url)
-                self.spawn(self._register, attrs.evolve(message, record=self._reachable(record)))
+                wanted = attrs.evolve(message, record=self._reachable(record))
+                self._registering[record.url] = wanted
+                self.spawn(self._register, wanted)
             case HandlerReady(url):
                 self._handler = url
             case _Registered(wanted):
@@ -166,7 +167,7 @@ class Registrar(Actor[RegistrarMessage]):
     def _end(self, message: UnregisterWanted | ForgetWanted) -> None:
         match message:
             case UnregisterWanted(url):
-                self._registering.discard(url)
+                self._registering.pop(url, None)
                 self.spawn(self._unregister, message)
             case ForgetWanted(url, reply):
                 self._kept.pop(url, None)
@@ -186,19 +187,22 @@ class Registrar(Actor[RegistrarMessage]):
         answer = await self._ask(MessageType.CREATE, record.url, write_body(Register(record)))
         if answer.code > LAST_SUCCESS:
             why = reason_in(answer)
-            self._registering.discard(record.url)
+            if self._registering.get(record.url) is wanted:
+                del self._registering[record.url]
             wanted.reply.fail(RegistrationError(record.url, answer.code, why))
             return
         await self.me.tell(_Registered(wanted))
 
     def _registered(self, wanted: RegisterWanted) -> None:
         record = wanted.record
-        if record.url not in self._registering:
-            # It was unregistered before the registry had answered.
-            self.spawn(self._disconnect, record.url)
+        latest = self._registering.get(record.url)
+        if latest is not wanted:
+            # It was unregistered before the registry had answered, and perhaps registered anew.
+            if latest is None and record.url not in self._kept:
+                self.spawn(self._disconnect, record.url)
             wanted.reply.fail(RegistrationError(record.url, Code.GONE, "it is not wanted any more"))
             return
-        self._registering.discard(record.url)
+        del self._registering[record.url]
         due = trio.current_time() + record.expires / KEEP_ALIVE_SHARE
         self._kept[record.url] = _Kept(record, due)
         wanted.reply.send(None)

@@ -28,7 +28,7 @@ from fsm.sync.stored import (
 )
 from specs.limits.sync import COPIES_STORED
 
-__all__ = ["RuntimeStore", "open_shelf"]
+__all__ = ["RuntimeStore", "open_store"]
 
 _Writer: TypeAlias = ActorRef[StoreMessage]
 
@@ -122,7 +122,7 @@ class RuntimeStore:
 
 
 @contextmanager
-def open_shelf(path: Path | None) -> Iterator[RuntimeStore]:
+def open_store(path: Path | None) -> Iterator[RuntimeStore]:
     """Keep a file open while the context is.
 
     Raises:

@@ -217,16 +217,19 @@ class Sandboxes:
         return sandbox
 
     async def close(self, url: str) -> None:
-        """Take the component off the bus, then stop its sandbox. Idempotent.
+        """End deliveries to the component, and stop its sandbox. Idempotent.
 
-        If cancelled, the component may be off the bus while its sandbox runs; a second call
-        stops it.
+        The component may send until it has stopped: it answers what it works on (503).
+
+        If cancelled, the sandbox is stopped by force, and the component may still be allowed to
+        send; a second call ends that.
 
         Raises:
             ActorStoppedError: The runtime closes.
         """
         await self._port.expel(url)
         await self._supervisor.stop_child(url)
+        await self._port.take_back(url, url)
 
     def _mini_bus(self, url: str) -> MiniBus:
         hops = HopTrace(self._tracer, f"minibus:{url}", self._counters)

@@ -1,15 +1,13 @@
-"""What the sync manager is given, and what its own tasks tell it.
+"""What the sync manager uses of its runtime: bus, registry, addresses, data schemas, traces.
 
-What the data schema at a catalogue address says values must obey (CAT-05, ADR-09).
-
-That of the catalogue, if the runtime has one that describes it, or else one that ships, by
-its name.
+A data schema is that of the catalogue, if the runtime has a catalogue which describes it, or
+else the one of the same name that ships with the product (CAT-05, ADR-09).
 """
 
 import json
 import secrets
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias, final
@@ -19,15 +17,29 @@ import trio
 
 import specs
 from actors.kit.counting.counters import Counters
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.registry.allocation import (
+    AddressesWanted,
+    AllocationError,
+    AllocationMessage,
+    FreeWanted,
+)
 from actors.runtime.registry.link_routes import WaysWanted
+from actors.runtime.registry.registrations import (
+    ForgetWanted,
+    RegisterWanted,
+    RegistrarMessage,
+    RegistrationError,
+    UnregisterWanted,
+)
 from actors.runtime.store.barrier import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from actors.runtime.sync.messages import SyncNews
+from actors.runtime.sync.messages import TaskReport
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes_io import LocalGone, LocalLive
@@ -52,13 +64,13 @@ from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 
 __all__ = [
-    "Addresses",
+    "AllocatedAddresses",
     "ComponentLeft",
     "DataSchemas",
     "Job",
     "ObjectsClosed",
     "PathsForgotten",
-    "Records",
+    "RegisteredObjects",
     "Spawn",
     "SyncContext",
     "SyncMessage",
@@ -107,32 +119,57 @@ _MANAGER: Final = "sm"
 _CODES: Final = frozenset(Code)
 
 
-class Addresses(ABC):
-    """Where addresses of data objects come from: the runtime's address allocation."""
+@final
+class RegisteredObjects:
+    """Registers data objects in the domain registry, by the registrar of the runtime."""
 
-    @abstractmethod
-    async def allocate(self, scheme: str) -> str | None:
-        """Return a new address of a scheme; None: the node gives none."""
+    def __init__(self, registrar: ActorRef[RegistrarMessage]) -> None:
+        self._registrar = registrar
 
-    @abstractmethod
-    async def free(self, address: str) -> None:
-        """Give an address back; one that is not ours any more is fine."""
-
-
-class Records(ABC):
-    """Where data objects can be looked up: the domain registry, by the runtime's own."""
-
-    @abstractmethod
     async def register(self, record: Record) -> Refused | None:
         """Register an object and keep its record alive; None: it is registered."""
+        try:
+            await self._registrar.ask(lambda reply: RegisterWanted(record, reply))
+        except RegistrationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except ActorStoppedError:
+            return Refused(Code.UNAVAILABLE, "the runtime is going")
+        return None
 
-    @abstractmethod
     async def unregister(self, url: str) -> None:
-        """Set a record to disconnected; one that is not there is fine."""
+        """Set a record to disconnected. Idempotent."""
+        # What cannot be told now, the node notes when the session ends (REG-09).
+        with suppress(ActorStoppedError):
+            await self._registrar.ask(lambda reply: UnregisterWanted(url, reply))
 
-    @abstractmethod
     async def forget(self, url: str) -> None:
-        """Keep a record alive no more, without a word: it is another runtime's now."""
+        """Stop to keep a record alive: another runtime does."""
+        with suppress(ActorStoppedError):
+            await self._registrar.ask(lambda reply: ForgetWanted(url, reply))
+
+
+@final
+class AllocatedAddresses:
+    """Allocates addresses of data objects, by the address allocation of the runtime."""
+
+    def __init__(self, allocation: ActorRef[AllocationMessage]) -> None:
+        self._allocation = allocation
+
+    async def allocate(self, scheme: str) -> str | None:
+        """Return a new address of a scheme; None: the node allocates none."""
+        try:
+            addresses: tuple[str, ...] = await self._allocation.ask(
+                lambda reply: AddressesWanted(scheme, 1, reply)
+            )
+        except (AllocationError, BadMessageError, ActorStoppedError):
+            return None
+        return addresses[0]
+
+    async def free(self, address: str) -> None:
+        """Free an address. Idempotent."""
+        # What the node does not take back now, it takes when the session ends (I-A7).
+        with suppress(AllocationError, ActorStoppedError):
+            await self._allocation.ask(lambda reply: FreeWanted((address,), reply))
 
 
 @final
@@ -156,8 +193,8 @@ class SyncContext:
     runtime: str
     domain: str
     bus: CorePort
-    addresses: Addresses
-    records: Records
+    addresses: AllocatedAddresses
+    records: RegisteredObjects
     ids: IdSource
     tracer: Tracer
     registry: ActorRef[LocalLive | LocalGone | Delivery | WaysWanted]
@@ -263,7 +300,7 @@ class SyncContext:
         fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
         self.tracer.record(_MANAGER, fact)
 
-    def guest(self, op: Op, url: str, observer: str, by: str) -> None:
+    def allowed_observer(self, op: Op, url: str, observer: str, by: str) -> None:
         """Trace that somebody lets an observer in unasked, or everybody, or not any more (I-D9)."""
         self.row(RowChanged(op, "guests", url, observer, by))
 
@@ -330,11 +367,11 @@ class ComponentLeft:
     done: Reply[None]
 
 
-SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed | ComponentLeft
+SyncMessage: TypeAlias = Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft
 """What the sync manager is told."""
 
-Job: TypeAlias = Callable[[], Awaitable[None]]
-"""Work for a task."""
+Job: TypeAlias = Callable[[], Awaitable[object]]
+"""Work for a task; what it returns is ignored."""
 
 Spawn: TypeAlias = Callable[[Job], None]
 """Runs work in a task of the sync manager."""

@@ -16,7 +16,7 @@ from specs.limits.sync import WITNESS_TIMEOUT
 __all__ = ["LinkWatches"]
 
 _UNKNOWN: Final = ""
-"""No link's address: whatever leads there is news."""
+"""No link's address: any link that leads there is another one."""
 
 
 @final

@@ -24,32 +24,54 @@ from actors.runtime.sync.context import (
 from actors.runtime.sync.delegation.delegation import Delegations
 from actors.runtime.sync.messages import (
     Decided,
-    DelegationNews,
+    DelegationAnswered,
+    DelegationReport,
     LeaseAnswered,
     LinkIs,
-    MoveNews,
     ObjectReady,
     ObjectRegistered,
     ObjectRemoved,
     ObserveDone,
     ObserverLeft,
-    ObserverNews,
+    ObserverReport,
     PathClosed,
     RefusedAgain,
-    ReporterNews,
+    ReporterReport,
+    RouteMoved,
+    SenderChecked,
     StillObserved,
-    SyncNews,
-    TakeOverNews,
-    WayMoved,
-    Witnessed,
+    TakeOverAnswered,
+    TaskReport,
 )
 from actors.runtime.sync.observer.observer import ObservedObjects
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.reporter import ReportedObjects
-from actors.runtime.sync.reporter.stored import say_stored
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
-from specs.bodies.object import ObserverName
-from specs.bodies.sync import ObjectName
+from specs.bodies.delegation import HandOver
+from specs.bodies.manager import (
+    Create,
+    Subscribe,
+    Unsubscribe,
+    create_class,
+    subscribe_class,
+    unsubscribe_class,
+)
+from specs.bodies.object import (
+    AllowObserver,
+    Delegate,
+    ExpelObserver,
+    ObjectBack,
+    ObserverExpelled,
+    Resume,
+    StoreObject,
+)
+from specs.bodies.sync import (
+    ChangeObject,
+    CreateObject,
+    EndReport,
+    InviteObservers,
+    ObjectName,
+    Observe,
+)
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -61,27 +83,28 @@ _FOREIGN: Final = "a sync manager serves the components of its own runtime only"
 
 
 def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
-    """Refuse what is no word of an object: a sync manager serves its own runtime's components.
+    """Refuse a request of another runtime to a sync manager.
 
-    From elsewhere come two such words only: the object is back (M-52), or an observer of it
-    is shut out (SYN-21).
+    An object may send two of them: it is back (M-52), or an observer is expelled (SYN-21).
 
     Args:
-        message: What was asked.
-        manager: The sync manager's own address; what is sent to objects is not looked at.
-        is_foreign: Whether it came from elsewhere.
+        message: The request.
+        manager: Address of the sync manager; requests to its objects are not checked.
+        is_foreign: Whether the request is from another runtime.
 
     Raises:
-        BadMessageError: 403 it is none of them.
+        BadMessageError: 403: it is neither.
     """
     if not is_foreign or message.to != manager:
         return
-    resource = message.body.get("resource")
-    is_of_object = isinstance(resource, str) and message.from_ == f"{resource}/{SUBSCRIPTION}"
-    is_word = message.type is MessageType.SUBSCRIBE or (
-        message.type is MessageType.UNSUBSCRIBE and "observer" in message.body
-    )
-    if not (is_of_object and is_word):
+    match message.type:
+        case MessageType.SUBSCRIBE:
+            is_allowed = subscribe_class(message) is ObjectBack
+        case MessageType.UNSUBSCRIBE:
+            is_allowed = unsubscribe_class(message) is ObserverExpelled
+        case _:
+            is_allowed = False
+    if not is_allowed:
         raise BadMessageError(_FOREIGN, Code.FORBIDDEN)
 
 
@@ -92,21 +115,23 @@ class SyncManager(Actor[SyncMessage]):
     def __init__(self, context: SyncContext) -> None:
         self._context = context
         self._reported = ReportedObjects(context, self.spawn, self._tell)
-        self._observed = ObservedObjects(context, self.spawn, self._tell, self._reported.answering)
-        self._reported.meet(self._observed.observes)
-        self._moves = Delegations(context, self.spawn, self._tell, self._reported.hands)
+        self._observed = ObservedObjects(
+            context, self.spawn, self._tell, self._reported.children.answering
+        )
+        self._reported.children.observes = self._observed.observes
+        self._moves = Delegations(context, self.spawn, self._tell, self._reported.transfers)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
 
-    async def _tell(self, done: SyncNews) -> None:
+    async def _tell(self, done: TaskReport) -> None:
         await self.me.tell(done)
 
     @override
     async def start(self) -> None:
-        self._reported.start(self.me)
+        self._reported.listeners.start(self.me)
         self._observed.start(self.me)
         await self._context.bus.add_listener(self._context.bus.url, self.me)
-        await self._reported.revival.revive()
+        await self._reported.restore.restore()
 
     @override
     async def handle(self, message: SyncMessage) -> None:
@@ -119,11 +144,11 @@ class SyncManager(Actor[SyncMessage]):
                 | RefusedAgain()
                 | LeaseAnswered()
                 | PathClosed()
-                | WayMoved()
+                | RouteMoved()
             ):
-                await self._news_of_observed(message)
+                await self._observer_reports(message)
             case PathsForgotten(domain):
-                self._reported.lives.renew_paths(domain)
+                self._reported.lifecycle.renew_paths(domain)
                 self._observed.renew_paths(domain)
             case ObjectsClosed(done):
                 self._closing.append(done)
@@ -131,60 +156,60 @@ class SyncManager(Actor[SyncMessage]):
                 self._leaving.append(message)
             case LinkIs():
                 await self._link_is(message)
-            case DelegationNews() | TakeOverNews():
-                await self._news_of_moved(message)
+            case DelegationAnswered() | TakeOverAnswered():
+                await self._delegation_reports(message)
             case _:
-                await self._news_of_reported(message)
+                await self._reporter_reports(message)
         await self._close()
 
-    async def _link_is(self, news: LinkIs) -> None:
-        if scheme_of(news.entity) == RUNTIME_SCHEME:
-            await self._reported.admissions.link_is(news)
+    async def _link_is(self, report: LinkIs) -> None:
+        if scheme_of(report.entity) == RUNTIME_SCHEME:
+            await self._reported.links.link_is(report)
         else:
-            self._observed.link_is(news)
+            self._observed.paths.link_is(report)
 
-    async def _news_of_reported(self, news: ReporterNews) -> None:
-        match news:
+    async def _reporter_reports(self, report: ReporterReport) -> None:
+        match report:
             case ObjectReady():
-                await self._reported.lives.ready(news)
+                await self._reported.lifecycle.ready(report)
             case ObjectRegistered():
-                await self._reported.lives.registered(news)
+                await self._reported.lifecycle.registered(report)
             case Decided():
-                await self._reported.admissions.decided(news)
+                await self._reported.admissions.decided(report)
             case ObjectRemoved():
-                await self._reported.lives.removed(news)
-            case Witnessed():
-                await self._reported.admissions.witnessed(news)
+                await self._reported.lifecycle.removed(report)
+            case SenderChecked():
+                await self._reported.admissions.sender_checked(report)
             case StillObserved():
-                await self._reported.revival.still_observed(news)
+                await self._reported.restore.still_observed(report)
             case _:
-                assert_never(news)
+                assert_never(report)
 
-    async def _news_of_observed(self, news: ObserverNews) -> None:
-        match news:
+    async def _observer_reports(self, report: ObserverReport) -> None:
+        match report:
             case ObserveDone():
-                await self._observed.done(news)
+                await self._observed.done(report)
             case ObserverLeft():
-                await self._observed.left(news)
+                await self._observed.left(report)
             case RefusedAgain():
-                await self._observed.refused_again(news)
+                await self._observed.refused_again(report)
             case LeaseAnswered():
-                await self._observed.lease_answered(news)
+                await self._observed.lease_answered(report)
             case PathClosed(url):
                 await self._observed.closed(url)
-            case WayMoved():
-                self._observed.moved(news)
+            case RouteMoved():
+                self._observed.paths.moved(report)
             case _:
-                assert_never(news)
+                assert_never(report)
 
-    async def _news_of_moved(self, news: MoveNews) -> None:
-        match news:
-            case DelegationNews():
-                await self._moves.told(news)
-            case TakeOverNews():
-                await self._moves.taken(news)
+    async def _delegation_reports(self, report: DelegationReport) -> None:
+        match report:
+            case DelegationAnswered():
+                await self._moves.answered(report)
+            case TakeOverAnswered():
+                await self._moves.taken(report)
             case _:
-                assert_never(news)
+                assert_never(report)
 
     @property
     def _busy(self) -> set[str]:
@@ -197,7 +222,7 @@ class SyncManager(Actor[SyncMessage]):
         if self._closing:
             gone |= self._busy
         for component in sorted(gone):
-            await self._reported.lives.leave(component)
+            await self._reported.lifecycle.leave(component)
             await self._observed.leave_all(component)
             self._moves.leave(component)
         for left in tuple(self._leaving):
@@ -227,7 +252,7 @@ class SyncManager(Actor[SyncMessage]):
     async def stop(self) -> None:
         # Whoever did not answer in time, or came to a crash: every story has an end.
         self._moves.let_go()
-        self._reported.lives.let_go()
+        self._reported.lifecycle.let_go()
 
     # --- messages ---------------------------------------------------------------------------
 
@@ -268,15 +293,15 @@ class SyncManager(Actor[SyncMessage]):
     async def _by_component(self, message: Message) -> None:
         match message.type:
             case MessageType.CREATE:
-                await self._created(message)
+                await self._create(message, read_body(message, create_class(message)))
             case MessageType.UPDATE:
-                await self._reported.lives.change(message)
+                await self._reported.lifecycle.change(message, read_body(message, ChangeObject))
             case MessageType.DELETE:
-                await self._reported.lives.delete(message)
+                await self._reported.lifecycle.delete(message, read_body(message, EndReport))
             case MessageType.SUBSCRIBE:
-                await self._subscribed(message)
+                await self._subscribe(message, read_body(message, subscribe_class(message)))
             case MessageType.UNSUBSCRIBE:
-                await self._unsubscribed(message)
+                await self._unsubscribe(message, read_body(message, unsubscribe_class(message)))
             case MessageType.READ:
                 asked = read_body(message, ObjectName)
                 self.spawn(self._tell_schema, message, asked.resource)
@@ -295,38 +320,51 @@ class SyncManager(Actor[SyncMessage]):
         else:
             await self._context.answer(request, Code.OK, value=found)
 
-    async def _created(self, message: Message) -> None:
-        """Take what a reporter wants made: an object, an invitation, an allowance."""
-        if "resume" in message.body and "value" not in message.body:
-            await self._reported.revival.resume(message)
-        elif "authorise" in message.body:
-            await self._reported.admissions.invite(message)
-        elif "observer" in message.body:
-            await self._reported.admissions.allow(message)
-        elif "delegate" in message.body:
-            await self._moves.delegate(message)
-        elif "part" in message.body:
-            await self._moves.take(message)
-        else:
-            self._reported.lives.create(message)
+    async def _create(self, request: Message, body: Create) -> None:
+        reported = self._reported
+        match body:
+            case CreateObject():
+                reported.lifecycle.create(request, body)
+            case Resume():
+                await reported.restore.resume(request, body)
+            case StoreObject():
+                await reported.restore.store(request, body)
+            case InviteObservers():
+                await reported.admissions.invite(request, body)
+            case AllowObserver():
+                await reported.admissions.allow(request, body)
+            case Delegate() | HandOver():
+                await self._move(request, body)
+            case _:
+                assert_never(body)
 
-    async def _subscribed(self, message: Message) -> None:
-        """Observe for a component, or again for an object that is back (M-36, M-52)."""
-        resource = message.body.get("resource")
-        if resource is None:
-            await say_stored(self._context, message)
-        elif message.from_ == f"{resource}/{SUBSCRIPTION}":
-            await self._observed.back(message)
-        else:
-            await self._observed.observe(message)
+    async def _move(self, request: Message, body: Delegate | HandOver) -> None:
+        match body:
+            case Delegate():
+                await self._moves.delegate(request, body)
+            case HandOver():
+                await self._moves.taking.take(request, body)
+            case _:
+                assert_never(body)
 
-    async def _unsubscribed(self, message: Message) -> None:
-        """Let an observer go; or have it shut out, here or where it lives (SYN-21)."""
-        if "observer" not in message.body:
-            await self._observed.leave(message)
-            return
-        body = read_body(message, ObserverName)
-        if message.from_ == f"{body.resource}/{SUBSCRIPTION}":
-            await self._observed.shut_out(message, body)
-        else:
-            await self._reported.admissions.expel(message, body)
+    async def _subscribe(self, request: Message, body: Subscribe) -> None:
+        match body:
+            case Observe():
+                await self._observed.observe(request, body)
+            case ObjectBack():
+                await self._observed.back(request, body)
+            case Resume():
+                await self._observed.resume(request)
+            case _:
+                assert_never(body)
+
+    async def _unsubscribe(self, request: Message, body: Unsubscribe) -> None:
+        match body:
+            case ObjectName():
+                await self._observed.leave(request, body)
+            case ExpelObserver():
+                await self._reported.admissions.expel(request, body)
+            case ObserverExpelled():
+                await self._observed.expelled(request, body)
+            case _:
+                assert_never(body)

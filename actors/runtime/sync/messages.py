@@ -7,30 +7,30 @@ import attrs
 
 from fsm.sync.observer_route import Moving, ObserverWay
 from fsm.sync.reporter_io import Refused, ReporterAccepted, ReporterRefused
-from specs.bodies.sync import DataObject
+from specs.bodies.sync import CreateObject, DataObject
 from specs.message import Message
 
 __all__ = [
     "Decided",
-    "DelegationNews",
+    "DelegationAnswered",
+    "DelegationReport",
     "LeaseAnswered",
     "LinkIs",
-    "MoveNews",
     "ObjectReady",
     "ObjectRegistered",
     "ObjectRemoved",
     "ObserveDone",
     "ObserverLeft",
-    "ObserverNews",
+    "ObserverReport",
     "PathClosed",
-    "ReporterNews",
+    "ReporterReport",
+    "Route",
+    "RouteMoved",
+    "SenderChecked",
     "StillObserved",
-    "SyncNews",
-    "TakeOverNews",
+    "TakeOverAnswered",
+    "TaskReport",
     "Tell",
-    "Way",
-    "WayMoved",
-    "Witnessed",
 ]
 
 
@@ -41,10 +41,12 @@ class ObjectReady:
 
     Attributes:
         request: The reporter's own.
+        wanted: The object that it asks for.
         created: None: there will be none, and the reporter has been told.
     """
 
     request: Message
+    wanted: CreateObject
     created: DataObject | None
 
 
@@ -87,8 +89,8 @@ class ObjectRemoved:
 
 @final
 @attrs.frozen(slots=True)
-class Way:
-    """By which way an observer was answered.
+class Route:
+    """By which route an observer was answered.
 
     Attributes:
         link: The link; None: the node.
@@ -114,21 +116,21 @@ class ObserveDone:
     request: Message
     url: str
     answer: Message
-    way: Way
+    route: Route
 
 
 @final
 @attrs.frozen(slots=True)
-class WayMoved:
-    """The changes of an object come by another way now, or it was tried.
+class RouteMoved:
+    """The changes of an object come by another route now, or it was tried.
 
     Attributes:
-        way: What decided so; another decides if the object was left meanwhile.
+        route: What decided so; another decides if the object was left meanwhile.
         link: By which they were to come; None: by the node.
     """
 
     url: str
-    way: ObserverWay
+    route: ObserverWay
     link: str | None
     how: Moving
 
@@ -199,7 +201,7 @@ class PathClosed:
 
 @final
 @attrs.frozen(slots=True)
-class Witnessed:
+class SenderChecked:
     """It was found out whether somebody who asks over a link speaks for an observer.
 
     Attributes:
@@ -224,7 +226,7 @@ class LinkIs:
 
 @final
 @attrs.frozen(slots=True)
-class DelegationNews:
+class DelegationAnswered:
     """What was asked of others to hand an object over is answered.
 
     Attributes:
@@ -242,7 +244,7 @@ class DelegationNews:
 
 @final
 @attrs.frozen(slots=True)
-class TakeOverNews:
+class TakeOverAnswered:
     """The node has answered who takes an object.
 
     Attributes:
@@ -257,21 +259,21 @@ class TakeOverNews:
     why: str
 
 
-ReporterNews: TypeAlias = (
-    ObjectReady | ObjectRegistered | Decided | ObjectRemoved | Witnessed | StillObserved
+ReporterReport: TypeAlias = (
+    ObjectReady | ObjectRegistered | Decided | ObjectRemoved | SenderChecked | StillObserved
 )
 """What tasks tell of objects that are reported here."""
 
-ObserverNews: TypeAlias = (
-    ObserveDone | ObserverLeft | RefusedAgain | LeaseAnswered | PathClosed | WayMoved
+ObserverReport: TypeAlias = (
+    ObserveDone | ObserverLeft | RefusedAgain | LeaseAnswered | PathClosed | RouteMoved
 )
 """What tasks tell of objects that are observed here."""
 
-MoveNews: TypeAlias = DelegationNews | TakeOverNews
+DelegationReport: TypeAlias = DelegationAnswered | TakeOverAnswered
 """What tasks tell of objects that change hands."""
 
-SyncNews: TypeAlias = ReporterNews | ObserverNews | MoveNews | LinkIs
+TaskReport: TypeAlias = ReporterReport | ObserverReport | DelegationReport | LinkIs
 """What any of them tells."""
 
-Tell: TypeAlias = Callable[[SyncNews], Awaitable[None]]
+Tell: TypeAlias = Callable[[TaskReport], Awaitable[None]]
 """Tells the sync manager."""

@@ -276,7 +276,14 @@ class Fold:
     def broken(
         self, record: TraceLine, expected: str, about: str = "", *, claim: str | None = None
     ) -> None:
-        """Report that a record breaks a claim; the only one of this fold unless it is named."""
+        """Report that a record breaks a claim; the only one of this fold unless it is named.
+
+        Args:
+            record: The record.
+            expected: What the claim expects instead, as half a sentence.
+            about: Entity, message or pair that it is about.
+            claim: Id of the claim; None: the only one of this fold.
+        """
         process, name = self.process, self.claims[0] if claim is None else claim
         where = (process.node,)
         subject = about or _about(record)
@@ -286,7 +293,14 @@ class Fold:
     def hand_over(
         self, fold: type["Across"], key: str | None, record: TraceLine, *data: Datum
     ) -> None:
-        """Hand evidence over to be judged with that of other processes under the same key."""
+        """Hand evidence over to be judged with that of other processes under the same key.
+
+        Args:
+            fold: The fold across processes that takes it.
+            key: The key; None: there is one for the whole run.
+            record: The record.
+            data: What the fold needs to know beside the record.
+        """
         process = self.process
         process.evidence.append(
             Evidence(
@@ -327,12 +341,22 @@ class Across:
 
     @final
     def broken(self, item: Evidence, expected: str, *, claim: str | None = None) -> None:
-        """Report that the record of some evidence breaks a claim."""
+        """Report that the record of some evidence breaks a claim.
+
+        Args:
+            item: The evidence.
+            expected: What the claim expects instead, as half a sentence.
+            claim: Id of the claim; None: the only one of this fold.
+        """
         name = self.claims[0] if claim is None else claim
         self.findings.append(Finding(name, item.run, (item.node,), item.ln, item.about, expected))
 
     def take(self, item: Evidence) -> None:
-        """Take evidence: process by process, and of each in the order of its records."""
+        """Take evidence: process by process, and of each in the order of its records.
+
+        Raises:
+            NotImplementedError: The subclass takes none.
+        """
         raise NotImplementedError
 
     def end(self) -> None:

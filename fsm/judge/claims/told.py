@@ -66,7 +66,12 @@ class Listeners:
             unclear.discard(listener)
 
     def is_in_order(self, router: str, address: str) -> bool:
-        """Whether it is known in which order those came who listen to an address."""
+        """Return whether the order of the listeners of an address is known.
+
+        Args:
+            router: The bus.
+            address: The address.
+        """
         return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
@@ -74,7 +79,12 @@ class Listeners:
         return router in self._tables
 
     def of(self, router: str, address: str) -> Sequence[str]:
-        """Return who listens to an address, in the order they were added."""
+        """Return the listeners of an address, in the order in which they were added.
+
+        Args:
+            router: The bus.
+            address: The address.
+        """
         return self._tables.get(router, {}).get(address, _NOBODY)
 
     def of_all(self, router: str) -> Sequence[str]:
@@ -82,7 +92,12 @@ class Listeners:
         return self.of(router, _ALL)
 
     def has(self, router: str, listener: str) -> bool:
-        """Whether somebody listens to any one address."""
+        """Return whether a listener listens to any address.
+
+        Args:
+            router: The bus.
+            listener: The listener.
+        """
         table = self._tables.get(router, {})
         return any(listener in row for address, row in table.items() if address != _ALL)
 

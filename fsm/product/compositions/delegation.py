@@ -100,7 +100,14 @@ class EndPlace(Host):
         return math.inf if self.is_down else self._until
 
     def ask(self, what: str, target: str, patience: float, pause: float = 0.0) -> None:
-        """Ask, now or after a pause; the answer is waited for as long as the table says."""
+        """Send a request, now or after a pause.
+
+        Args:
+            what: The request.
+            target: The place that is asked.
+            patience: Seconds until the answer counts as lost.
+            pause: Seconds until the request is sent.
+        """
         self.asked, self._target, self._patience = what, target, patience
         self._is_pausing = pause > 0.0
         if self._is_pausing:
@@ -114,7 +121,13 @@ class EndPlace(Host):
         self.tell(self._target, self.asked)
 
     def tell(self, target: str, what: str, code: int = 0) -> None:
-        """Say something to another place."""
+        """Send an event or an answer to another place.
+
+        Args:
+            target: The place.
+            what: The message.
+            code: Code of the answer.
+        """
         self.send(f"{self.name} to {target}", Said(what, self.name, code, self.session))
 
     @override
@@ -157,11 +170,19 @@ class EndPlace(Host):
         self.asked, self._until = "", math.inf
 
     def feed(self, happened: handing.DelegationInput) -> None:
-        """Feed the core."""
+        """Feed the core.
+
+        Raises:
+            NotImplementedError: The subclass has no core.
+        """
         raise NotImplementedError
 
     def take_own(self, happened: Hashable) -> None:
-        """Take what only this end takes."""
+        """Take an input that only this end has.
+
+        Raises:
+            TypeError: The input is not one of these.
+        """
         raise TypeError(happened)
 
 

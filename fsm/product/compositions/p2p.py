@@ -371,7 +371,12 @@ class Scene:
         return all(self.is_linked(now, pair) or self._is_apart(now, pair) for pair in self._pairs())
 
     def is_linked(self, now: Situation, pair: set[str]) -> bool:
-        """Whether a pair has one link that both ends and both registries believe in."""
+        """Return whether a pair has one link that both ends and both registries agree on.
+
+        Args:
+            now: The situation.
+            pair: Names of the runtimes.
+        """
         found = _live(now, [way for way in self.asks if set(way) == pair])
         if len(found) != 1:
             return False
@@ -462,7 +467,14 @@ def _given(scene: Scene) -> Iterator[JsonObject]:
 
 
 def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
-    """Put a scene together."""
+    """Compose a scene.
+
+    Args:
+        name: Name of the composition.
+        about: What it shows, in a sentence.
+        scene: Its places and channels.
+        bounds: How many faults there are.
+    """
     return Composition(
         name=name,
         about=about,

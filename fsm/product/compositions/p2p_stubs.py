@@ -114,7 +114,15 @@ class Stubs(Host):
         self._listened = 0
 
     def feed(self, end: str, happened: seen.SideInput) -> None:
-        """Feed one end."""
+        """Feed the core of one end.
+
+        Args:
+            end: Name of the end.
+            happened: The input.
+
+        Raises:
+            NotImplementedError: The subclass has no core.
+        """
         raise NotImplementedError
 
     def peer(self, end: str) -> str:
@@ -122,15 +130,31 @@ class Stubs(Host):
         return self.remotes[end]
 
     def invite(self, end: str, url: str) -> None:
-        """Invite the other side to an object."""
+        """Invite the other side to an object.
+
+        Args:
+            end: Name of the end.
+            url: Address of the object.
+
+        Raises:
+            NotImplementedError: The subclass invites nobody.
+        """
         raise NotImplementedError
 
     def core_deadline(self) -> float:
-        """When the cores must be fed `TimePassed`."""
+        """Return the time at which the cores must be fed `TimePassed`.
+
+        Raises:
+            NotImplementedError: The subclass has no core.
+        """
         raise NotImplementedError
 
     def core_time_over(self) -> None:
-        """Feed those that are due."""
+        """Feed `TimePassed` to the cores that are due.
+
+        Raises:
+            NotImplementedError: The subclass has no core.
+        """
         raise NotImplementedError
 
     @override
@@ -146,7 +170,12 @@ class Stubs(Host):
             self.core_time_over()
 
     def signal(self, runtime: str, message: Hashable) -> None:
-        """Send by the nodes."""
+        """Send a message by the nodes.
+
+        Args:
+            runtime: The receiver.
+            message: The message.
+        """
         self.send(f"{self._way(runtime)} by nodes", message)
 
     def _by_link(self, runtime: str, message: Hashable) -> None:
@@ -198,7 +227,11 @@ class Stubs(Host):
                 raise TypeError(event)
 
     def take_own(self, happened: Hashable) -> None:
-        """Take what only requesters, or a handler, take."""
+        """Take an input that only requesters, or only a handler, have.
+
+        Raises:
+            TypeError: The input is not one of these.
+        """
         raise TypeError(happened)
 
     def _work(self, what: str, end: str, negotiation: int) -> None:
@@ -277,7 +310,12 @@ class Stubs(Host):
     # --- what the cores decide ------------------------------------------------------------
 
     def do_all(self, end: str, effects: Iterable[do.SideEffect]) -> None:
-        """Do what the core of an end has decided."""
+        """Execute the effects of the core of an end.
+
+        Args:
+            end: Name of the end.
+            effects: The effects, in order.
+        """
         for effect in effects:
             self._do(end, effect)
 
@@ -384,11 +422,11 @@ class Stubs(Host):
                 self.controllers[end] = step.new
             if step.new == Controller.OPEN and end not in self.was_live:
                 raise UnsafeError("a controller is open whose link never was (I-P5)")
-            return
-        self.states[end] = State(step.new)
-        if step.new == State.LIVE:
-            self.was_live.add(end)
-        self.is_undone = self.is_undone or step.new == State.DISCONNECTED
+        elif step.machine == "p2p_connection":
+            self.states[end] = State(step.new)
+            if step.new == State.LIVE:
+                self.was_live.add(end)
+            self.is_undone = self.is_undone or step.new == State.DISCONNECTED
 
     def _ended(self, end: str) -> None:
         state = self.states.pop(end, None)

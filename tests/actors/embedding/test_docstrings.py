@@ -12,7 +12,7 @@ _MODULES = (
     "actors",
     "actors.embedding.surroundings",
     "actors.hyperties",
-    "actors.testing.complaint",
+    "actors.testing.recorder",
     "actors.testing.domains",
     "actors.testing.plugin",
     "actors.testing.recorder",

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 TRY = """
 import ctypes, json, os, resource, socket, sys
 sys.path.insert(0, sys.argv[1])
-from actors.sandbox.seccomp import forbid_processes
+from actors.sandbox.confine import forbid_processes
 
 def far(path):
     with socket.socket(socket.AF_UNIX) as one:

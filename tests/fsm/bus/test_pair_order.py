@@ -153,6 +153,17 @@ def test_a_newer_announcement_takes_the_place_of_the_older_one():
     assert core.is_reached(A, B, THERE)
 
 
+def test_what_waits_does_not_wait_for_what_is_announced_after_it():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 2, 2), THERE, 0.0)
+    assert core.arrives(ask(3), THERE, "third") == []
+    core.announced(Behind(A, B, 4, 4), THERE, 0.1)
+    assert core.arrives(ask(5), THERE, "fifth") == []
+    assert core.given(ask(2), NODE_PATH, 1.0) == ["third"]
+    assert core.given(ask(4), NODE_PATH, 2.0) == ["fifth"]
+    assert (core.held, core.deadline()) == (0, math.inf)
+
+
 def test_late_messages_of_the_node_alone_are_repeats_and_no_concern_of_order():
     core = PairOrderCore()
     core.given(ask(5), NODE_PATH, 0.0)

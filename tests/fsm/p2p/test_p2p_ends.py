@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from fsm.engine import Step
+from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.p2p import effects as do
 from fsm.p2p import inputs as seen
@@ -22,6 +23,7 @@ TCP = Candidate("tcp", "11.0.0.1:1", "00")
 LATER = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT + 1.0
 """When nothing that was dialled before can still open."""
 
+DIALLING = "link_dialling"
 DIALLED, ACCEPTED = seen.Opening.DIALLED, seen.Opening.ACCEPTED
 OFFER = seen.PeerObjectSeen(ConnectionData(PQ))
 
@@ -35,14 +37,14 @@ def controller():
 
 
 def fed(core, *inputs, now=0.0):
-    """Feed a core; what the last input leads to, without the steps of the controller."""
+    """Feed a core; what the last input leads to, of the steps only those of the connection."""
     for happened in inputs[:-1]:
         core.feed(happened, now)
-    return [each for each in core.feed(inputs[-1], now) if not is_of_controller(each)]
+    return [each for each in core.feed(inputs[-1], now) if not is_beside_the_connection(each)]
 
 
-def is_of_controller(effect):
-    return isinstance(effect, Step) and effect.machine == "handler_controller"
+def is_beside_the_connection(effect):
+    return isinstance(effect, Step) and effect.machine != "p2p_connection"
 
 
 TO_PROGRESS = {
@@ -200,9 +202,9 @@ def test_a_requester_pleads_once_a_round_and_fails_when_the_handler_cannot_dial_
     core = requester()
     offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
     fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH))
-    assert core.feed(offered, 0.0) == [do.Dial(TCP, 1)]
-    assert core.feed(seen.DialFailed(1), 0.0) == [do.Plead("unreachable-1")]
-    assert core.feed(seen.DialFailed(1), 0.0) == []
+    assert fed(core, offered) == [do.Dial(TCP, 1)]
+    assert fed(core, seen.DialFailed(1)) == [do.Plead("unreachable-1")]
+    assert fed(core, seen.DialFailed(1)) == []
     core.feed(seen.PeerObjectSeen(ConnectionData(PH, "unreachable-1", None, (TCP,))), 0.0)
     assert core.state is State.FAILED
 
@@ -211,11 +213,78 @@ def test_a_handler_dials_only_when_asked_to_and_says_when_nothing_opens():
     core = controller()
     held = ConnectionData(PQ, "", None, (TCP,))
     fed(core, *TO_PROGRESS[controller])
-    assert core.feed(seen.PeerObjectSeen(held), 0.0) == []
+    assert fed(core, seen.PeerObjectSeen(held)) == []
     pleading = seen.PeerObjectSeen(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
-    assert core.feed(pleading, 0.0) == [do.Dial(TCP, 1)]
-    assert core.feed(pleading, 0.0) == []
-    assert core.feed(seen.DialFailed(1), 0.0) == [do.Plead("unreachable-1")]
+    assert fed(core, pleading) == [do.Dial(TCP, 1)]
+    assert fed(core, pleading) == []
+    assert fed(core, seen.DialFailed(1)) == [do.Plead("unreachable-1")]
+
+
+def dial_steps(core, *inputs):
+    """The steps of the dialling of a core while it is fed."""
+    effects = [effect for happened in inputs for effect in core.feed(happened, 0.0)]
+    return [each for each in effects if isinstance(each, Step) and each.machine == DIALLING]
+
+
+def dialled(core, *inputs):
+    """The states that the dialling of a core goes through while it is fed."""
+    return [each.new for each in dial_steps(core, *inputs)]
+
+
+def test_these_are_all_ways_an_end_can_dial():
+    """No row of the table is without use, and no step without a row."""
+    over, lost = seen.DisconnectAsked("closing"), seen.LinkLost("L1", seen.Loss.BROKEN)
+    opened, failed, connect = (
+        seen.LinkOpened("L1", ACCEPTED),
+        seen.DialFailed(1),
+        seen.ConnectAsked(),
+    )
+    asked = (*TO_PROGRESS[requester], seen.PeerInvited(C2, PH))
+    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    late = attrs.evolve(TCP, address="11.0.0.1:2")
+    after = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP, late)))
+    pleas = [
+        seen.PeerObjectSeen(ConnectionData(PQ, f"unreachable-{number}", None, (TCP,)))
+        for number in (1, 2)
+    ]
+    tails = ((), (offered,), (offered, failed), (offered, failed, after))
+    taken = [
+        step
+        for tail in tails
+        for last in ((over,), (opened, over), (opened, lost, connect, connect))
+        for step in dial_steps(requester(), *asked, *tail, *last)
+    ]
+    taken += dial_steps(requester(), *asked, offered, failed, after, seen.DialFailed(2))
+    taken += dial_steps(
+        requester(), *asked, offered, failed, opened, lost, connect, seen.DialFailed(2), connect
+    )
+    taken += dial_steps(requester(), over)
+    taken += dial_steps(controller(), *TO_PROGRESS[controller], *pleas, failed)
+
+    rows = {(row.source, row.trigger, row.target) for row in MACHINES[DIALLING].rows}
+    assert {(step.old, step.cause, step.new) for step in taken} == rows
+
+
+def test_a_requester_dials_from_the_beginning_and_late_candidates_after_its_plea():
+    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    late = attrs.evolve(TCP, address="11.0.0.1:2")
+    after = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP, late)))
+    tried = (seen.PeerInvited(C2, PH), offered, seen.DialFailed(1), after, seen.DialFailed(2))
+    ended = seen.DisconnectAsked("closing")
+    steps = dialled(requester(), *TO_PROGRESS[requester], *tried, ended)
+    assert steps == ["ready", "dialling", "ready", "pleaded", "dialling-late", "pleaded", "ended"]
+
+
+def test_a_handler_dials_in_the_round_of_a_plea_and_is_idle_again():
+    pleading = seen.PeerObjectSeen(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
+    steps = dialled(controller(), *TO_PROGRESS[controller], pleading, seen.DialFailed(1))
+    assert steps == ["idle", "ready", "dialling", "ready", "idle"]
+
+
+@BOTH
+def test_an_end_dials_nothing_while_its_link_is_live(make):
+    steps = dialled(make(), *TO_PROGRESS[make], seen.LinkOpened("L1", ACCEPTED))
+    assert steps[-1] == "idle"
 
 
 def test_a_handler_leaves_reconnecting_to_the_requester():
@@ -333,6 +402,14 @@ def test_a_stale_order_to_yield_changes_nothing(number):
     (answer,) = fed(core, seen.YieldAsked(number))
     assert answer.code == Code.CONFLICT
     (answer,) = fed(core, seen.ResumeAsked(number))
+    assert answer.code == Code.CONFLICT
+
+
+def test_a_stale_order_to_go_on_allows_no_second_plea():
+    core = requester()
+    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH), offered, seen.DialFailed(1))
+    (answer,) = core.feed(seen.ResumeAsked(), 0.0)
     assert answer.code == Code.CONFLICT
 
 

@@ -68,7 +68,11 @@ def assert_all_agree(world: World) -> None:
         rows = [row.link for row in side.table.entries()]
         assert rows == [link for name, link in live.items() if name == side.name]
         assert all(row.is_live for row in side.table.entries())
-    machines = {"p2p_entry": "bound removed", "handler_controller": "open closed"}
+    machines = {
+        "p2p_entry": "bound removed",
+        "handler_controller": "open closed",
+        "link_dialling": "idle ended",
+    }
     last = {(step.machine, step.key): step.new for step in world.others}
     assert all(state in machines[machine].split() for (machine, _), state in last.items())
     assert list(last.values()).count("bound") == len(live)

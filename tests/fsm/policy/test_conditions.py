@@ -4,7 +4,7 @@ import pytest
 
 from fsm.policy.condition import check_of
 from fsm.policy.page import Place as At
-from fsm.policy.reading_condition import read_condition
+from fsm.policy.reading import read_condition
 from fsm.policy.request import Place, Request
 from specs.message import Message, MessageType
 

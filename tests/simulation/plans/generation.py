@@ -15,7 +15,10 @@ HORIZON: Final = 40.0
 """Seconds of virtual time in which things happen."""
 
 _KINDS: Final = ((), ("tcp",), ("websocket", "tcp"))
-"""What P2P links may use; Unix sockets have places that the system makes up."""
+"""What P2P links may use."""
+
+_ALSO_UNIX: Final = 0.3
+"""How many of the plans with P2P links use Unix sockets, too."""
 
 _FRIENDLY: Final = 0.6
 """How much is done by the two who talk all the time."""
@@ -69,8 +72,23 @@ _AMOUNT: Final = {
 """From least to most; what the toxic makes of it stands at `tests.simulation.world.trouble`."""
 
 
-def plan_of(seed: int) -> Plan:
-    """Make up a plan."""
+_ALSO: Final = {
+    Wrong.CORRUPT: (0.01, 0.1),
+    Wrong.CLOCK: (-7_200.0, 7_200.0),
+    Wrong.DISK: (0.0, 0.0),
+    Wrong.BUSY: (0.0, 0.0),
+    Wrong.POLICY: (0.0, 0.0),
+}
+"""Faults of one process, and how much of each."""
+
+
+def plan_of(seed: int, *, of_processes: bool = True) -> Plan:
+    """Make up a plan.
+
+    Args:
+        seed: What it is made up of.
+        of_processes: Whether things go wrong within processes, too, several at a time.
+    """
     dice = Random(seed)  # noqa: S311 - chance, no secret
     runtimes = _runtimes(dice)
     plan = Plan(
@@ -83,7 +101,34 @@ def plan_of(seed: int) -> Plan:
     )
     plan = attrs.evolve(plan, faults=_faults(dice, plan))
     acts = sorted((*plan.acts, *object_acts(plan)), key=lambda act: act.at)
-    return attrs.evolve(plan, acts=tuple(acts))
+    plan = attrs.evolve(plan, acts=tuple(acts))
+    return _with_faults_of_processes(plan) if of_processes else plan
+
+
+def _with_faults_of_processes(plan: Plan) -> Plan:
+    """Let several things go wrong with one process at a time.
+
+    Chance of its own, so that the rest of a plan does not depend on it.
+    """
+    dice = Random(f"{plan.seed}/processes")  # noqa: S311 - chance, no secret
+    kinds = (*plan.kinds, "unix") if plan.kinds and dice.random() < _ALSO_UNIX else plan.kinds
+    runtime, domain = dice.choice(plan.runtimes)
+    node = f"n{domain}"
+    at = dice.uniform(0, HORIZON)
+    faults = []
+    for wrong in dice.sample(list(_ALSO), dice.randint(0, 3)):
+        began = round(max(0.0, at + dice.uniform(-2, 2)), 3)
+        lasts = round(dice.uniform(0.1, HORIZON / 2), 2)
+        amount = round(dice.uniform(*_ALSO[wrong]), 4)
+        match wrong:
+            case Wrong.CORRUPT:
+                faults.append(Fault(began, wrong, runtime, node, lasts, amount))
+            case Wrong.BUSY:
+                faults.append(Fault(began, wrong, runtime, lasts=lasts))
+            case _:
+                faults.append(Fault(began, wrong, node, lasts=lasts, amount=amount))
+    both = sorted((*plan.faults, *faults), key=lambda fault: fault.at)
+    return attrs.evolve(plan, kinds=kinds, faults=tuple(both))
 
 
 def _runtimes(dice: Random) -> tuple[tuple[str, int], ...]:

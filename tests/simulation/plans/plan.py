@@ -54,6 +54,16 @@ class Wrong(StrEnum):
     """`one` dies without a word and comes back under its name after `lasts` seconds."""
     NODE = "node"
     """The same of a node."""
+    CORRUPT = "corrupt"
+    """Single bytes of frames change."""
+    CLOCK = "clock"
+    """The wall clock of the node `one` is wrong by `amount` seconds."""
+    DISK = "disk"
+    """The file in which the node `one` stores its records cannot be used."""
+    BUSY = "busy"
+    """The hyperty of `one` takes no message, and no change of an object."""
+    POLICY = "policy"
+    """The node `one` denies all requests between hyperties."""
 
 
 @final

@@ -1,17 +1,24 @@
 """Chance in one hand: while it is, a run depends on its seed and on nothing else.
 
-Trio's order of tasks that are ready is one of the two things that cannot be handed in (its
-own tests, and Hypothesis, seed it the same way); what a room makes up for itself the other.
+What cannot be handed in is replaced: Trio's order of tasks that are ready (its own tests, and
+Hypothesis, seed it the same way), the secrets of sandboxes, the places of Unix sockets, and
+threads.
 """
 
 import secrets
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import Random
+from typing import TypeVar
 
+import trio
 import trio._core._run as trio_run
 
 __all__ = ["chance", "sealed"]
+
+T = TypeVar("T")
 
 
 def chance(*what: object) -> Random:
@@ -23,13 +30,29 @@ def chance(*what: object) -> Random:
 def sealed(seed: int) -> Iterator[None]:
     """Let nothing but the seed decide."""
     was, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()
-    made_up = secrets.token_bytes
+    made_up, in_thread = secrets.token_bytes, trio.to_thread.run_sync
+    places = tempfile.TemporaryDirectory
     trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
     trio_run._r.seed(seed)
     secrets.token_bytes = chance(seed, "rooms").randbytes
+    trio.to_thread.run_sync = _at_once
+    tempfile.TemporaryDirectory = partial(_place, chance(seed, "places"))
     try:
         yield
     finally:
         trio_run._ALLOW_DETERMINISTIC_SCHEDULING = was
         trio_run._r.setstate(state)
-        secrets.token_bytes = made_up
+        secrets.token_bytes, trio.to_thread.run_sync = made_up, in_thread
+        tempfile.TemporaryDirectory = places
+
+
+@contextmanager
+def _place(random: Random, prefix: str) -> Iterator[str]:
+    """Make up a folder for a Unix socket, which is in traces; in memory it need not exist."""
+    yield f"/simulated/{prefix}{random.randbytes(8).hex()}"
+
+
+async def _at_once(work: Callable[..., T], *args: object, **_: object) -> T:
+    """Do in the loop what a thread would do: a thread takes its own time."""
+    await trio.lowlevel.checkpoint()
+    return work(*args)

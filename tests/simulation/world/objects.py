@@ -145,7 +145,7 @@ class Objects:
                 runtime.worker.observe(thing.url) as stand.copy,
                 trio.open_nursery() as nursery,
             ):
-                nursery.start_soon(self._hear, key, stand, nursery.cancel_scope)
+                nursery.start_soon(self._hear, runtime, key, stand, nursery.cancel_scope)
                 await stand.over.wait()
                 nursery.cancel_scope.cancel()
         except ProtoflyError:
@@ -153,10 +153,17 @@ class Objects:
         finally:
             del self._stands[key]
 
-    async def _hear(self, key: tuple[str, str], stand: _Stand, scope: trio.CancelScope) -> None:
-        """Follow an object by its changes alone."""
+    async def _hear(
+        self,
+        runtime: RuntimeProcess,
+        key: tuple[str, str],
+        stand: _Stand,
+        scope: trio.CancelScope,
+    ) -> None:
+        """Follow an object by its changes alone; a busy hyperty takes none of them."""
         stand.value = dict(stand.copy.value)
         async for change in stand.copy.changes():
+            await runtime.air.rest(runtime.name)
             stand.value = change.apply_to(stand.value)
             at = trio.current_time()
             self._history.note(Heard(at, *key, change.version, change.path))

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import final
 
 import attrs
@@ -12,6 +14,7 @@ from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
@@ -19,9 +22,10 @@ from actors.sandbox.here import open_room_here
 from fsm.registry.resolve.resolve import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
+from specs.message import Message
 from tests.simulation.judgement.evidence import Evidence, Witness
 from tests.simulation.judgement.history import Died, History
-from tests.simulation.plans.plan import Plan
+from tests.simulation.plans.plan import Plan, Wrong
 from tests.simulation.world.desk import Desk, issuer, login_of
 from tests.simulation.world.fate import chance
 from tests.simulation.world.mortal import MortalNetwork
@@ -49,13 +53,50 @@ def place_of(number: int) -> str:
 @final
 @attrs.define
 class Air:
-    """What all processes of a run share."""
+    """What all processes of a run share.
+
+    Attributes:
+        folder: Where nodes have their files.
+        clocks: By node, seconds by which its wall clock is wrong.
+        strict: Nodes that permit less.
+        busy: By runtime, the end of the time in which its hyperty takes nothing.
+    """
 
     plan: Plan
     chaos: ChaosNetwork
     evidence: Evidence
     history: History
+    folder: Path
     issuer: Issuer = attrs.field(factory=issuer)
+    clocks: dict[str, float] = attrs.field(factory=dict)
+    strict: set[str] = attrs.field(factory=set)
+    busy: dict[str, trio.Event] = attrs.field(factory=dict)
+
+    def records_of(self, node: str) -> Path | None:
+        """Return the file of a node's registry; None: it has none, as nothing happens to it."""
+        hit = {fault.one for fault in self.plan.faults if fault.wrong is Wrong.DISK}
+        folder = self.folder / node
+        folder.mkdir(exist_ok=True)
+        return folder / "records" if node in hit else None
+
+    async def rest(self, runtime: str) -> None:
+        """Wait until a runtime's hyperty is not busy any more."""
+        if (over := self.busy.get(runtime)) is not None:
+            await over.wait()
+
+
+@final
+class NodePolicy(Policy):
+    """Permits everything; no requests between hyperties while its node is strict."""
+
+    def __init__(self, air: Air, node: str) -> None:
+        self._air = air
+        self._node = node
+
+    def judge(self, message: Message, asker: Asker) -> Ruling:
+        is_strict = self._node in self._air.strict
+        is_hit = message.is_request and message.to.startswith("hyperty://")
+        return Ruling(Decision.DENY if is_strict and is_hit else Decision.PERMIT, "simulation")
 
 
 class Process(ABC):
@@ -138,7 +179,9 @@ class NodeProcess(Process):
             listen=f"127.0.0.1:{_PORT + self.domain}",
             entropy=self.entropy(),
             ids=self.ids(),
-            login=login_of(self.air.issuer),
+            login=attrs.evolve(login_of(self.air.issuer), clock=self._clock),
+            policy=NodePolicy(self.air, self.name),
+            registry=self.air.records_of(self.name),
             foreign=ForeignPlan(
                 foreign if self.air.plan.topology == "trapezoid" else {}, open_room_here
             ),
@@ -147,6 +190,9 @@ class NodeProcess(Process):
             self.is_up = True
             task_status.started()
             await self._leaving.wait()
+
+    def _clock(self) -> float:
+        return trio.current_time() + self.air.clocks.get(self.name, 0.0)
 
 
 @final
@@ -199,7 +245,8 @@ class RuntimeProcess(Process):
 
     def make(self) -> Worker:
         """Make the hyperty, for one of its lives."""
-        return Worker(self.life, self.air.history, self._is_here)
+        rest = partial(self.air.rest, self.name)
+        return Worker(self.life, self.air.history, self._is_here, rest)
 
     def _is_here(self, worker: Worker) -> None:
         self.worker = worker

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import final
 
 import attrs
@@ -21,8 +23,8 @@ from tests.simulation.plans.plan import Act, Fault, Plan, Wrong
 from tests.simulation.world.application import Application
 from tests.simulation.world.fate import chance, sealed
 from tests.simulation.world.process import Air, NodeProcess, Process, RuntimeProcess
-from tests.simulation.world.trouble import begin
-from transports.chaos.network import ChaosNetwork, Trouble
+from tests.simulation.world.trouble import Ends, begin
+from transports.chaos.network import ChaosNetwork
 from transports.chaos.toxics import Latency
 from transports.memory import MemoryNetwork
 
@@ -69,8 +71,9 @@ def run(plan: Plan) -> Outcome:
     network = MemoryNetwork()
     history, evidence = History(), Evidence(f"seed-{plan.seed}")
     clock = MockClock(autojump_threshold=0)
-    with sealed(plan.seed):
-        found = trio.run(partial(_run, plan, network, (history, evidence)), clock=clock)
+    with TemporaryDirectory() as folder, sealed(plan.seed):
+        kept = history, evidence, Path(folder)
+        found = trio.run(partial(_run, plan, network, kept), clock=clock)
     broken = (*breaches(history), *found, *judged(evidence.lines()))
     return Outcome(broken, history, evidence)
 
@@ -86,9 +89,9 @@ def judged(lines: list[TraceLine]) -> Iterator[Breach]:
 
 
 async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
-    history, evidence = kept
+    history, evidence, folder = kept
     chaos = ChaosNetwork(network, chance(plan.seed, "chaos"))
-    air = Air(plan, chaos, evidence, history)
+    air = Air(plan, chaos, evidence, history, folder)
     with trio.move_on_after(_LIMIT) as patience, Crash() as crash:
         await World(air).run()
     history.left_over += [f"a link {one.dialler} > {one.listener}" for one in chaos.links]
@@ -120,7 +123,7 @@ class World:
         self.nodes = {name: NodeProcess(air, name, int(name[1:])) for name in plan.nodes}
         self.runtimes = {name: RuntimeProcess(air, name, at) for name, at in plan.runtimes}
         self._application = Application(self.runtimes, air.history)
-        self._troubles: list[Trouble] = []
+        self._troubles: list[Ends] = []
 
     @property
     def _everybody(self) -> dict[str, Process]:
@@ -166,7 +169,7 @@ class World:
             # Who comes back while nothing passes is not waited for here.
             processes.start_soon(process.run)
             return
-        trouble = begin(self._air.chaos, fault)
+        trouble = begin(self._air, fault)
         if trouble is not None:
             self._troubles.append(trouble)
             await trio.sleep_until(began + fault.at + fault.lasts)

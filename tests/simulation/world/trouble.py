@@ -1,12 +1,17 @@
-"""What a fault of a plan is in the chaos network."""
+"""What a fault of a plan is: in the chaos network, or within a process."""
 
 from collections.abc import Callable
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol, final
+
+import trio
 
 from tests.simulation.plans.plan import Fault, Wrong
-from transports.chaos.network import ChaosNetwork, Trouble
+from tests.simulation.world.process import Air
+from transports.chaos.network import ChaosNetwork
 from transports.chaos.toxics import (
     Bandwidth,
+    Corrupt,
     Delay,
     Duplicate,
     Latency,
@@ -18,14 +23,39 @@ from transports.chaos.toxics import (
     Toxic,
 )
 
-__all__ = ["begin"]
+__all__ = ["Ends", "begin"]
 
 _SLICE = 200
 """Bytes."""
 
 
-def begin(chaos: ChaosNetwork, fault: Fault) -> Trouble | None:
-    """Have a fault begin that is of links; None: it is over at once."""
+class Ends(Protocol):
+    """A fault that has begun."""
+
+    def end(self) -> None:
+        """End it. Idempotent."""
+
+
+@final
+class _Within:
+    """A fault within a process."""
+
+    def __init__(self, undo: Callable[[], object]) -> None:
+        self._undo: Callable[[], object] | None = undo
+
+    def end(self) -> None:
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo()
+
+
+def begin(air: Air, fault: Fault) -> Ends | None:
+    """Have a fault begin that kills nobody; None: it is over at once."""
+    undo = _within(air, fault)
+    return _Within(undo) if undo is not None else _between(air.chaos, fault)
+
+
+def _between(chaos: ChaosNetwork, fault: Fault) -> Ends | None:
     between = fault.one, fault.other
     match fault.wrong:
         case Wrong.RESET:
@@ -37,6 +67,37 @@ def begin(chaos: ChaosNetwork, fault: Fault) -> Trouble | None:
             return chaos.toxic(Duplicate(fault.amount), between, towards=_runtime(fault))
         case _:
             return chaos.toxic(_TOXICS[fault.wrong](fault.amount), between)
+
+
+def _within(air: Air, fault: Fault) -> Callable[[], object] | None:
+    """Have a fault begin within a process; return what ends it, None: it is of links."""
+    match fault.wrong:
+        case Wrong.CLOCK:
+            air.clocks[fault.one] = fault.amount
+            return lambda: air.clocks.pop(fault.one)
+        case Wrong.POLICY:
+            air.strict.add(fault.one)
+            return lambda: air.strict.discard(fault.one)
+        case Wrong.BUSY:
+            over = air.busy[fault.one] = trio.Event()
+            return over.set
+        case Wrong.DISK:
+            return _without(air.folder / fault.one / "records")
+        case _:
+            return None
+
+
+def _without(file: Path) -> Callable[[], object]:
+    """Put a folder into the place of a file; return what undoes it."""
+    away = file.with_name("away")
+    file.rename(away)
+    file.mkdir()
+
+    def undo() -> None:
+        file.rmdir()
+        away.rename(file)
+
+    return undo
 
 
 def _runtime(fault: Fault) -> str:
@@ -51,6 +112,7 @@ _TOXICS: Final[dict[Wrong, Callable[[float], Toxic]]] = {
     Wrong.SLOW_CLOSE: SlowClose,
     Wrong.LIMIT_DATA: lambda limit: LimitData(int(limit)),
     Wrong.LOSS: Loss,
+    Wrong.CORRUPT: Corrupt,
     Wrong.TIMEOUT: lambda _: Timeout(),
 }
 """What is made of an amount."""

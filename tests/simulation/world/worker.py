@@ -1,6 +1,6 @@
 """The hyperty of a simulation: it does what it is asked, and has written down what came."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import final
 
 import trio
@@ -21,12 +21,20 @@ class Worker(Hyperty):
         life: Of which process; `r0.1` is the first life of `r0`.
         history: Where to write.
         here: Told of every new life of the hyperty.
+        rest: Waits until the hyperty is not busy any more.
     """
 
-    def __init__(self, life: str, history: History, here: Callable[["Worker"], None]) -> None:
+    def __init__(
+        self,
+        life: str,
+        history: History,
+        here: Callable[["Worker"], None],
+        rest: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    ) -> None:
         self.life = life
         self._history = history
         self._here = here
+        self._rest = rest
 
     async def started(self) -> None:
         self._here(self)
@@ -40,6 +48,7 @@ class Worker(Hyperty):
         if value.get("crash"):
             self.spawn(self._fall)
             await trio.sleep_forever()
+        await self._rest()
         await trio.sleep(number % 3 * 0.02)
         return value
 

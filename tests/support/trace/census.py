@@ -17,6 +17,9 @@ from fsm.check.census import MACHINE_USERS, TakenStep
 from fsm.engine import NOTHING, Entity
 from fsm.machine_list import MACHINES
 
+_flawed: set[str] = set()
+"""The machines that a test has spoilt: their steps are not the product's."""
+
 _USERS = tuple(f"{package}." for package in MACHINE_USERS)
 
 
@@ -41,15 +44,27 @@ class Taken:
 
 
 @contextmanager
+def uncounted(machine: str) -> Iterator[None]:
+    """Count no step of a machine in the body: the test has spoilt its table."""
+    _flawed.add(machine)
+    try:
+        yield
+    finally:
+        _flawed.discard(machine)
+
+
+@contextmanager
 def told(hear: Callable[[Taken], None]) -> Iterator[None]:
     """Tell each step that the product takes in the body, after it."""
     step, step_untold = Entity.step, Entity.step_untold
 
     def note(entity, old, trigger, given):
         caller = sys._getframe(2).f_globals.get("__name__", "")
-        if caller.startswith(_USERS) and MACHINES.get(entity.table.name) is entity.table:
+        name = entity.table.name
+        is_declared = MACHINES.get(name) is entity.table and name not in _flawed
+        if is_declared and caller.startswith(_USERS):
             words = frozenset(map(str, given))
-            name, key, new = entity.table.name, entity.key, entity._state
+            key, new = entity.key, entity._state
             hear(Taken(name, key, str(old), str(trigger), str(new), words))
 
     def counted_step(self, trigger, why="", given=NOTHING):

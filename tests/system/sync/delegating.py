@@ -10,7 +10,8 @@ from contextlib import suppress
 import trio
 
 import actors
-from actors.runtime.sync.delegation.taking import HandOvers, TakeOvers
+from actors.runtime.sync.delegation.delegation import HandOvers
+from actors.runtime.sync.delegation.taking import TakeOvers
 from actors.runtime.sync.manager import SyncManager
 
 STAGES = {

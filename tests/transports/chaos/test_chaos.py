@@ -10,6 +10,7 @@ from tests.transports.chaos.chaos_scene import BETWEEN, arrivals, open_scene
 from transports.chaos.network import ChaosNetwork
 from transports.chaos.toxics import (
     Bandwidth,
+    Corrupt,
     Delay,
     Duplicate,
     Latency,
@@ -183,6 +184,18 @@ async def test_a_doubled_frame_comes_twice_in_its_place(scene, autojump_clock):
     assert sorted(set(came)) == [b"1", b"2", b"3", b"4"]
     assert came == sorted(came)
     assert len(came) > 4
+
+
+async def test_a_corrupt_frame_has_one_other_byte(scene, autojump_clock):
+    with scene.chaos.toxic(Corrupt(0.5), BETWEEN):
+        await scene.link.send_many([b"abc"] * 12)
+        await scene.link.aclose()
+
+        came = await drain(scene.node)
+
+    spoilt = [frame for frame in came if frame != b"abc"]
+    assert 0 < len(spoilt) < len(came) == 12
+    assert set(spoilt) <= {b"\0bc", b"a\0c", b"ab\0"}
 
 
 async def test_a_delayed_frame_holds_up_those_behind_it(scene, autojump_clock):

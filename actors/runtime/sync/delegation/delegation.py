@@ -4,32 +4,42 @@ It hosts the cores of `fsm.sync.delegation`. What waits for others runs in tasks
 what they hear comes back by the mailbox, so that the tables change in its own task only.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from itertools import count
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.delegation.taking import HandOvers, TakeOvers
-from actors.runtime.sync.messages import DelegationNews, TakeOverNews, Tell
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
-from actors.runtime.sync.reporter.transfers import ObjectHands
+from actors.runtime.sync.delegation.taking import TakeOvers, heard
+from actors.runtime.sync.messages import DelegationAnswered, TakeOverAnswered, Tell
+from actors.runtime.sync.registration import SUBSCRIPTION
+from actors.runtime.sync.reporter.transfers import ObjectTransfers
 from fsm.engine import Step
 from fsm.sync import delegation as terms
-from fsm.sync.delegation import DelegationCore
+from fsm.sync.delegation import Answered, DelegationCore, HandedOver
 from fsm.sync.reporter_io import Held, Released
-from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
-from specs.bodies.object import Delegate
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    address_allocation,
+    domain_of,
+    scheme_of,
+    subscription_manager,
+)
+from specs.bodies.delegation import HandOver, MoveAddress, Watching
+from specs.bodies.link import Path
+from specs.bodies.object import Delegate, ForwardDelegation, Wrapped
+from specs.bodies.word import AddressWish
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, HANDED_ON
-from specs.message import Message
+from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body
+from transports.bodies import write_body
 
-__all__ = ["Delegations"]
+__all__ = ["Delegations", "HandOvers", "parts_of"]
 
 Work: TypeAlias = Callable[[], Awaitable[terms.Answered]]
 """Asks somebody, and returns what was answered."""
@@ -38,6 +48,90 @@ _SILENCE: Final = terms.Answered(Code.TIMEOUT, "nobody answered in time")
 _SIGN_OF_LIFE: Final = REPLY_TIMEOUT / 3
 _MOVING: Final = "the object is being handed over; try again"
 _MOST: Final = HAND_OVER_PART * (HAND_OVER_PARTS - 1)
+
+
+_NOTHING_HANDED: Final = Answered(Code.INTERNAL, "nothing was handed over")
+
+
+@final
+class HandOvers:
+    """Asks, and says what was answered; whoever asks decides what it means."""
+
+    def __init__(self, context: SyncContext) -> None:
+        self._context = context
+
+    async def ask(self, core: DelegationCore, request: Message) -> Answered:
+        """Ask the other hyperty, as if the reporter had asked it itself."""
+        asked = Wrapped(request.id, request.type, request.from_, request.to, request.body)
+        body = write_body(ForwardDelegation(asked))
+        question = self._context.request(MessageType.FORWARD, core.to, body, core.url)
+        answer = await self._context.bus.request(question)
+        value = answer.body.get("value")
+        lives_in = value.get("runtime") if isinstance(value, dict) else None
+        return heard(answer, is_here=lives_in == self._context.runtime)
+
+    async def offer(self, core: DelegationCore) -> Answered:
+        """Tell the node who may take the address."""
+        body = MoveAddress(core.url, AddressWish.OFFER.value, core.number, core.to)
+        return await self._ask_node(body)
+
+    async def withdraw(self, core: DelegationCore) -> Answered:
+        """Take the offer back, and hear whose the address is."""
+        return await self._ask_node(_withdrawal(core))
+
+    async def post_withdrawal(self, core: DelegationCore) -> None:
+        """Take the offer back, and wait for no answer."""
+        await self._context.bus.post(self._to_node(_withdrawal(core)))
+
+    async def claim(self, core: DelegationCore) -> Answered:
+        """Claim the address at a node that has forgotten whose it is (C-44)."""
+        to = subscription_manager(self._context.domain)
+        body = write_body(Path((core.url,), self._context.runtime))
+        claim = self._context.request(MessageType.SUBSCRIBE, to, body)
+        return heard(await self._context.bus.request(claim))
+
+    async def hand(self, core: DelegationCore, handed: HandedOver) -> Answered:
+        """Give the object to the other runtime, part by part; the last answer counts."""
+        last = _NOTHING_HANDED
+        for part in parts_of(handed, core.number, self._context.last_id(core.url)):
+            body = write_body(part)
+            # As the sync manager: the answer must find it when the object is elsewhere already.
+            given = self._context.request(MessageType.CREATE, core.to, body)
+            last = heard(await self._context.bus.request(given))
+            if last.code > LAST_SUCCESS:
+                break
+        return last
+
+    async def _ask_node(self, body: MoveAddress) -> Answered:
+        return heard(await self._context.bus.request(self._to_node(body)))
+
+    def _to_node(self, body: MoveAddress) -> Message:
+        to = address_allocation(self._context.domain)
+        return self._context.request(MessageType.UPDATE, to, write_body(body))
+
+
+def _withdrawal(core: DelegationCore) -> MoveAddress:
+    return MoveAddress(core.url, AddressWish.WITHDRAW.value, core.number)
+
+
+def parts_of(handed: HandedOver, number: int, last_id: int) -> Iterator[HandOver]:
+    """Split a hand-over into messages of a bearable size; the first holds the object.
+
+    Args:
+        handed: All that is known of it.
+        number: Of the attempt.
+        last_id: Of the object's messages before these.
+    """
+    url, most = handed.thing.url, HAND_OVER_PART
+    watching = [Watching(one.observer, one.manager, one.lease) for one in handed.watchers]
+    allowed, expelled = handed.authorised, handed.expelled
+    parts = 1 + max(-(-len(each) // most) for each in (watching, allowed, expelled))
+    public, last = handed.public or None, last_id + parts
+    yield HandOver(url, number, 1, parts, handed.thing, public=public, last_id=last)
+    for part, start in zip(count(2), range(0, most * (parts - 1), most), strict=False):
+        some = slice(start, start + most)
+        lists = tuple(watching[some]), allowed[some], expelled[some]
+        yield HandOver(url, number, part, parts, None, *lists)
 
 
 @final
@@ -51,10 +145,14 @@ class _Giving:
 
 @final
 class Delegations:
-    """The hand-overs of one runtime, of both kinds."""
+    """The hand-overs of one runtime, of both kinds.
+
+    Attributes:
+        taking: What is handed over to this runtime.
+    """
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectHands
+        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
@@ -64,22 +162,22 @@ class Delegations:
         self._giving: dict[str, _Giving] = {}
         self._numbers: dict[str, int] = {}
         self._given: dict[str, None] = {}
-        self._taking = TakeOvers(context, spawn, tell, reported)
+        self.taking: Final = TakeOvers(context, spawn, tell, reported)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is on its way."""
-        return not self._giving and self._taking.is_empty
+        return not self._giving and self.taking.is_empty
 
     @property
     def takers(self) -> set[str]:
         """Who is being handed something."""
-        return self._taking.takers
+        return self.taking.takers
 
     def is_moving(self, address: str) -> bool:
         """Say whether an address is of an object on its way to another runtime, or from one."""
         url = address.removesuffix(f"/{SUBSCRIPTION}")
-        return url in self._given or self._taking.is_taking(url)
+        return url in self._given or self.taking.is_taking(url)
 
     async def put_off(self, request: Message) -> None:
         """Answer a request to an object that is on its way."""
@@ -87,11 +185,10 @@ class Delegations:
 
     # --- the end that gives -----------------------------------------------------------------
 
-    async def delegate(self, request: Message) -> None:
+    async def delegate(self, request: Message, body: Delegate) -> None:
         """Hand an object over for its reporter (M-54)."""
-        body = read_body(request, Delegate)
         url, to = body.resource, body.delegate
-        reported = self._reported.find(url)
+        reported = self._reported.cores.find(url)
         if reported is None:
             raise BadMessageError("no such object", Code.NOT_FOUND)
         if reported.snapshot.reporter != request.from_:
@@ -100,10 +197,12 @@ class Delegations:
         if to == request.from_:
             await self._context.answer(request, Code.OK)
             return
-        self._numbers = {one: k for one, k in self._numbers.items() if self._reported.find(one)}
+        self._numbers = {
+            one: k for one, k in self._numbers.items() if self._reported.cores.find(one)
+        }
         # Above all ids of the object's messages, that rise over a restart; the rest does not.
         number = self._numbers[url] = 1 + max(
-            self._numbers.get(url, 0), self._taking.number_of(url), self._context.last_id(url)
+            self._numbers.get(url, 0), self.taking.number_of(url), self._context.last_id(url)
         )
         self._giving[url] = _Giving(DelegationCore(url, to, number), request)
         self._spawn(partial(self._say_trying, url, number, request))
@@ -118,7 +217,7 @@ class Delegations:
             giving = self._giving.get(url)
 
     def _check(self, url: str, to: str) -> None:
-        reported = self._reported.find(url)
+        reported = self._reported.cores.find(url)
         if url in self._giving:
             raise BadMessageError("it is being handed over already", Code.CONFLICT)
         if scheme_of(to) == RUNTIME_SCHEME:
@@ -128,15 +227,15 @@ class Delegations:
         if reported is not None and len(reported.observers) > _MOST:
             raise BadMessageError("it has too many observers to be handed over", Code.TOO_LARGE)
 
-    async def told(self, news: DelegationNews) -> None:
+    async def answered(self, report: DelegationAnswered) -> None:
         """Take what a task has heard."""
-        giving = self._giving.get(news.url)
-        if giving is None or giving.core.number != news.number:
+        giving = self._giving.get(report.url)
+        if giving is None or giving.core.number != report.number:
             return
-        reported = self._reported.find(news.url)
+        reported = self._reported.cores.find(report.url)
         is_gone = reported is None and giving.core.may_write
-        heard = terms.Answered(news.code, news.why, is_here=news.is_here)
-        await self._feed(news.url, terms.Left() if is_gone else heard)
+        heard = terms.Answered(report.code, report.why, is_here=report.is_here)
+        await self._feed(report.url, terms.Left() if is_gone else heard)
 
     async def _feed(self, url: str, happened: terms.DelegationInput) -> None:
         giving = self._giving[url]
@@ -151,7 +250,7 @@ class Delegations:
             case terms.Kept() | terms.GivenAway() | terms.Passed():
                 await self._end(giving, effect)
             case terms.AddressOffered():
-                await self._reported.feed(url, Held())
+                await self._reported.cores.feed(url, Held())
                 self._do(core, partial(self._work.offer, core))
             case terms.OfferDropped():
                 await self._work.post_withdrawal(core)
@@ -165,7 +264,7 @@ class Delegations:
                 assert_never(effect)
 
     def _hand(self, core: DelegationCore) -> None:
-        reported = self._reported.find(core.url)
+        reported = self._reported.cores.find(core.url)
         if reported is not None:
             self._do(core, partial(self._work.hand, core, self._reported.handed(reported)))
 
@@ -189,7 +288,7 @@ class Delegations:
         with trio.move_on_after(patience):
             heard = await work()
         await self._tell(
-            DelegationNews(core.url, core.number, heard.code, heard.why, heard.is_here)
+            DelegationAnswered(core.url, core.number, heard.code, heard.why, heard.is_here)
         )
 
     async def _end(
@@ -200,7 +299,7 @@ class Delegations:
         del self._giving[url]
         match effect:
             case terms.Kept(code, why):
-                await self._reported.feed(url, Released())
+                await self._reported.cores.feed(url, Released())
                 if giving.core.is_forgotten:
                     self._reported.renew(url)
                 await self._context.refuse(request, code, why)
@@ -224,19 +323,15 @@ class Delegations:
 
     # --- the end that takes -----------------------------------------------------------------
 
-    async def take(self, request: Message) -> None:
-        """Take a part of what is handed over to a component of this runtime."""
-        await self._taking.take(request)
-
-    async def taken(self, news: TakeOverNews) -> None:
+    async def taken(self, report: TakeOverAnswered) -> None:
         """Take what the node has said to who takes an object."""
-        url = news.url
-        if await self._taking.told(news):
+        url = report.url
+        if await self.taking.answered(report):
             self._given.pop(url, None)
 
     def leave(self, component: str) -> None:
         """Forget what has only begun to come to a component that is gone."""
-        self._taking.leave(component)
+        self.taking.leave(component)
 
     def let_go(self) -> None:
         """End everything without a word: the runtime leaves."""
@@ -245,4 +340,4 @@ class Delegations:
                 if isinstance(effect, Step):
                     self._context.step(effect)
         self._giving.clear()
-        self._taking.let_go()
+        self.taking.let_go()

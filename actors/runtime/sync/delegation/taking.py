@@ -1,123 +1,28 @@
-"""Objects that are handed over to components of this runtime (SYN-26, M-54).
+"""The end of a delegation that takes the object: a component of this runtime (SYN-26, M-54)."""
 
-What the end that gives an object says to others: the new reporter, and the node (M-54).
-"""
-
-from collections.abc import Iterator
 from functools import partial
-from itertools import count
 from typing import Final, assert_never, final
 
 import attrs
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.messages import TakeOverNews, Tell
-from actors.runtime.sync.reporter.transfers import ObjectHands
+from actors.runtime.sync.messages import TakeOverAnswered, Tell
+from actors.runtime.sync.reporter.transfers import ObjectTransfers
 from fsm.engine import Step
 from fsm.sync import delegation as terms
-from fsm.sync.delegation import Answered, DelegationCore, HandedOver, TakeOverCore
-from specs.addresses.address import address_allocation, runtime_of, subscription_manager
-from specs.bodies.body import HandOver, MoveAddress, Path, Watching
-from specs.bodies.object import Forward, Wrapped
+from fsm.sync.delegation import Answered, TakeOverCore
+from specs.addresses.address import address_allocation, runtime_of
+from specs.bodies.body import HandOver, MoveAddress
 from specs.bodies.sync import DataObject
 from specs.bodies.word import AddressWish
 from specs.errors import BadMessageError
 from specs.limits.sync import HAND_OVER_PART, HAND_OVERS
 from specs.message import Message, MessageType, reason_in
-from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from specs.reply_code import Code
+from transports.bodies import write_body
 
-__all__ = ["HandOvers", "TakeOvers", "heard", "parts_of"]
-
-_NOTHING_HANDED: Final = Answered(Code.INTERNAL, "nothing was handed over")
-
-
-@final
-class HandOvers:
-    """Asks, and says what was answered; whoever asks decides what it means."""
-
-    def __init__(self, context: SyncContext) -> None:
-        self._context = context
-
-    async def ask(self, core: DelegationCore, request: Message) -> Answered:
-        """Ask the other hyperty, as if the reporter had asked it itself."""
-        asked = Wrapped(request.id, request.type, request.from_, request.to, request.body)
-        body = write_body(Forward(asked))
-        question = self._context.request(MessageType.FORWARD, core.to, body, core.url)
-        answer = await self._context.bus.request(question)
-        value = answer.body.get("value")
-        lives_in = value.get("runtime") if isinstance(value, dict) else None
-        return heard(answer, is_here=lives_in == self._context.runtime)
-
-    async def offer(self, core: DelegationCore) -> Answered:
-        """Tell the node who may take the address."""
-        wish = MoveAddress(core.url, AddressWish.OFFER.value, core.number, core.to)
-        return await self._ask_node(wish)
-
-    async def withdraw(self, core: DelegationCore) -> Answered:
-        """Take the offer back, and hear whose the address is."""
-        return await self._ask_node(_withdrawal(core))
-
-    async def post_withdrawal(self, core: DelegationCore) -> None:
-        """Take the offer back, and wait for no answer."""
-        await self._context.bus.post(self._to_node(_withdrawal(core)))
-
-    async def claim(self, core: DelegationCore) -> Answered:
-        """Claim the address at a node that has forgotten whose it is (C-44)."""
-        to = subscription_manager(self._context.domain)
-        body = write_body(Path((core.url,), self._context.runtime))
-        claim = self._context.request(MessageType.SUBSCRIBE, to, body)
-        return heard(await self._context.bus.request(claim))
-
-    async def hand(self, core: DelegationCore, handed: HandedOver) -> Answered:
-        """Give the object to the other runtime, part by part; the last answer counts."""
-        last = _NOTHING_HANDED
-        for part in parts_of(handed, core.number, self._context.last_id(core.url)):
-            body = write_body(part)
-            # As the sync manager: the answer must find it when the object is elsewhere already.
-            given = self._context.request(MessageType.CREATE, core.to, body)
-            last = heard(await self._context.bus.request(given))
-            if last.code > LAST_SUCCESS:
-                break
-        return last
-
-    async def _ask_node(self, wish: MoveAddress) -> Answered:
-        return heard(await self._context.bus.request(self._to_node(wish)))
-
-    def _to_node(self, wish: MoveAddress) -> Message:
-        to = address_allocation(self._context.domain)
-        return self._context.request(MessageType.UPDATE, to, write_body(wish))
-
-
-def _withdrawal(core: DelegationCore) -> MoveAddress:
-    return MoveAddress(core.url, AddressWish.WITHDRAW.value, core.number)
-
-
-def heard(answer: Message, *, is_here: bool = False) -> Answered:
-    """Return what an answer says."""
-    return Answered(answer.code, reason_in(answer), is_here)
-
-
-def parts_of(handed: HandedOver, number: int, last_id: int) -> Iterator[HandOver]:
-    """Split a hand-over into messages of a bearable size; the first holds the object.
-
-    Args:
-        handed: All that is known of it.
-        number: Of the attempt.
-        last_id: Of the object's messages before these.
-    """
-    url, most = handed.thing.url, HAND_OVER_PART
-    watching = [Watching(one.observer, one.manager, one.lease) for one in handed.watchers]
-    allowed, expelled = handed.authorised, handed.expelled
-    parts = 1 + max(-(-len(each) // most) for each in (watching, allowed, expelled))
-    public, last = handed.public or None, last_id + parts
-    yield HandOver(url, number, 1, parts, handed.thing, public=public, last_id=last)
-    for part, start in zip(count(2), range(0, most * (parts - 1), most), strict=False):
-        some = slice(start, start + most)
-        lists = tuple(watching[some]), allowed[some], expelled[some]
-        yield HandOver(url, number, part, parts, None, *lists)
-
+__all__ = ["TakeOvers", "heard"]
 
 _ANOTHER: Final = "another hand-over of it is under way here"
 _OUT_OF_ORDER: Final = "a part of the hand-over is missing"
@@ -153,7 +58,7 @@ class TakeOvers:
     """What is being handed over to this runtime, by object."""
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectHands
+        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
@@ -180,15 +85,14 @@ class TakeOvers:
         """Return by which attempt an object came here; 0: it did not."""
         return self._numbers.get(url, 0)
 
-    async def take(self, request: Message) -> None:
+    async def take(self, request: Message, part: HandOver) -> None:
         """Take one part; the last is answered when the node has decided.
 
         Raises:
             BadMessageError: It does not fit to what came before.
         """
-        part = read_body(request, HandOver)
         key = part.resource, request.from_
-        reported = self._reported.find(part.resource)
+        reported = self._reported.cores.find(part.resource)
         if reported is not None or self.is_taking(part.resource):
             raise BadMessageError(_ANOTHER, Code.CONFLICT)
         coming = self._begun(part, key)
@@ -202,7 +106,7 @@ class TakeOvers:
             return
         coming.request = request
         coming.core = TakeOverCore(part.resource, request.from_, part.number)
-        await self._reported.expect(part.resource)
+        await self._reported.listeners.expect(part.resource)
         await self._feed(key, terms.Begun())
 
     def _begun(self, part: HandOver, key: tuple[str, str]) -> _Taking:
@@ -239,13 +143,13 @@ class TakeOvers:
             if key[1] == component:
                 del self._coming[key]
 
-    async def told(self, news: TakeOverNews) -> bool:
+    async def answered(self, report: TakeOverAnswered) -> bool:
         """Take what the node has said; return whether the object is reported here now."""
-        key = news.url, news.to
+        key = report.url, report.to
         coming = self._coming.get(key)
-        if coming is None or coming.core is None or coming.core.number != news.number:
+        if coming is None or coming.core is None or coming.core.number != report.number:
             return False
-        await self._feed(key, terms.Answered(news.code, news.why))
+        await self._feed(key, terms.Answered(report.code, report.why))
         return coming.core.may_write
 
     async def _feed(self, key: tuple[str, str], happened: terms.DelegationInput) -> None:
@@ -286,21 +190,21 @@ class TakeOvers:
                 if request is not None:
                     await self._context.answer(request, Code.OK)
             case terms.Dropped(code, why):
-                await self._reported.expect_no_more(core.url)
+                await self._reported.listeners.expect_no_more(core.url)
                 if request is not None:
                     await self._context.refuse(request, code, why)
             case _:
                 assert_never(effect)
 
     def _note(self, core: TakeOverCore) -> None:
-        kept = {url: k for url, k in self._numbers.items() if self._reported.find(url)}
+        kept = {url: k for url, k in self._numbers.items() if self._reported.cores.find(url)}
         self._numbers = {**kept, core.url: core.number}
 
     async def _ask_node(self, coming: _Taking, core: TakeOverCore, pause: float) -> None:
         await trio.sleep(pause)
         old = coming.thing.runtime
         there = [one.observer for one in coming.watchers if runtime_of(one.manager) == old]
-        wish = MoveAddress(
+        body = MoveAddress(
             core.url,
             AddressWish.TAKE.value,
             core.number,
@@ -308,9 +212,9 @@ class TakeOvers:
             tuple(there[:_NAMED]) or None,
         )
         to = address_allocation(self._context.domain)
-        asked = self._context.request(MessageType.UPDATE, to, write_body(wish))
+        asked = self._context.request(MessageType.UPDATE, to, write_body(body))
         answer = heard(await self._context.bus.request(asked))
-        await self._tell(TakeOverNews(core.url, core.to, core.number, answer.code, answer.why))
+        await self._tell(TakeOverAnswered(core.url, core.to, core.number, answer.code, answer.why))
 
     def let_go(self) -> None:
         """End everything without a word: the runtime leaves."""
@@ -319,3 +223,8 @@ class TakeOvers:
                 if isinstance(effect, Step):
                     self._context.step(effect)
         self._coming.clear()
+
+
+def heard(answer: Message, *, is_here: bool = False) -> Answered:
+    """Return what an answer says."""
+    return Answered(answer.code, reason_in(answer), is_here)

@@ -16,19 +16,18 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.messages import (
     LeaseAnswered,
-    LinkIs,
     ObserveDone,
     ObserverLeft,
     PathClosed,
     RefusedAgain,
+    Route,
     Tell,
-    Way,
-    WayMoved,
 )
 from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
-from specs.bodies.object import ObserverName
+from specs.bodies.object import ObjectBack, ObserverExpelled
 from specs.bodies.sync import ObjectName, Observe, Subscription
 from specs.child import child_resources, children_addresses
 from specs.jsonvalue import Json, JsonObject
@@ -36,9 +35,9 @@ from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.limits.sync import HAND_OVER_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 
-__all__ = ["AskedOwners", "Observed", "ObservedObjects"]
+__all__ = ["Observed", "ObservedObjects", "ReporterRequests"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Tells an object's owner that an observer leaves, and returns what he says."""
@@ -67,11 +66,11 @@ class Observed:
     is_closing: bool = False
     version: int = 0
     is_renewed: bool = False
-    waiting: list[Message] = attrs.field(factory=list)
+    waiting: list[tuple[Message, Observe]] = attrs.field(factory=list)
 
 
 @final
-class AskedOwners:
+class ReporterRequests:
     """Asks for all who observe an object, when its consent is forgotten; or takes it back."""
 
     def __init__(self, context: SyncContext, objects: Mapping[str, Observed], tell: Tell) -> None:
@@ -143,16 +142,20 @@ class AskedOwners:
 
 @final
 class ObservedObjects:
-    """The observers' end of every object observed here; one path serves all observers."""
+    """The observers' end of every object observed here; one path serves all observers.
+
+    Attributes:
+        paths: By which routes their changes come here.
+    """
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell, reporter: Reporter) -> None:
         self._context = context
         self._spawn = spawn
         self._tell = tell
         self._objects: dict[str, Observed] = {}
-        self._owners = AskedOwners(context, self._objects, tell)
+        self._requests = ReporterRequests(context, self._objects, tell)
         self._reporter = reporter
-        self._paths = ObserverPaths(context, spawn, tell, self._renew, reporter)
+        self.paths: Final = ObserverPaths(context, spawn, tell, self._renew, reporter)
         self._renewals = RenewalsCore()
         self._listener: ActorRef[Delivery]
 
@@ -170,7 +173,7 @@ class ObservedObjects:
         """Who observes something, is about to, or is about to stop."""
         found: set[str] = set()
         for there in self._objects.values():
-            found |= there.leaving.union(there.observers, (one.from_ for one in there.waiting))
+            found |= there.leaving.union(there.observers, (one.from_ for one, _ in there.waiting))
         return found
 
     def observes(self, url: str, component: str) -> bool:
@@ -200,30 +203,30 @@ class ObservedObjects:
         there = self._objects.get(url)
         number = None if there is None else there.observers.get(observer)
         if there is not None and number is not None:
-            answer, link = await self._paths.join(url, observer, there.version or None)
+            answer, link = await self.paths.join(url, observer, there.version or None)
             await self._tell(LeaseAnswered(url, observer, number, answer, link))
 
-    async def lease_answered(self, news: LeaseAnswered) -> None:
+    async def lease_answered(self, report: LeaseAnswered) -> None:
         """Take it how a renewal ended; it is made again if it is not decided.
 
         Where the lease was over already, the node has removed the path, and others here may
         have lost theirs: all of them subscribe again.
         """
-        url, observer, answer = news.url, news.observer, news.answer
+        url, observer, answer = report.url, report.observer, report.answer
         there = self._objects.get(url)
-        if there is None or there.observers.get(observer) != news.number:
+        if there is None or there.observers.get(observer) != report.number:
             return
         if answer.code == Code.FORBIDDEN:
-            await self.refused_again(RefusedAgain(url, observer, news.number))
+            await self.refused_again(RefusedAgain(url, observer, report.number))
         elif answer.code > LAST_SUCCESS:
             self._renewals.unanswered(url, observer, self._context.now())
         else:
-            self._paths.answered(url, Way(news.link))
+            self.paths.answered(url, Route(report.link))
             self._granted(url, observer, answer)
-            if answer.body.get("renewed") is not True and self._paths.is_by_node(url):
+            if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
             if "value" in answer.body:
-                await self._owners.show(url, observer, answer.body["value"])
+                await self._requests.show(url, observer, answer.body["value"])
 
     def _granted(self, url: str, observer: str, answer: Message) -> None:
         """Note for how long an observer is let in, and with what."""
@@ -233,8 +236,8 @@ class ObservedObjects:
         if isinstance(value, dict):
             self._came(url, value)
 
-    def _came(self, url: str, told: JsonObject) -> None:
-        version = told.get("version")
+    def _came(self, url: str, snapshot: JsonObject) -> None:
+        version = snapshot.get("version")
         if isinstance(version, int):
             self._objects[url].version = max(version, self._objects[url].version)
 
@@ -245,18 +248,25 @@ class ObservedObjects:
 
     # --- begin --------------------------------------------------------------------------
 
-    async def observe(self, request: Message) -> None:
+    async def observe(self, request: Message, body: Observe) -> None:
         """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
-        wish = read_body(request, Observe)
-        url, names = wish.resource, [] if wish.p2p is True else child_resources(wish.resource)
+        url, names = body.resource, [] if body.p2p is True else child_resources(body.resource)
         await self._context.answer(request, Code.TRYING, resources=[*names])
         there = self._objects.get(url)
         if there is not None and there.is_closing:
-            there.waiting.append(request)
+            there.waiting.append((request, body))
         else:
-            await self._observe(request, url)
+            await self._observe(request, body)
 
-    async def _observe(self, request: Message, url: str) -> None:
+    async def resume(self, request: Message) -> None:
+        """Tell an observer whether it had a stored copy of anything (M-52)."""
+        if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
+            await self._context.answer(request, Code.OK)
+        else:
+            await self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+
+    async def _observe(self, request: Message, body: Observe) -> None:
+        url = body.resource
         is_first = url not in self._objects
         there = self._objects.setdefault(url, Observed())
         there.observers[request.from_] = request.id
@@ -264,8 +274,8 @@ class ObservedObjects:
         if is_first:
             await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
             await self._follow(url, request.from_)
-        self._paths.wished(url, request.from_, p2p=read_body(request, Observe).p2p)
-        self._spawn(partial(self._open if is_first else self._join, request, url))
+        self.paths.wished(url, request.from_, p2p=body.p2p)
+        self._spawn(partial(self._open if is_first else self._join, request, body))
 
     async def _follow(self, url: str, observer: str) -> None:
         """Have an observer hear of an object; a gap shows by what is said next.
@@ -276,46 +286,40 @@ class ObservedObjects:
         for address in (f"{url}/{CHANGES}", *children):
             await self._context.bus.follow(address, observer)
 
-    async def _open(self, request: Message, url: str) -> None:
-        answer, link, barred = await self._paths.open(url, request.from_)
+    async def _open(self, request: Message, body: Observe) -> None:
+        url = body.resource
+        answer, link, barred = await self.paths.open(url, request.from_)
         await self._let_hear_of_children(url, link)
-        await self._tell(ObserveDone(request, url, answer, Way(link, barred, is_first=True)))
+        await self._tell(ObserveDone(request, url, answer, Route(link, barred, is_first=True)))
 
-    async def _join(self, request: Message, url: str) -> None:
+    async def _join(self, request: Message, body: Observe) -> None:
+        url = body.resource
         there = self._objects.get(url)
         link: str | None = None
         if there is not None and request.from_ in there.observers:
             # Whoever goes on is no new one: what was expelled does not come back so.
-            is_known = read_body(request, Observe).resume and there.version
+            is_known = body.resume and there.version
             version = there.version if is_known else None
-            answer, link = await self._paths.join(url, request.from_, version)
+            answer, link = await self.paths.join(url, request.from_, version)
             await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        await self._tell(ObserveDone(request, url, answer, Way(link)))
+        await self._tell(ObserveDone(request, url, answer, Route(link)))
 
     async def _let_hear_of_children(self, url: str, link: str | None) -> None:
         if link is not None:
-            await self._paths.set_children(url)
-
-    def link_is(self, news: LinkIs) -> None:
-        """Take it that another link leads to where an object is reported, or none."""
-        self._paths.link_is(news)
-
-    def moved(self, news: WayMoved) -> None:
-        """Take it that the changes of an object come by another way now, or do not."""
-        self._paths.moved(news)
+            await self.paths.set_children(url)
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
         for url, there in self._objects.items():
             is_there = self._context.node_for(url) == domain and not there.is_closing
-            if is_there and self._paths.is_by_node(url):
+            if is_there and self.paths.is_by_node(url):
                 self._spawn(partial(self._renew, url))
 
-    async def back(self, request: Message) -> None:
-        """Subscribe again to an object that is back, and say who observes it here (M-52)."""
-        url = read_body(request, ObjectName).resource
+    async def back(self, request: Message, body: ObjectBack) -> None:
+        """Subscribe again to an object that is back, and list its observers here (M-52)."""
+        url = body.resource
         there = self._objects.get(url)
         observers = [] if there is None or there.is_closing else [*there.observers]
         await self._context.answer(request, Code.OK, value=[*observers])
@@ -337,8 +341,8 @@ class ObservedObjects:
 
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
-        await self._paths.set_path(url)
-        await self._owners.ask_again(url)
+        await self.paths.set_path(url)
+        await self._requests.ask_again(url)
 
     async def done(self, done: ObserveDone) -> None:
         """Answer the observer; what was set up for nothing is removed."""
@@ -346,11 +350,11 @@ class ObservedObjects:
         there = self._objects.get(url)
         if there is not None:
             there.asking.discard((request.from_, request.id))
-        self._paths.answered(url, done.way)
+        self.paths.answered(url, done.route)
         asked = None if there is None else there.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
-            by_link: JsonObject = {} if done.way.link is None else {"p2p": True}
+            by_link: JsonObject = {} if done.route.link is None else {"p2p": True}
             if there is not None:
                 await self._let_in(url, there, request.from_)
             if asked == request.id:
@@ -360,16 +364,16 @@ class ObservedObjects:
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
             # The reporter's yes may be on its way: it must not stay. Of an observer that has
             # asked again it is the other request's.
-            await self._owners.take_back(url, request.from_)
+            await self._requests.take_back(url, request.from_)
         if asked == request.id:
             await self._take_off(url, request.from_)
         await self._close_if_left(url, None)
-        if there is not None and there.observers and self._paths.is_by_node(url):
+        if there is not None and there.observers and self.paths.is_by_node(url):
             # The node took the path away with the refusal; others may have come since.
             self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
-        told = {"description": why} if isinstance(why, str) else {}
-        await self._context.answer(request, code_in_use(answer.code), **told)
+        extra = {"description": why} if isinstance(why, str) else {}
+        await self._context.answer(request, code_in_use(answer.code), **extra)
 
     async def _let_in(self, url: str, there: Observed, observer: str) -> None:
         """Have an observer hear of an object, and nobody who is not let in yet (I-D9)."""
@@ -381,9 +385,9 @@ class ObservedObjects:
 
     # --- end ----------------------------------------------------------------------------
 
-    async def leave(self, request: Message) -> None:
+    async def leave(self, request: Message, body: ObjectName) -> None:
         """Stop observing for a component (M-42)."""
-        url = read_body(request, ObjectName).resource
+        url = body.resource
         there = self._objects.get(url)
         if there is not None and request.from_ in there.observers:
             await self._let_go(url, request.from_, request)
@@ -393,8 +397,9 @@ class ObservedObjects:
     async def leave_all(self, observer: str) -> None:
         """Leave every object for a component that is gone."""
         for url, there in self._objects.items():
-            for request in [one for one in there.waiting if one.from_ == observer]:
-                there.waiting.remove(request)
+            for waiting in [one for one in there.waiting if one[0].from_ == observer]:
+                there.waiting.remove(waiting)
+                request, _ = waiting
                 await self._context.refuse(request, Code.GONE, "the observer left")
             if observer in there.observers:
                 await self._let_go(url, observer, None)
@@ -408,7 +413,7 @@ class ObservedObjects:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
         self._renewals.ended(url, observer)
-        self._paths.left(url, observer)
+        self.paths.left(url, observer)
         await self._unfollow(url, observer)
 
     async def _unfollow(self, url: str, observer: str) -> None:
@@ -416,7 +421,7 @@ class ObservedObjects:
             await self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
-        await self._owners.leave(url, observer, self._paths.leave)
+        await self._requests.leave(url, observer, self.paths.leave)
         await self._tell(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
@@ -435,13 +440,13 @@ class ObservedObjects:
         elif request is not None:
             await self._context.answer(request, Code.OK)
 
-    async def shut_out(self, event: Message, told: ObserverName) -> None:
-        """Let an observer hear nothing more: its reporter's end has shut it out (SYN-21).
+    async def expelled(self, event: Message, body: ObserverExpelled) -> None:
+        """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
 
         One that has asked again since is being decided on anew, and stays until then.
         """
         await self._context.answer(event, Code.OK)
-        url, observer = told.resource, told.observer
+        url, observer = body.resource, body.observer
         there = self._objects.get(url)
         if there is None or (observer, there.observers.get(observer, 0)) in there.asking:
             return
@@ -449,14 +454,14 @@ class ObservedObjects:
             await self._take_off(url, observer)
             await self._close_if_left(url, None)
 
-    async def refused_again(self, news: RefusedAgain) -> None:
+    async def refused_again(self, report: RefusedAgain) -> None:
         """Let an observer hear nothing more, and tell it: it is not let in any more."""
-        url, observer = news.url, news.observer
+        url, observer = report.url, report.observer
         there = self._objects.get(url)
-        is_same = there is not None and there.observers.get(observer) == news.number
-        if there is not None and is_same and (observer, news.number) not in there.asking:
+        is_same = there is not None and there.observers.get(observer) == report.number
+        if there is not None and is_same and (observer, report.number) not in there.asking:
             await self._take_off(url, observer)
-            await self._owners.say_refused(url, observer)
+            await self._requests.say_refused(url, observer)
             await self._close_if_left(url, None)
 
     async def deleted(self, url: str, event: Message) -> None:
@@ -467,12 +472,12 @@ class ObservedObjects:
         await self._context.answer(event, Code.OK, source=self._context.runtime)
         for observer in tuple(self._objects[url].observers):
             await self._take_off(url, observer)
-        self._paths.deleted(url)
+        self.paths.deleted(url)
         await self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
         await self._context.bus.remove_listener(f"{url}/{CHANGES}", self._listener)
-        await self._paths.close(url)
+        await self.paths.close(url)
         await self._tell(PathClosed(url))
         if request is not None:
             await self._context.answer(request, Code.OK)
@@ -480,6 +485,6 @@ class ObservedObjects:
     async def closed(self, url: str) -> None:
         """Forget an object; who wanted to observe it meanwhile begins now."""
         there = self._objects.pop(url)
-        await self._paths.forget(url)
-        for request in there.waiting:
-            await self._observe(request, url)
+        await self.paths.forget(url)
+        for request, body in there.waiting:
+            await self._observe(request, body)

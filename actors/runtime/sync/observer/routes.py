@@ -11,8 +11,8 @@ import attrs
 
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.link_watches import LinkWatches
-from actors.runtime.sync.messages import LinkIs, Tell, Way, WayMoved
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.messages import LinkIs, Route, RouteMoved, Tell
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
 from specs.addresses.address import subscription_manager
@@ -45,7 +45,7 @@ _NOT_BY_LINK: Final = _UNHEARD | {Code.UNAUTHENTICATED}
 
 @final
 class ObserverPaths:
-    """Each observed object's way.
+    """Each observed object's route.
 
     Args:
         context: What the sync manager may use.
@@ -64,32 +64,34 @@ class ObserverPaths:
         self._tell = tell
         self._renew = renew
         self._watches = LinkWatches(context.registry, spawn, tell)
-        self._ways: dict[str, ObserverWay] = {}
+        self._routes: dict[str, ObserverWay] = {}
         self._paths: set[str] = set()
         self._with_children: set[str] = set()
         self._deleted: set[str] = set()
 
     def is_by_node(self, url: str) -> bool:
         """Say whether the changes of an object come by a path at a node."""
-        return url not in self._ways or self._ways[url].used is None
+        return url not in self._routes or self._routes[url].used is None
 
     # --- who observes -----------------------------------------------------------------------
 
     def wished(self, url: str, observer: str, *, p2p: bool | None) -> None:
         """Note what an observer wants; what links are made of never comes by one (I-P13)."""
-        way = self._ways.setdefault(url, ObserverWay())
-        self._move(url, way.wished(observer, p2p=False if is_p2p_part(url) else p2p))
+        route = self._routes.setdefault(url, ObserverWay())
+        self._move(url, route.wished(observer, p2p=False if is_p2p_part(url) else p2p))
 
     def left(self, url: str, observer: str) -> None:
         """Take it that an observer is gone."""
-        way = self._ways.get(url)
-        if way is not None:
-            self._move(url, way.left(observer))
+        route = self._routes.get(url)
+        if route is not None:
+            self._move(url, route.left(observer))
 
     async def open(self, url: str, observer: str) -> Opened:
         """Ask for the first observer: by the live link there is, else by the node."""
-        way = self._ways.get(url)
-        link = await self._watches.link_to(url) if way is not None and way.may_use_links else None
+        route = self._routes.get(url)
+        link = (
+            await self._watches.link_to(url) if route is not None and route.may_use_links else None
+        )
         if link is not None:
             await self._hear_by(url, link)
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
@@ -97,42 +99,42 @@ class ObserverPaths:
                 return answer, link, None
             await self._hear_by(url, None)
         answer = await self.set_path(url)
-        if way is None or not way.is_wanted_by(observer):
-            # Its farewell has gone already: what is asked now would never be taken back.
+        if route is None or not route.is_wanted_by(observer):
+            # Its unsubscription has gone already: what is asked now would never be taken back.
             answer = attrs.evolve(answer, body={"code": Code.GONE, "description": _LEFT})
         if answer.code <= LAST_SUCCESS:
             answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
         return answer, None, link
 
-    def answered(self, url: str, by: Way) -> None:
-        """Note by which way an observer was answered; from the first on, follow links."""
-        way = self._ways.get(url)
-        if way is None:
+    def answered(self, url: str, by: Route) -> None:
+        """Note by which route an observer was answered; from the first on, follow links."""
+        route = self._routes.get(url)
+        if route is None:
             return
         if not by.is_first:
-            self._move(url, way.asked(by.link))
+            self._move(url, route.asked(by.link))
             return
-        self._move(url, way.opened(by.link, by.barred))
+        self._move(url, route.opened(by.link, by.barred))
         if not is_p2p_part(url):
-            self._watches.watch(url, by.link or by.barred, is_wanted=way.wants_link)
+            self._watches.watch(url, by.link or by.barred, is_wanted=route.wants_link)
 
     async def join(
         self, url: str, observer: str, version: int | None = None
     ) -> tuple[Message, str | None]:
-        """Ask for one more observer, by the way in use; return the answer, and the way.
+        """Ask for one more observer, by the route in use; return the answer, and the route.
 
         Args:
             url: The object.
             observer: Who observes it.
             version: Of what came here, if it observes already, and goes on.
         """
-        way, bus = self._ways.get(url), self._context.bus
+        route, bus = self._routes.get(url), self._context.bus
         asks = Subscription(observer, version=version)
-        if way is not None and way.used is not None:
-            used = way.used
+        if route is not None and route.used is not None:
+            used = route.used
             answer = await bus.request_direct(self._subscribe(url, asks))
             is_decided = answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN
-            if is_decided or not way.is_wanted_by(observer):
+            if is_decided or not route.is_wanted_by(observer):
                 return answer, used
         return await bus.request(self._subscribe(url, asks)), None
 
@@ -140,7 +142,7 @@ class ObserverPaths:
         return of_observer(self._context, MessageType.SUBSCRIBE, url, asks)
 
     async def leave(self, url: str, observer: str) -> Message:
-        """Tell the reporter's end that an observer leaves, by the way in use; say what it says."""
+        """Tell the reporter that an observer leaves, by the route in use; return its answer."""
         if not self.is_by_node(url):
             answer = await self._ask_by_link(MessageType.UNSUBSCRIBE, url, observer)
             if answer.code not in _NOT_BY_LINK:
@@ -204,8 +206,8 @@ class ObserverPaths:
 
         Whoever wants to hear of an object by a link only hears of no children.
         """
-        way = self._ways.get(url)
-        return () if way is not None and way.is_link_only else children_addresses(url)
+        route = self._routes.get(url)
+        return () if route is not None and route.is_link_only else children_addresses(url)
 
     async def set_children(self, url: str) -> None:
         """Have the node deliver what is told of children, where changes come by a link.
@@ -219,34 +221,34 @@ class ObserverPaths:
 
     # --- moves ----------------------------------------------------------------------------------
 
-    def link_is(self, news: LinkIs) -> None:
+    def link_is(self, report: LinkIs) -> None:
         """Take it that another link leads to where an object is reported, or none."""
-        way = self._ways.get(news.entity)
-        if way is not None:
-            self._move(news.entity, way.link_is(news.link))
+        route = self._routes.get(report.entity)
+        if route is not None:
+            self._move(report.entity, route.link_is(report.link))
 
     def _move(self, url: str, moves: list[MoveTo]) -> None:
-        way = self._ways[url]
+        route = self._routes[url]
         for move in moves:
             job = self._to_node if move.link is None else partial(self._to_link, link=move.link)
-            self._spawn(partial(job, url, way))
+            self._spawn(partial(job, url, route))
 
     async def _hear_by(self, url: str, link: str | None) -> None:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
         await self._context.bus.hear_by(f"{url}/{CHANGES}", link)
 
-    async def _to_node(self, url: str, way: ObserverWay) -> None:
+    async def _to_node(self, url: str, route: ObserverWay) -> None:
         await self._renew(url)
-        if self._ways.get(url) is way:
+        if self._routes.get(url) is route:
             await self._hear_by(url, None)
-        await self._tell(WayMoved(url, way, None, Moving.DONE))
+        await self._tell(RouteMoved(url, route, None, Moving.DONE))
 
-    async def _to_link(self, url: str, way: ObserverWay, link: str) -> None:
+    async def _to_link(self, url: str, route: ObserverWay, link: str) -> None:
         """Ask for one observer by the link: then its whole runtime is told by that (I-D12).
 
         The path stays until what went by the node has come.
         """
-        observer = way.anybody
+        observer = route.anybody
         if observer is None:
             how = Moving.REFUSED
         else:
@@ -255,20 +257,20 @@ class ObserverPaths:
             how = _outcome(answer)
         if how is Moving.DONE and url in self._paths:
             await self._context.bus.caught_up(f"{url}/{CHANGES}", link)
-            if self._ways.get(url) is way:
+            if self._routes.get(url) is route:
                 await self.remove_path(url)
-        await self._tell(WayMoved(url, way, link, how))
+        await self._tell(RouteMoved(url, route, link, how))
 
-    def moved(self, news: WayMoved) -> None:
+    def moved(self, report: RouteMoved) -> None:
         """Take it how a move ended; one of an object that was left means nothing."""
-        if self._ways.get(news.url) is news.way:
-            self._move(news.url, news.way.moved(news.link, news.how))
+        if self._routes.get(report.url) is report.route:
+            self._move(report.url, report.route.moved(report.link, report.how))
 
     async def forget(self, url: str) -> None:
         """Take it that an object is observed no more."""
         await self._hear_by(url, None)
         self._watches.unwatch(url)
-        self._ways.pop(url, None)
+        self._routes.pop(url, None)
         # A deletion may have been told while its path was being closed.
         self._deleted.discard(url)
 

@@ -117,12 +117,12 @@ class ReportedChildren:
         """Let who takes the object over have its children, too."""
         return attrs.evolve(handed, thing=self.with_children(handed.thing))
 
-    def whole(self, told: Granted | Denied) -> Granted | Denied:
+    def whole(self, decision: Granted | Denied) -> Granted | Denied:
         """Let an observer that is let in have the children of the object, too."""
-        if isinstance(told, Denied):
-            return told
-        self._signs.observed(told.snapshot.url, trio.current_time())
-        return attrs.evolve(told, snapshot=self.with_children(told.snapshot))
+        if isinstance(decision, Denied):
+            return decision
+        self._signs.observed(decision.snapshot.url, trio.current_time())
+        return attrs.evolve(decision, snapshot=self.with_children(decision.snapshot))
 
     # --- what is said of children ---------------------------------------------------------
 
@@ -203,8 +203,8 @@ class ReportedChildren:
         if url is not None:
             sign = write_body(self._sets[url].sign)
             for address in children_addresses(url):
-                told = self._context.request(MessageType.UPDATE, address, sign, url)
-                await self._context.post(told)
+                event = self._context.request(MessageType.UPDATE, address, sign, url)
+                await self._context.post(event)
 
 
 def _of_resource(shown: JsonObject) -> JsonObject | None:

@@ -1,8 +1,7 @@
-"""The cores of the objects reported here, and what is done for what they decide.
+"""The cores of the objects reported here: fed in order, their effects performed in order.
 
-What the themes of the reporter's end share: what serves every object reported here.
-
-The addresses by which others reach the objects reported here, all opened and shut together.
+`ReporterServices` is what all objects reported here share, `ObjectListeners` the addresses by
+which others reach them.
 """
 
 from collections.abc import Mapping
@@ -16,12 +15,11 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import ObjectRemoved, Tell
-from actors.runtime.sync.presence.registration import ObjectPlaces
+from actors.runtime.sync.registration import ObjectRegistrations
 from actors.runtime.sync.reporter.children import ReportedChildren
-from actors.runtime.sync.reporter.moved import MovedObjects
-from actors.runtime.sync.reporter.observers import Audiences
+from actors.runtime.sync.reporter.observers import ObserverLists
 from actors.runtime.sync.reporter.pending import Invitations, PendingSubscriptions
-from actors.runtime.sync.reporter.publishing import Publications, ToldByLink
+from actors.runtime.sync.reporter.publishing import ObserverLinks, Publications
 from actors.runtime.sync.reporter.stored import StoredReports
 from fsm.effects import RowChanged
 from fsm.engine import Step
@@ -33,24 +31,22 @@ from specs.bodies.sync import DataObject
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = ["ObjectDoors", "ReportedCores", "ReporterParts", "reporter_parts"]
+__all__ = ["ObjectListeners", "ReportedCores", "ReporterServices", "reporter_services"]
 
 
 @final
-class ObjectDoors:
+class ObjectListeners:
     """Lets each object's own address, its observers and its children lead to one listener."""
 
     def __init__(
         self,
-        places: ObjectPlaces,
-        audiences: Audiences,
+        registrations: ObjectRegistrations,
+        observers: ObserverLists,
         children: ReportedChildren,
-        moving: MovedObjects,
     ) -> None:
-        self._places = places
-        self._audiences = audiences
+        self._registrations = registrations
+        self._observers = observers
         self._children = children
-        self._moving = moving
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -59,60 +55,59 @@ class ObjectDoors:
 
     async def open(self, thing: DataObject) -> None:
         """Listen for an object that is reported here from now on."""
-        await self._audiences.open(thing, self._listener)
-        await self._places.listen(thing.url, self._listener)
+        await self._observers.open(thing, self._listener)
+        await self._registrations.listen(thing.url, self._listener)
         await self._children.open(thing, self._listener)
 
     async def leave(self, thing: DataObject) -> None:
         """Take everything of an object down, at the node, too."""
         await self.close_parts(thing)
-        await self._places.leave(thing.url, self._listener)
+        await self._registrations.leave(thing.url, self._listener)
 
     # --- another reporter -----------------------------------------------------------------
 
     async def expect(self, url: str) -> None:
         """Listen for an object that is about to be reported here."""
-        await self._places.listen(url, self._listener)
+        await self._registrations.listen(url, self._listener)
 
     async def expect_no_more(self, url: str) -> None:
         """End it: the object stays where it was."""
-        await self._places.listen_no_more(url, self._listener)
+        await self._registrations.listen_no_more(url, self._listener)
 
     async def open_parts(self, thing: DataObject) -> None:
         """Listen for the observers and children of an object that was expected."""
-        await self._audiences.open(thing, self._listener)
+        await self._observers.open(thing, self._listener)
         await self._children.open(thing, self._listener)
 
     async def close_parts(self, thing: DataObject) -> None:
         """End that, and forget both; repeated is fine."""
-        await self._audiences.close(thing.url, self._listener)
+        await self._observers.close(thing.url, self._listener)
         await self._children.close(thing, self._listener)
 
     async def pass_on(self, thing: DataObject) -> None:
         """Let another component here, the object's reporter now, hear of observers and children."""
-        await self._audiences.close(thing.url, self._listener)
-        await self._audiences.open(thing, self._listener)
+        await self._observers.close(thing.url, self._listener)
+        await self._observers.open(thing, self._listener)
         await self._children.passed_on(thing)
 
     async def give_away(self, url: str) -> None:
         """Listen no more for an object that another runtime reports now."""
-        await self._moving.close(url, self._listener)
+        await self._registrations.give_away(url, self._listener)
 
 
 @final
 @attrs.frozen
-class ReporterParts:
+class ReporterServices:
     """One of each, for all objects reported here.
 
     Attributes:
         context: What the sync manager may use.
         spawn: Runs a task of it.
         tell: Tells it.
-        places: What an object has outside of its reporter.
-        moving: The same, of an object that changes hands.
-        audiences: Their observers resources.
+        registrations: What an object has outside of its reporter.
+        observers: Their observers resources.
         children: Their children.
-        doors: Their addresses.
+        listeners: Their addresses.
         links: By which links observers are told.
         publications: What is published.
         pending: Who is to be decided on.
@@ -124,12 +119,11 @@ class ReporterParts:
     context: SyncContext
     spawn: Spawn
     tell: Tell
-    places: ObjectPlaces
-    moving: MovedObjects
-    audiences: Audiences
+    registrations: ObjectRegistrations
+    observers: ObserverLists
     children: ReportedChildren
-    doors: ObjectDoors
-    links: ToldByLink
+    listeners: ObjectListeners
+    links: ObserverLinks
     publications: Publications
     pending: PendingSubscriptions
     invitations: Invitations
@@ -137,20 +131,19 @@ class ReporterParts:
     leases: LeasesCore
 
 
-def reporter_parts(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterParts:
+def reporter_services(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterServices:
     """Make the parts of one sync manager."""
-    places = ObjectPlaces(context)
-    audiences, children = Audiences(context), ReportedChildren(context)
-    moving, links = MovedObjects(context, places), ToldByLink(context, spawn, tell)
-    return ReporterParts(
+    registrations = ObjectRegistrations(context)
+    observers, children = ObserverLists(context), ReportedChildren(context)
+    links = ObserverLinks(context, spawn, tell)
+    return ReporterServices(
         context=context,
         spawn=spawn,
         tell=tell,
-        places=places,
-        moving=moving,
-        audiences=audiences,
+        registrations=registrations,
+        observers=observers,
         children=children,
-        doors=ObjectDoors(places, audiences, children, moving),
+        listeners=ObjectListeners(registrations, observers, children),
         links=links,
         publications=Publications(context, links),
         pending=PendingSubscriptions(context, spawn, tell),
@@ -164,12 +157,12 @@ def reporter_parts(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterPa
 class ReportedCores:
     """Feeds the core of each object, and performs its effects, in order."""
 
-    def __init__(self, parts: ReporterParts) -> None:
-        self._parts = parts
-        self._context = parts.context
+    def __init__(self, services: ReporterServices) -> None:
+        self._services = services
+        self._context = services.context
         self._cores: dict[str, ReporterCore] = {}
         self._deleting: dict[str, Message | None] = {}
-        parts.places.renewals.may_ask = self._may_claim
+        services.registrations.renewals.may_ask = self._may_claim
 
     # --- the table ------------------------------------------------------------------------
 
@@ -216,7 +209,7 @@ class ReportedCores:
         reported = self._cores.get(url)
         if reported is None:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
-        elif not await self._parts.stored.refused(request, url):
+        elif not await self._services.stored.refused(request, url):
             await self.perform(url, request, reported.feed(happened))
 
     async def lease_over(self, url: str, observer: str) -> None:
@@ -229,7 +222,7 @@ class ReportedCores:
 
     def _note_lease(self, url: str, observer: str) -> None:
         """Begin the lease of an observer, or end it with the observer."""
-        leases, life = self._parts.leases, self._cores[url].lease_of(observer)
+        leases, life = self._services.leases, self._cores[url].lease_of(observer)
         if life is None:
             leases.end(url, observer)
         else:
@@ -246,8 +239,8 @@ class ReportedCores:
         self, url: str, request: Message | None, effects: list[core.ReporterEffect]
     ) -> None:
         """Do what the core of an object says; `request`, if there is one, is what it answers."""
-        self._parts.stored.note(url, self._cores[url], effects)
-        await self._parts.links.settle(url, self._cores[url])
+        self._services.stored.note(url, self._cores[url], effects)
+        await self._services.links.settle(url, self._cores[url])
         for effect in effects:
             match effect:
                 case Step():
@@ -261,24 +254,24 @@ class ReportedCores:
 
     async def _serve(self, url: str, effect: core.ObserverEffect) -> None:
         """Do what is to be done about one observer."""
-        parts = self._parts
+        services = self._services
         match effect:
             case RowChanged():
                 self._note_lease(url, effect.val)
                 self._context.row(effect)
                 if not self._cores[url].is_deleted:
-                    await parts.audiences.changed(url, effect)
+                    await services.observers.changed(url, effect)
             case core.ReporterAsked():
-                parts.pending.ask(self._cores[url].snapshot, effect)
+                services.pending.ask(self._cores[url].snapshot, effect)
             case core.Granted() | core.Denied():
                 self._note_lease(url, effect.observer)
-                parts.publications.decided(url, effect)
-                await parts.pending.answer(url, parts.children.whole(effect))
+                services.publications.decided(url, effect)
+                await services.pending.answer(url, services.children.whole(effect))
             case core.Renewed():
                 self._note_lease(url, effect.observer)
-                await parts.pending.answer(url, effect)
+                await services.pending.answer(url, effect)
             case core.CutOff() | core.Expired():
-                await parts.audiences.cut_off(url, effect)
+                await services.observers.cut_off(url, effect)
             case _:
                 assert_never(effect)
 
@@ -293,7 +286,7 @@ class ReportedCores:
                 if request is not None:
                     await self._context.answer(request, Code.OK)
             case core.Published(change):
-                reported, publications = self._cores[url], self._parts.publications
+                reported, publications = self._cores[url], self._services.publications
                 publications.written(reported.snapshot, change)
                 await publications.publish(url, reported, change)
                 if request is not None:
@@ -311,16 +304,16 @@ class ReportedCores:
             case core.Deleted(runtimes):
                 self._deleting[url] = request
                 self._context.deleted(url, self._cores[url].snapshot.reporter)
-                await self._parts.invitations.object_gone(url)
+                await self._services.invitations.object_gone(url)
                 if runtimes:
-                    await self._parts.publications.publish_end(url, runtimes)
+                    await self._services.publications.publish_end(url, runtimes)
             case core.Vacated():
                 # Not before: what observers say of the end finds the object where it was.
                 await self._context.registry.tell(LocalGone(url))
-                self._parts.spawn(partial(self._remove, url, self._deleting.pop(url)))
+                self._services.spawn(partial(self._remove, url, self._deleting.pop(url)))
             case _:
                 assert_never(effect)
 
     async def _remove(self, url: str, request: Message | None) -> None:
-        await self._parts.doors.leave(self._cores[url].snapshot)
-        await self._parts.tell(ObjectRemoved(url, request))
+        await self._services.listeners.leave(self._cores[url].snapshot)
+        await self._services.tell(ObjectRemoved(url, request))

@@ -1,42 +1,48 @@
-"""Observers a reporter lets in, shuts out and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53)."""
+"""Observers a reporter lets in, expels and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53)."""
 
 from typing import Final, final
 
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.sync.allowed_observers import PUBLIC, AllowedObservers
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import CutOff, Expired
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
-from specs.bodies.object import CutPath, ObserverList, ObserverName, ObserversChange
-from specs.bodies.sync import CreateObject, DataObject, ObjectName
+from specs.bodies.object import (
+    CutPath,
+    ObjectBack,
+    ObserverExpelled,
+    ObserverList,
+    ObserversChange,
+)
+from specs.bodies.sync import CreateObject, DataObject
 from specs.bodies.word import Operation
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import write_body
 
-__all__ = ["OBSERVERS", "Audiences", "guests_of", "trace_guests"]
+__all__ = ["OBSERVERS", "ObserverLists", "allowed_observers", "trace_allowed"]
 
 OBSERVERS: Final = "observers"
 
 
-def guests_of(wanted: CreateObject) -> AllowedObservers:
+def allowed_observers(wanted: CreateObject) -> AllowedObservers:
     """Return who may observe a new object unasked."""
     return AllowedObservers(wanted.allow or (), is_public=bool(wanted.public))
 
 
-def trace_guests(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
+def trace_allowed(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
     """Trace who may observe a new object unasked (I-D9)."""
-    for guest in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
-        context.guest(Op.ADD, created.url, guest, created.reporter)
+    for observer in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
+        context.allowed_observer(Op.ADD, created.url, observer, created.reporter)
 
 
 @final
-class Audiences:
+class ObserverLists:
     """The observers resources of the objects reported here; and how observers are cut off.
 
     What is said at `O/observers` stays in the runtime: it is for the reporter, and read by
@@ -70,9 +76,9 @@ class Audiences:
             return
         self._versions[url] += 1
         operation = Operation.ADD if row.op is Op.ADD else Operation.REMOVE
-        told = ObserversChange((row.val,), operation.value, self._versions[url])
+        change = ObserversChange((row.val,), operation.value, self._versions[url])
         to = f"{url}/{OBSERVERS}"
-        event = self._context.request(MessageType.UPDATE, to, write_body(told), url)
+        event = self._context.request(MessageType.UPDATE, to, write_body(change), url)
         await self._context.bus.publish(event, frozenset({self._context.runtime}))
 
     async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
@@ -97,10 +103,10 @@ class Audiences:
         if runtime != self._context.runtime:
             path = CutPath((f"{url}/{CHANGES}",), cut.observer, runtime, is_over or None)
             to = subscription_manager(self._context.domain)
-            told = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
-            await self._context.bus.post(told)
+            request = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
+            await self._context.bus.post(request)
         if cut.manager:
-            name = write_body(ObjectName(url) if is_over else ObserverName(url, cut.observer))
+            body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, cut.observer))
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
             sender = f"{url}/{SUBSCRIPTION}"
-            await self._context.bus.post(self._context.request(kind, cut.manager, name, sender))
+            await self._context.bus.post(self._context.request(kind, cut.manager, body, sender))

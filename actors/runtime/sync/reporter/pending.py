@@ -12,7 +12,7 @@ import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.messages import Decided, Tell
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
 from fsm.sync.invitations import (
@@ -51,7 +51,7 @@ class Invitations:
     def __init__(self, context: SyncContext) -> None:
         self._context = context
         self._core = InvitationsCore()
-        self._wishes: dict[tuple[str, str], list[tuple[Message, InviteObservers]]] = {}
+        self._requests: dict[tuple[str, str], list[tuple[Message, InviteObservers]]] = {}
 
     def deadline(self) -> float:
         """Return when `silence_ended` is due."""
@@ -61,16 +61,16 @@ class Invitations:
         """Tell the reporters whose invitations nobody answered."""
         await self._feed(SilenceEnded())
 
-    async def send(self, wish: Message, body: InviteObservers) -> None:
+    async def send(self, request: Message, body: InviteObservers) -> None:
         """Invite one observer for its reporter; both were checked."""
         (observer,) = body.authorise
-        self._wishes.setdefault((body.resource, observer), []).append((wish, body))
+        self._requests.setdefault((body.resource, observer), []).append((request, body))
         await self._feed(InviteAsked(body.resource, observer))
 
     async def answered(self, url: str, answer: Message) -> None:
         """Take an answer, provisional ones and the bus's own included."""
-        told = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
-        await self._feed(told)
+        answered = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
+        await self._feed(answered)
 
     async def object_gone(self, url: str) -> None:
         """End what is under way for an object that is deleted."""
@@ -91,8 +91,8 @@ class Invitations:
             case Step():
                 self._context.step(effect)
             case SendInvitation(url, observer):
-                wish, body = self._wishes[url, observer][0]
-                invitation = write_body(Invitation(wish.from_, body.schema, body.value))
+                request, body = self._requests[url, observer][0]
+                invitation = write_body(Invitation(request.from_, body.schema, body.value))
                 sender = f"{url}/{SUBSCRIPTION}"
                 asked = self._context.request(MessageType.CREATE, observer, invitation, sender)
                 await self._context.bus.post(asked)
@@ -101,15 +101,15 @@ class Invitations:
             case _:
                 assert_never(effect)
 
-    async def _relay(self, told: AnswerRelayed) -> None:
-        key = told.url, told.observer
-        wishes = self._wishes.get(key, [])
-        if told.code >= FIRST_FINAL:
-            self._wishes.pop(key, None)
-        code = code_in_use(told.code)
-        more = {"description": told.why} if told.why else {}
-        for wish, _ in wishes:
-            await self._context.answer(wish, code, source=told.observer, **more)
+    async def _relay(self, relayed: AnswerRelayed) -> None:
+        key = relayed.url, relayed.observer
+        requests = self._requests.get(key, [])
+        if relayed.code >= FIRST_FINAL:
+            self._requests.pop(key, None)
+        code = code_in_use(relayed.code)
+        more = {"description": relayed.why} if relayed.why else {}
+        for request, _ in requests:
+            await self._context.answer(request, code, source=relayed.observer, **more)
 
 
 def decision_in(asked: ReporterAsked, answer: Message) -> ReporterAccepted | ReporterRefused:
@@ -182,13 +182,13 @@ class PendingSubscriptions:
         for request in self._waiting.pop((url, effect.observer), ()):
             match effect:
                 case core.Granted():
-                    value, told = write_body(effect.snapshot), _lease(effect.lease)
+                    value, extra = write_body(effect.snapshot), _lease(effect.lease)
                     if effect.is_renewal and "version" in request.body:
-                        told |= {"renewed": True}
-                    await self._context.answer(request, Code.OK, value=value, **told)
+                        extra |= {"renewed": True}
+                    await self._context.answer(request, Code.OK, value=value, **extra)
                 case core.Renewed():
-                    told = {"renewed": True, **_lease(effect.lease)}
-                    await self._context.answer(request, Code.OK, **told)
+                    extra = {"renewed": True, **_lease(effect.lease)}
+                    await self._context.answer(request, Code.OK, **extra)
                 case core.Denied():
                     await self._context.refuse(request, effect.code, effect.why)
                 case _:

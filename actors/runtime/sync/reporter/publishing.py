@@ -15,8 +15,8 @@ import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext, observer_of
 from actors.runtime.sync.link_watches import LinkWatches
-from actors.runtime.sync.messages import LinkIs, Tell, Witnessed
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.messages import LinkIs, SenderChecked, Tell
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.repeats import IsObserved, RepeatedChange, RepeatsCore
 from fsm.sync.reporter import ReporterCore
@@ -29,7 +29,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import write_body
 
-__all__ = ["Publications", "ToldByLink", "link_of"]
+__all__ = ["ObserverLinks", "Publications", "link_of"]
 
 
 def link_of(request: Message) -> str | None:
@@ -39,32 +39,32 @@ def link_of(request: Message) -> str | None:
 
 
 @final
-class ToldByLink:
+class ObserverLinks:
     """The links by which the observers of all objects reported here are told."""
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
         self._context = context
         self._spawn = spawn
         self._tell = tell
-        self._ways = RuntimeWays()
+        self._routes = RuntimeWays()
         self._watches = LinkWatches(context.registry, spawn, tell)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looked_at = 0
 
     def direct(self, url: str) -> frozenset[str]:
         """Return the runtimes that are told of an object by a link."""
-        return self._ways.direct(url)
+        return self._routes.direct(url)
 
     # --- who asks -------------------------------------------------------------------------
 
     async def sent_on(self, url: str, observer: str, request: Message) -> bool:
         """Find out for whom a request by a link speaks; tell whether that was to be done.
 
-        `Witnessed` says what came of it.
+        `SenderChecked` says what came of it.
         """
         link = link_of(request)
         if link is None:
-            self._ways.asked(url, runtime_of(request.from_), None)
+            self._routes.asked(url, runtime_of(request.from_), None)
             return False
         if len(self._asking) >= MAX_WITNESSED:
             await self._context.refuse(request, Code.UNAVAILABLE, "too many ask at once")
@@ -76,7 +76,7 @@ class ToldByLink:
     async def is_looked_at(self, url: str, request: Message) -> bool:
         """Find out who leaves or reads by a link; tell whether that was to be done.
 
-        `Witnessed` says what came of it.
+        `SenderChecked` says what came of it.
         """
         link = link_of(request)
         if link is None or request.type not in {MessageType.UNSUBSCRIBE, MessageType.READ}:
@@ -98,29 +98,29 @@ class ToldByLink:
 
     async def _find_out(self, url: str, observer: str, request: Message, link: str) -> None:
         is_so = await self._watches.speaks_for(link, request.from_, observer)
-        await self._tell(Witnessed(url, request, link, is_so))
+        await self._tell(SenderChecked(url, request, link, is_so))
 
-    async def is_admitted(self, observer: str, told: Witnessed) -> bool:
+    async def is_admitted(self, observer: str, checked: SenderChecked) -> bool:
         """Say whether a request by a link is to be decided on now; else it is refused."""
-        there = self._asking.get((told.url, observer))
-        if there is told.request:
-            del self._asking[told.url, observer]
-        if there is not told.request:
-            await self._context.refuse(told.request, Code.GONE, "the observer left meanwhile")
+        there = self._asking.get((checked.url, observer))
+        if there is checked.request:
+            del self._asking[checked.url, observer]
+        if there is not checked.request:
+            await self._context.refuse(checked.request, Code.GONE, "the observer left meanwhile")
             return False
-        if not await self.is_proven(told):
+        if not await self.is_proven(checked):
             return False
-        runtime = runtime_of(told.request.from_)
-        self._ways.asked(told.url, runtime, told.link)
-        self._watches.watch(runtime, told.link)
+        runtime = runtime_of(checked.request.from_)
+        self._routes.asked(checked.url, runtime, checked.link)
+        self._watches.watch(runtime, checked.link)
         return True
 
-    async def is_proven(self, told: Witnessed) -> bool:
+    async def is_proven(self, checked: SenderChecked) -> bool:
         """Say whether a request by a link is from whom it says; else it is refused."""
-        if not told.is_so:
+        if not checked.is_so:
             why = "where the observer lives is not known here; ask by the node"
-            await self._context.refuse(told.request, Code.UNAUTHENTICATED, why)
-        return told.is_so
+            await self._context.refuse(checked.request, Code.UNAUTHENTICATED, why)
+        return checked.is_so
 
     def left(self, url: str, observer: str) -> None:
         """Take it that an observer leaves: what it asked before is not decided on."""
@@ -130,21 +130,21 @@ class ToldByLink:
 
     async def settle(self, url: str, reported: ReporterCore) -> None:
         """Tell each runtime that observes an object by its way, before anything is said."""
-        if not self._ways.is_used(url):
+        if not self._routes.is_used(url):
             return
         active = reported.runtimes
-        effects = self._ways.left(url, active, reported.asking)
+        effects = self._routes.left(url, active, reported.asking)
         for runtime in active:
-            effects += self._ways.counts(url, runtime)
+            effects += self._routes.counts(url, runtime)
         await self._perform(effects)
 
-    async def link_is(self, news: LinkIs) -> None:
+    async def link_is(self, report: LinkIs) -> None:
         """Take it that another link leads to a runtime, or none: it asks anew."""
-        await self._perform(self._ways.link_is(news.entity, news.link))
+        await self._perform(self._routes.link_is(report.entity, report.link))
 
     async def forget(self, url: str) -> None:
         """Take it that an object is gone."""
-        await self._perform(self._ways.forget(url))
+        await self._perform(self._routes.forget(url))
 
     async def _perform(self, effects: list[WayEffect]) -> None:
         for effect in effects:
@@ -155,7 +155,7 @@ class ToldByLink:
                     await self._context.bus.keep_in(f"{url}/{CHANGES}", link)
                 case _:
                     assert_never(effect)
-        for runtime in set(self._watches.watched()) - self._ways.watched():
+        for runtime in set(self._watches.watched()) - self._routes.watched():
             self._watches.unwatch(runtime)
 
 
@@ -163,7 +163,7 @@ class ToldByLink:
 class Publications:
     """Publishes changes to the runtimes that observe, and the last one again."""
 
-    def __init__(self, context: SyncContext, links: ToldByLink) -> None:
+    def __init__(self, context: SyncContext, links: ObserverLinks) -> None:
         self._context = context
         self._links = links
         self._repeats = RepeatsCore()
@@ -181,10 +181,10 @@ class Publications:
         """Return the change that is to be published again now."""
         return self._repeats.due(trio.current_time(), is_observed)
 
-    def decided(self, url: str, told: Granted | Denied) -> None:
+    def decided(self, url: str, decision: Granted | Denied) -> None:
         """Take note that an observer is let in, or is not."""
         self._repeats.observed(url, trio.current_time())
-        self._was_observed |= {url} if isinstance(told, Granted) else set()
+        self._was_observed |= {url} if isinstance(decision, Granted) else set()
 
     def written(self, written: DataObject, change: Change) -> None:
         """Take note of a new version."""
@@ -206,12 +206,8 @@ class Publications:
         gone = self._context.request(MessageType.DELETE, f"{url}/{CHANGES}", {}, sender)
         await self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
 
-    def given_away(self, url: str) -> None:
-        """Forget an object that another runtime reports now."""
-        self.removed(url)
-
     def removed(self, url: str) -> None:
-        """Forget an object that is deleted: nothing is said as it any more."""
+        """Forget an object that is deleted, or that another runtime reports now."""
         self._repeats.forget(url)
         self._was_observed.discard(url)
         self._context.ids.forget(url, f"{url}/{SUBSCRIPTION}")

@@ -1,25 +1,21 @@
 """The objects that this runtime reports (M-32..M-35, M-38..M-41, M-43, M-46, M-47).
 
-What can be done with them stands in four places: how they begin and end, who observes them,
-how they come back from the store, and how they change hands. All of it goes by the same cores.
+Four classes work on the same cores: for the lifecycle of objects, for the admission of their
+observers, for objects that are restored from the store, and for their transfer.
 """
 
 from typing import Final, final
 
 import trio
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import Tell
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.admissions import Admissions
-from actors.runtime.sync.reporter.children import Observes
-from actors.runtime.sync.reporter.cores import ReportedCores, reporter_parts
-from actors.runtime.sync.reporter.lifecycle import ObjectLives
+from actors.runtime.sync.reporter.cores import ReportedCores, reporter_services
+from actors.runtime.sync.reporter.lifecycle import ObjectLifecycle, ObjectRestore
 from actors.runtime.sync.reporter.observers import OBSERVERS
-from actors.runtime.sync.reporter.restore import Revival
-from actors.runtime.sync.reporter.transfers import ObjectHands
+from actors.runtime.sync.reporter.transfers import ObjectTransfers
 from specs.child import parent_of
 
 __all__ = ["ReportedObjects"]
@@ -30,6 +26,9 @@ class ReportedObjects:
     """The reporter's end of every object created here.
 
     Attributes:
+        listeners: Their addresses.
+        links: The links by which observers are told.
+        children: Their children.
         lives: How they begin, change and end.
         admissions: Who observes them.
         revival: How stored ones come back.
@@ -37,24 +36,15 @@ class ReportedObjects:
     """
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
-        self._parts = parts = reporter_parts(context, spawn, tell)
-        self._cores = cores = ReportedCores(parts)
-        self.lives: Final = ObjectLives(parts, cores)
-        self.admissions: Final = Admissions(parts, cores)
-        self.revival: Final = Revival(parts, cores)
-        self.hands: Final = ObjectHands(parts, cores)
-
-    def meet(self, observes: Observes) -> None:
-        """Let the reporter's end know who observes here: one that reports may do that, too."""
-        self._parts.children.observes = observes
-
-    def answering(self, url: str) -> str | None:
-        """Return who reports an object here; None: nobody does."""
-        return self._parts.children.answering(url)
-
-    def start(self, listener: ActorRef[Delivery]) -> None:
-        """Let all objects' addresses lead to `listener`."""
-        self._parts.doors.start(listener)
+        self._services = services = reporter_services(context, spawn, tell)
+        self._cores = cores = ReportedCores(services)
+        self.listeners: Final = services.listeners
+        self.links: Final = services.links
+        self.children: Final = services.children
+        self.lifecycle: Final = ObjectLifecycle(services, cores)
+        self.admissions: Final = Admissions(services, cores)
+        self.restore: Final = ObjectRestore(services, cores)
+        self.transfers: Final = ObjectTransfers(services, cores)
 
     @property
     def is_empty(self) -> bool:
@@ -64,9 +54,9 @@ class ReportedObjects:
     @property
     def reporters(self) -> set[str]:
         """Who reports something, or is about to; of what rests nobody does."""
-        is_resting = self._parts.stored.is_resting
+        is_resting = self._services.stored.is_resting
         active = [each for url, each in self._cores.all.items() if not is_resting(url)]
-        return {*self.lives.creators, *(each.snapshot.reporter for each in active)}
+        return {*self.lifecycle.creators, *(each.snapshot.reporter for each in active)}
 
     def owner_of(self, address: str) -> str | None:
         """Return the object an address belongs to: itself or one of its parts."""
@@ -78,19 +68,19 @@ class ReportedObjects:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        parts = self._parts
-        invited, published = parts.invitations.deadline(), parts.publications.deadline()
-        leased = parts.leases.deadline()
-        return min(invited, published, parts.children.deadline(), leased)
+        services = self._services
+        invited, published = services.invitations.deadline(), services.publications.deadline()
+        leased = services.leases.deadline()
+        return min(invited, published, services.children.deadline(), leased)
 
     async def time_over(self) -> None:
         """Do what is due."""
-        parts, is_observed = self._parts, self._cores.is_observed
-        await parts.invitations.silence_ended()
-        await parts.children.time_over(is_observed)
-        for url, observer in parts.leases.due(trio.current_time()):
+        services, is_observed = self._services, self._cores.is_observed
+        await services.invitations.silence_ended()
+        await services.children.time_over(is_observed)
+        for url, observer in services.leases.due(trio.current_time()):
             await self._cores.lease_over(url, observer)
-        repeated = parts.publications.due(is_observed)
+        repeated = services.publications.due(is_observed)
         if repeated is not None:
             reported = self._cores.all[repeated.url]
-            await parts.publications.publish(repeated.url, reported, repeated.change)
+            await services.publications.publish(repeated.url, reported, repeated.change)

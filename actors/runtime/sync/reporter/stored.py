@@ -15,14 +15,14 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, refuse
 from specs.reply_code import Code
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 
-__all__ = ["NO_STORE", "Revived", "StoredReports", "say_stored"]
+__all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "StoredReports"]
 
 NO_STORE: Final = "this runtime stores nothing: open it with a store"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
 _AWAY: Final = "its reporter is away"
-_NOTHING: Final = "nothing of that is stored"
+NOTHING_STORED: Final = "nothing of that is stored"
 _TAKEN: Final = "it is reported already"
 
 _Whole: TypeAlias = Callable[[DataObject], DataObject]
@@ -31,7 +31,7 @@ _Whole: TypeAlias = Callable[[DataObject], DataObject]
 
 @final
 @attrs.frozen
-class Revived:
+class Restored:
     """An object that was stored.
 
     Attributes:
@@ -55,7 +55,7 @@ class StoredReports:
         self._seen: dict[str, DataObject] = {}
         self._resting: set[str] = set()
 
-    def revive(self) -> Iterator[Revived]:
+    def restore(self) -> Iterator[Restored]:
         """Return what was stored when the runtime began; all of it rests."""
         for url, there in list(self._context.gate.rest.objects.items()):
             reported, effects = there.revived()
@@ -64,7 +64,7 @@ class StoredReports:
             self._resting.add(url)
             shown = attrs.evolve(there.snapshot, children_objects=there.children)
             managers = frozenset(one.manager for one in there.observers.values())
-            yield Revived(shown, reported, managers, effects)
+            yield Restored(shown, reported, managers, effects)
 
     # --- what is written ------------------------------------------------------------------
 
@@ -144,25 +144,16 @@ class StoredReports:
         await self._context.answer(request, Code.OK)
 
     async def resume(
-        self, request: Message, wish: Resume, cores: Mapping[str, ReporterCore], whole: _Whole
+        self, request: Message, body: Resume, cores: Mapping[str, ReporterCore], whole: _Whole
     ) -> None:
         """Give a reporter what it had, children included (M-51)."""
         there = [cores[url].snapshot for url in self._seen]
-        found = asked_for(there, request.from_, wish.schema, wish.name)
+        found = asked_for(there, request.from_, body.schema, body.name)
         if not found:
-            await self._context.refuse(request, Code.NOT_FOUND, _NOTHING)
+            await self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
         elif any(one.url not in self._resting for one in found):
             await self._context.refuse(request, Code.CONFLICT, _TAKEN)
         else:
             self._resting.difference_update(one.url for one in found)
             shown = [write_body(whole(one)) for one in found]
             await self._context.answer(request, Code.OK, value=[*shown])
-
-
-async def say_stored(context: SyncContext, request: Message) -> None:
-    """Say whether an observer had anything before a restart (M-52)."""
-    read_body(request, Resume)
-    if any(observer == request.from_ for _, observer in context.gate.rest.copies):
-        await context.answer(request, Code.OK)
-    else:
-        await context.refuse(request, Code.NOT_FOUND, _NOTHING)

@@ -1,79 +1,69 @@
 """Objects reported here that come from another reporter, or go to one (SYN-26)."""
 
 from functools import partial
-from typing import final
+from typing import Final, final
 
-from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices
 from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import HandedOver
 from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import HandedTo, ReporterInput
+from fsm.sync.reporter_io import HandedTo
 
-__all__ = ["ObjectHands"]
+__all__ = ["ObjectTransfers"]
 
 
 @final
-class ObjectHands:
-    """Gives objects away and takes them over, once it is decided who reports them."""
+class ObjectTransfers:
+    """Gives objects away and takes them over, once it is decided who reports them.
 
-    def __init__(self, parts: ReporterParts, cores: ReportedCores) -> None:
-        self._parts = parts
-        self._cores = cores
+    Attributes:
+        cores: The objects reported here.
+        listeners: Their addresses.
+    """
 
-    def find(self, url: str) -> ReporterCore | None:
-        """Return an object that is reported here and not deleted."""
-        return self._cores.find(url)
-
-    async def feed(self, url: str, happened: ReporterInput) -> None:
-        """Let something happen to an object that nobody is answered for."""
-        await self._cores.feed(url, happened)
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
+        self.cores: Final = cores
+        self.listeners: Final = services.listeners
 
     # --- the end that gives ---------------------------------------------------------------
 
     def handed(self, reported: ReporterCore) -> HandedOver:
         """Return all that whoever goes on with an object has to know."""
-        return self._parts.children.handed(reported.handed())
+        return self._services.children.handed(reported.handed())
 
     async def pass_on(self, url: str, to: str) -> None:
         """Let another component of this runtime report an object (SYN-26)."""
-        await self._cores.feed(url, HandedTo(to))
-        reported = self._cores.find(url)
+        await self.cores.feed(url, HandedTo(to))
+        reported = self.cores.find(url)
         if reported is not None:
-            await self._parts.doors.pass_on(reported.snapshot)
-            self._parts.spawn(partial(self._parts.moving.announce, reported.snapshot))
+            await self.listeners.pass_on(reported.snapshot)
+            self._services.spawn(partial(self._services.registrations.register, reported.snapshot))
 
     async def give_away(self, url: str) -> None:
         """Forget an object that another runtime reports now (SYN-26)."""
-        reported = self._cores.all[url]
-        await self._parts.invitations.object_gone(url)
-        await self._cores.perform(url, None, reported.give())
-        await self._parts.links.forget(url)
-        await self._parts.doors.close_parts(reported.snapshot)
-        self._parts.stored.forget(url)
-        self._cores.drop(url)
-        self._parts.publications.given_away(url)
-        await self._parts.doors.give_away(url)
+        reported = self.cores.all[url]
+        await self._services.invitations.object_gone(url)
+        await self.cores.perform(url, None, reported.give())
+        await self._services.links.forget(url)
+        await self.listeners.close_parts(reported.snapshot)
+        self._services.stored.forget(url)
+        self.cores.drop(url)
+        self._services.publications.removed(url)
+        await self.listeners.give_away(url)
 
     def renew(self, url: str) -> None:
         """Claim an object, and set its paths, that the node has forgotten."""
-        self._parts.spawn(partial(self._parts.places.renew, url))
+        self._services.spawn(partial(self._services.registrations.renewals.renew, url))
 
     # --- the end that takes ---------------------------------------------------------------
-
-    async def expect(self, url: str) -> None:
-        """Listen for an object that is about to be reported here."""
-        await self._parts.doors.expect(url)
-
-    async def expect_no_more(self, url: str) -> None:
-        """End it: the object stays where it was."""
-        await self._parts.doors.expect_no_more(url)
 
     async def take_over(self, handed: HandedOver, reporter: str) -> None:
         """Report an object that was handed over, with its next version (SYN-26)."""
         thing = handed.thing
         guests = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
         reported = ReporterCore(thing, guests)
-        self._cores.add(thing.url, reported)
-        await self._parts.doors.open_parts(thing)
-        await self._cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
-        self._parts.spawn(partial(self._parts.moving.open, reported.snapshot))
+        self.cores.add(thing.url, reported)
+        await self.listeners.open_parts(thing)
+        await self.cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
+        self._services.spawn(partial(self._services.registrations.take_over, reported.snapshot))

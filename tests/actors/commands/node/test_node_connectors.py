@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.commands.node.connectors import ConnectorOptions
+from actors.commands.node.foreign import ConnectorOptions
 from actors.kit.http_client import ServerUrl
 from actors.node.config import NodeConfig
 from tests.support.command import typed

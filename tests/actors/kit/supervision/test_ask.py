@@ -125,6 +125,27 @@ async def test_a_cancelled_ask_is_never_handled(ref, diary, autojump_clock):
     assert await ref.ask(Count) == 0
 
 
+async def test_an_ask_cancelled_after_its_answer_was_sent_returns_it(ref):
+    """Who answers an open reply knows that the answer is received."""
+    scope = trio.CancelScope()
+
+    def answer(actor):
+        scope.cancel()
+        reply = actor.kept.pop()
+        assert reply.is_open
+        reply.send(7)
+
+    got = []
+    with scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(outcome_of, ref.ask(Keep), got)
+            await wait_all_tasks_blocked()
+            with trio.CancelScope(shield=True):
+                await ref.tell(Do(answer))
+                await wait_all_tasks_blocked()
+    assert (got, scope.cancelled_caught) == ([7], False)
+
+
 async def test_an_ask_cancelled_while_it_waits_for_room_leaves_nothing(ref, autojump_clock):
     gate = trio.Event()
     await ref.tell(Wait(gate))

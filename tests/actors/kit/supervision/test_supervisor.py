@@ -202,6 +202,27 @@ async def test_a_cancelled_start_leaves_no_child(autojump_clock):
         assert supervisor.children == ()
 
 
+async def test_a_start_cancelled_as_it_returns_leaves_no_child(diary, autojump_clock):
+    scope = trio.CancelScope()
+
+    class Late(Scribe):
+        async def start(self):
+            scope.cancel()
+
+        def deadline(self):
+            return 60
+
+        async def timed_out(self):
+            self.finish()
+
+    async with open_supervisor("s") as supervisor:
+        with scope:
+            await supervisor.start_child(ChildSpec("late", partial(Late, diary), Restart.TEMPORARY))
+
+        assert (supervisor.children, trio.current_time()) == ((), 0)
+        assert deeds(diary) == ["late stops"]
+
+
 async def test_a_child_stopped_while_it_starts_is_an_error_at_the_starter(autojump_clock):
     class Slow(Scribe):
         async def start(self):

@@ -9,7 +9,7 @@ import pytest
 from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
-from actors.play.stage.back_ends import RecordsFake
+from actors.play.stage.world import RecordsFake
 from specs.addresses.address import GLOBAL_REGISTRY
 from specs.limits.protocol import MAX_JSON_TEXT
 from tests.actors.node.connectors.quality_server import GlobalServer

@@ -8,10 +8,9 @@ import trio
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import read_keys
 from actors.kit.http_client import ServerUrl
-from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_source import KeyFile
-from actors.node.login.key_url import KeyUrl
+from actors.node.login.key_provider import by_keys, terms_of
+from actors.node.login.key_source import KeyFile, KeyUrl
 from actors.node.login.login import Login
 from actors.node.login.provider import Nobody
 from specs.limits.login import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE

@@ -82,6 +82,7 @@ class Play:
                 await self.world.bus.tell(NO_WAY)
             case "leave":
                 await self.world.agent.expel(B)
+                await self.world.agent.take_back(B, B)
 
 
 async def play(actions):

@@ -38,12 +38,12 @@ def change(number, **body):
 async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_clock):
     """A hyperty's mailbox waits for no copy that is gone, and its end is told at once."""
     port = Port()
-    seat = HypertyContext(RUNTIME, port, IdSource(), NULL_TRACER)
-    async with open_observation(seat, Observe(URL)) as copy:
-        await seat.hears(change(1, version="none"))
+    context = HypertyContext(RUNTIME, port, IdSource(), NULL_TRACER)
+    async with open_observation(context, Observe(URL)) as copy:
+        await context.hears(change(1, version="none"))
         with trio.fail_after(1):
             for number in range(2, 102):
-                assert await seat.hears(change(number, version=number, attribute="t", value=1))
+                assert await context.hears(change(number, version=number, attribute="t", value=1))
         assert copy.is_gone
         await trio.sleep(1)
         assert port.said == [MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE]
@@ -51,9 +51,9 @@ async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_
 
 async def test_the_own_sync_manager_may_say_that_the_hyperty_is_expelled(autojump_clock):
     """M-45: a reporter's end that was asked once more has said no."""
-    seat = HypertyContext(RUNTIME, Port(), IdSource(), NULL_TRACER)
-    async with open_observation(seat, Observe(URL)) as copy:
-        out = Message(1, MessageType.UNSUBSCRIBE, seat.manager, seat.url, {"resource": URL})
-        await seat.expelled(out)
+    context = HypertyContext(RUNTIME, Port(), IdSource(), NULL_TRACER)
+    async with open_observation(context, Observe(URL)) as copy:
+        out = Message(1, MessageType.UNSUBSCRIBE, context.manager, context.url, {"resource": URL})
+        await context.expelled(out)
         await trio.sleep(1)
         assert copy.is_gone

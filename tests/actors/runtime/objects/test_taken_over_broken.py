@@ -11,7 +11,7 @@ from tests.support.report_world import Closed, Open, world
 async def test_who_cannot_go_on_with_it_deletes_it(autojump_clock, monkeypatch):
     errors = []
 
-    async def fails(seat, address, definition):
+    async def fails(context, address, definition):
         await trio.lowlevel.checkpoint()
         raise ObjectError(address, Code.UNAVAILABLE, "no schema")
 

@@ -235,8 +235,8 @@ async def test_who_forges_on_loses_its_link(role, wishes, ends, clock):
 async def test_an_answer_in_anothers_name_ends_no_request(role, wishes, ends, clock):
     """I-T1, I-B10: also if its number is known."""
     async with attack(wishes, ends, role) as it:
-        seat = it.bob.hyperty._context
-        number = seat.ids.next(it.bob.address) + 1
+        context = it.bob.hyperty._context
+        number = context.ids.next(it.bob.address) + 1
         gate = trio.Event()
         answers = []
 

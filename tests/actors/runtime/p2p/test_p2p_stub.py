@@ -382,6 +382,7 @@ async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
         assert stories(stub) == {
             "stub_connection": ["created", "failed", "created"],
             "p2p_connection": ["created", "failed"],
+            "link_dialling": ["idle", "ended"],
             "handler_controller": ["observing", "closed"],
         }
 

@@ -6,6 +6,7 @@ import trio.lowlevel
 import trio.testing
 
 from fsm.judge.trace_line import Verdict
+from specs.addresses.address import status_of
 from specs.message import MessageType
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import P2P_KINDS, P2P_PLACES, Wishes, go_live, judged, open_domain
@@ -191,6 +192,17 @@ async def test_a_live_link_ends_in_good_order_when_a_runtime_leaves(autojump_clo
     assert len(bob.facts(Op.OPEN, Kind.LINK)) == len(bob.facts(Op.CLOSE, Kind.LINK))
     assert judged(alice).verdict is Verdict.CONFORMANT
     assert judged(bob).verdict is Verdict.CONFORMANT
+
+
+async def test_a_handler_that_is_removed_publishes_its_last_status(autojump_clock):
+    """I-S4: a trace that goes on after the runtime shows an event for each step."""
+    async with open_domain("bob") as domain, domain.visitor("alice") as alice:
+        await alice.ask(domain["bob"], 1)
+    steps = [one for one in alice.facts(Op.STEP, Kind.STATE) if one.machine == "stub_connection"]
+    stub = next(one.key for one in steps if "/p2phandler/" in one.key)
+    events = [one for one in alice.facts(Op.SUBMIT, Kind.MSG) if one.to == status_of(stub)]
+    assert [one.new for one in steps if one.key == stub] == ["created", "failed"]
+    assert len(events) == 2
 
 
 async def test_the_handlers_row_goes_at_once_when_the_requesters_runtime_leaves(autojump_clock):

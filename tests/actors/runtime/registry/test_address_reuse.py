@@ -92,6 +92,20 @@ async def test_what_is_undeployed_is_not_had_again(autojump_clock):
         assert (await runtime.reserve(ECHO)).is_new
 
 
+@pytest.mark.parametrize("checkpoints", range(0, 30, 3))
+async def test_a_cancelled_deployment_leaves_a_kept_address_kept(checkpoints, autojump_clock):
+    async with open_one() as (_, _, runtime, _):
+        first = await runtime.deploy(ECHO, Echo)
+        await runtime.rest(first)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(runtime.deploy, ECHO, Echo)
+            for _ in range(checkpoints):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        await runtime.rest(first)
+        assert await runtime.deploy(ECHO, Echo) == first
+
+
 async def test_a_node_that_was_started_again_gives_a_new_address(autojump_clock):
     """It has forgotten what rests: using that address would be using nobody's."""
     network, stop = MemoryNetwork(), trio.CancelScope()

@@ -131,6 +131,19 @@ async def test_what_is_unregistered_is_not_registered_again_for_a_node_that_forg
         assert world.said() == [CREATE, KEEP]
 
 
+async def test_what_was_unregistered_too_early_can_be_registered_at_once(autojump_clock):
+    """REG-09: the late answer to the first registration does not end the second one."""
+    async with open_world() as world:
+        await trio.sleep(0.1)
+        with trio.move_on_after(0.1):
+            await world.register()
+        await world.registrar.ask(lambda reply: UnregisterWanted(A, reply))
+        await world.register()
+        await trio.sleep(1.5 * PERIOD)
+        assert world.said() == [CREATE, CREATE, KEEP]
+        assert "value" not in world.heard[-1].message.body
+
+
 async def test_a_record_that_is_refused_is_not_kept(autojump_clock):
     """REG-06, HYP-01."""
     async with open_world(Code.FORBIDDEN) as world:

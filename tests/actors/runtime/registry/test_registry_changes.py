@@ -147,12 +147,12 @@ async def test_what_is_told_in_the_name_of_a_registry_is_not_believed(autojump_c
         value = {"value": ["hyperty://a.example/made-up"], "operation": "add"}
         body = {**value, "attributeType": "array"}
         changes = f"{alice.runtime.url}/registry/changes"
-        seat = alice.hyperty._context
+        context = alice.hyperty._context
         forged = Message(
-            seat.ids.next(alice.address), MessageType.UPDATE, alice.address, changes, body
+            context.ids.next(alice.address), MessageType.UPDATE, alice.address, changes, body
         )
         before = len(bob.facts(Op.DROP))
-        await seat.port.post(forged)
+        await context.port.post(forged)
         other = carol.hyperty._context
         number = other.ids.next(carol.address)
         await other.port.post(Message(number, MessageType.UPDATE, carol.address, changes, body))

@@ -6,6 +6,7 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.observer.observer import ObservedObjects
+from specs.bodies.sync import Observe
 from specs.message import Message, MessageType, reply_to
 
 URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"
@@ -66,7 +67,7 @@ class Lone:
 
     async def wish(self, number, observer=BOB):
         request = Message(number, MessageType.SUBSCRIBE, observer, Bus.url, {"resource": URL})
-        await self.observed.observe(request)
+        await self.observed.observe(request, Observe(URL))
         return request
 
     def said_of(self, kind):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Way
+from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Route
 from specs.message import MessageType, refuse, reply_to
 from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 
@@ -13,7 +13,7 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
     first = await lone.wish(1)
     if asks_again:
         await lone.wish(2)
-    await lone.observed.done(ObserveDone(first, URL, refuse(first, 408, "late"), Way()))
+    await lone.observed.done(ObserveDone(first, URL, refuse(first, 408, "late"), Route()))
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
 
 
@@ -21,7 +21,7 @@ async def observing(*observers):
     lone = Lone()
     for number, observer in enumerate(observers, 1):
         request = await lone.wish(number, observer)
-        way = Way(is_first=number == 1)
+        way = Route(is_first=number == 1)
         await lone.observed.done(ObserveDone(request, URL, reply_to(request, 200, {}), way))
     lone.jobs.clear()
     lone.bus.said.clear()
@@ -60,7 +60,7 @@ async def test_nobody_is_asked_for_who_left_while_the_path_was_set():
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):
-            lone.observed._paths.left(URL, BOB)
+            lone.observed.paths.left(URL, BOB)
         return 200
 
     lone.bus.decide = decide

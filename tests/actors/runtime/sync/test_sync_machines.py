@@ -248,7 +248,7 @@ async def test_whoever_is_asked_when_its_runtime_leaves_is_refused_in_the_trace(
                 nursery.start_soon(carol.invite, second, bob)
                 await trio.sleep(1)
                 nursery.cancel_scope.cancel()
-        assert moves(carol, SUBSCRIPTION)[-1] == ("object-deleted", "refused")
+        assert moves(carol, SUBSCRIPTION)[-1] == ("refuse", "refused")
         assert moves(carol, INVITATION)[-1] == ("object-deleted", "refused")
         assert judged(visitor).verdict == "conformant"
 

@@ -72,7 +72,7 @@ async def test_who_waits_for_the_decision_of_a_hyperty_that_is_undeployed_is_tol
             nursery.start_soon(bob.observe, url)
             await trio.sleep(1)
             await undeploy(carol)
-            assert moves(alice, SUBSCRIPTION)[-1] == ("object-deleted", "refused")
+            assert moves(alice, SUBSCRIPTION)[-1] == ("refuse", "refused")
 
 
 async def post(party, kind, **body):

@@ -86,7 +86,7 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
         await trio.sleep(1)
         assert room.thing.observers == ()
         await room.thing.delete()
-        room.thing._context.audiences.drop(room.thing.url)
+        room.thing._context.observers.drop(room.thing.url)
         await trio.sleep(1)
         assert told == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
 
@@ -115,11 +115,11 @@ async def test_what_is_missed_is_read(autojump_clock):
         room, guest = await w.here.deploy(Open), await w.there.deploy(Closed)
         other = await w.there.deploy(Closed)
         async with room.report("comm", {}) as thing:
-            audience = thing._audience
-            hear, audience.told = audience.told, lambda _change: None
+            observers = thing._observers
+            hear, observers.told = observers.told, lambda _change: None
             async with guest.observe(thing.url):
                 await trio.sleep(1)
-                audience.told = hear
+                observers.told = hear
                 assert thing.observers == ()
                 async with other.observe(thing.url):
                     await trio.sleep(1)
@@ -150,9 +150,10 @@ async def test_nobody_else_tells_who_observes(autojump_clock):
             beside, to = await neighbour(alice, "beside"), f"{thing.url}/observers"
             body = {"value": [bob.url], "operation": "add", "version": 1}
             for stranger in (beside, bob):
-                seat = stranger.member.hyperty._context
-                for from_ in (seat.url, thing.url):
-                    await seat.port.post(Message(seat.ids.next(seat.url), UPDATE, from_, to, body))
+                context = stranger.member.hyperty._context
+                for from_ in (context.url, thing.url):
+                    number = context.ids.next(context.url)
+                    await context.port.post(Message(number, UPDATE, from_, to, body))
             await trio.sleep(1)
             assert thing.observers == ()
             await alice.invite(thing.url, bob)

@@ -38,5 +38,5 @@ async def test_an_object_that_another_runtime_reports_now_leaves_nothing(autojum
     publications.decided(url, Granted("hyperty://a.ex/h2", "rb/sm", thing))
     ids.next(url)
     assert len(ids) == len(publications) == 1
-    publications.given_away(url)
+    publications.removed(url)
     assert len(ids) == len(publications) == 0

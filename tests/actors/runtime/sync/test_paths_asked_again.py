@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 import trio
 
-from actors.node.sync.subscriptions import PathDesk
-from actors.runtime.sync.presence.registration import Renewals
+from actors.node.sync.subscriptions import PathService
+from actors.runtime.sync.registration import Renewals
 from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -88,7 +88,7 @@ async def test_all_objects_take_turns(autojump_clock):
 async def test_an_object_is_found_again_though_the_node_was_busy_when_it_came_back(
     autojump_clock, monkeypatch
 ):
-    receive, refused = PathDesk.receive, []
+    receive, refused = PathService.receive, []
 
     def busy_at_first(desk, message, by):
         is_of_object = message.type is MessageType.SUBSCRIBE and "ctxt:" in str(message.body)
@@ -101,7 +101,7 @@ async def test_an_object_is_found_again_though_the_node_was_busy_when_it_came_ba
         made.node.cancel()
         await trio.sleep(1)
         busy_until = trio.current_time() + 30
-        monkeypatch.setattr(PathDesk, "receive", busy_at_first)
+        monkeypatch.setattr(PathService, "receive", busy_at_first)
         await made.start()
         await trio.sleep(90)
         assert len(refused) > 2

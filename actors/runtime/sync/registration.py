@@ -18,6 +18,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
+from fsm.registry.changes_io import LocalGone, LocalLive
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,
@@ -38,7 +39,14 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["CHANGES", "SUBSCRIPTION", "ObjectPlaces", "Renewals", "schema_named", "scheme_for"]
+__all__ = [
+    "CHANGES",
+    "SUBSCRIPTION",
+    "ObjectRegistrations",
+    "Renewals",
+    "schema_named",
+    "scheme_for",
+]
 
 _log = structlog.get_logger("actors.runtime")
 
@@ -75,7 +83,7 @@ class Renewals:
     def __init__(self, ask: Ask) -> None:
         self.may_ask: Callable[[str], bool] = lambda _: True
         self._ask = ask
-        self._turns = trio.CapacityLimiter(RENEWED_AT_ONCE)
+        self._permits = trio.CapacityLimiter(RENEWED_AT_ONCE)
         self._running: dict[str, _Renewal] = {}
 
     async def renew(self, url: str) -> bool:
@@ -105,7 +113,7 @@ class Renewals:
 
     async def _turn(self, url: str, renewal: _Renewal) -> Message | None:
         """Ask once; None: it may not be asked, or what was answered is of no use any more."""
-        async with self._turns:
+        async with self._permits:
             if self._running.get(url) is not renewal or not self.may_ask(url):
                 return None
             renewal.again = trio.Event()
@@ -163,7 +171,7 @@ def scheme_for(schema: str, reporter: str) -> str:
 
 
 @final
-class ObjectPlaces:
+class ObjectRegistrations:
     """Sets up, and takes down, the places of the objects reported here.
 
     Attributes:
@@ -186,15 +194,15 @@ class ObjectPlaces:
             await context.addresses.free(url)
             await context.refuse(request, Code.UNAVAILABLE, "no path to the object")
             return None
-        told = wanted.value
+        value = wanted.value
         return DataObject(
             request.from_,
             context.runtime,
-            told.data,
+            value.data,
             url,
-            name=told.name,
+            name=value.name,
             schema=wanted.schema,
-            resources=told.resources or (),
+            resources=value.resources or (),
         )
 
     async def listen(self, url: str, listener: ActorRef[Delivery]) -> None:
@@ -223,10 +231,6 @@ class ObjectPlaces:
             )
         )
 
-    async def renew(self, url: str) -> None:
-        """Have the node know an object again, as often as it takes."""
-        await self.renewals.renew(url)
-
     async def _ask(self, url: str) -> Message:
         """Claim an object, and set its paths; return the first refusal, or the last answer."""
         bus, body = self._context.bus, write_body(Path((url,), self._context.runtime))
@@ -250,8 +254,19 @@ class ObjectPlaces:
         for address in (f"{url}/{SUBSCRIPTION}", url):
             await self._context.bus.remove_listener(address, listener)
 
+    async def take_over(self, thing: DataObject) -> None:
+        """Set all paths of an object that was handed over to this runtime (SYN-26).
+
+        If the domain registry does not take its new record, the object can be observed all the
+        same; as with any record, the next keep-alive tells it again.
+        """
+        if await self.renewals.renew(thing.url):
+            await self._context.registry.tell(LocalLive(thing.url))
+            await self.register(thing)
+
     async def give_away(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """Take down what is here of an object; the rest is another runtime's now (SYN-26)."""
+        """Take down what is here of an object that another runtime reports now (SYN-26)."""
+        await self._context.registry.tell(LocalGone(url))
         self.renewals.forget(url)
         await self._context.records.forget(url)
         await self.listen_no_more(url, listener)

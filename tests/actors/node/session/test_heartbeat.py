@@ -2,7 +2,7 @@
 
 import trio
 
-from actors.node.session.heartbeat import LinkHeartbeat
+from actors.node.session.bounds import LinkHeartbeat
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 
 
@@ -25,11 +25,11 @@ class Silent:
 
 
 async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nursery):
-    pulse, began = LinkHeartbeat(), trio.current_time()
-    nursery.start_soon(pulse.run)
+    heartbeat, began = LinkHeartbeat(), trio.current_time()
+    nursery.start_soon(heartbeat.run)
     dead, alive = Silent(), Silent(answers=True)
-    pulse.watch(1, dead)
-    pulse.watch(2, alive)
+    heartbeat.watch(1, dead)
+    heartbeat.watch(2, alive)
     await trio.sleep(5 * PING_PERIOD + 1)
 
     assert [at - began for at in dead.asked] == [PING_PERIOD]
@@ -39,15 +39,15 @@ async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nur
 
 
 async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, nursery):
-    pulse = LinkHeartbeat()
-    nursery.start_soon(pulse.run)
+    heartbeat = LinkHeartbeat()
+    nursery.start_soon(heartbeat.run)
     first = Silent()
-    pulse.watch(1, first)
+    heartbeat.watch(1, first)
     await trio.sleep(1)
-    pulse.forget(1)
+    heartbeat.forget(1)
     await trio.sleep(100)
     later = Silent()
-    pulse.watch(2, later)
+    heartbeat.watch(2, later)
     await trio.sleep(PING_PERIOD + PONG_TIMEOUT + 1)
 
     assert not first.asked
@@ -55,10 +55,10 @@ async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, n
 
 
 async def test_nobody_is_given_up_for_the_nodes_own_delay(autojump_clock, nursery):
-    pulse = LinkHeartbeat()
-    nursery.start_soon(pulse.run)
+    heartbeat = LinkHeartbeat()
+    nursery.start_soon(heartbeat.run)
     peer = Silent()
-    pulse.watch(1, peer)
+    heartbeat.watch(1, peer)
     await trio.sleep(PING_PERIOD + 1)
     assert peer.asked
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.runtime.sync.presence.registration import scheme_for
+from actors.runtime.sync.registration import scheme_for
 from specs.errors import BadMessageError
 from specs.message import MessageType
 from tests.support.runtime.parties import SCHEMA, parties

@@ -1,1 +1,0 @@
-"""What a data object has outside of its reporter: address, paths, record."""

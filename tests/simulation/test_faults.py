@@ -1,0 +1,59 @@
+"""Each fault within a process has the effect that it is named after."""
+
+import attrs
+import pytest
+
+from specs.reply_code import Code
+from tests.simulation.judgement.history import Answered, Asked
+from tests.simulation.plans.plan import Act, Deed, Fault, Plan, Wrong
+from tests.simulation.world.simulator import run
+
+PLAN = Plan(
+    seed=1,
+    runtimes=(("r0", 0), ("r1", 0)),
+    latency=0.02,
+    acts=(
+        Act(0.5, Deed.ASK, "r1", "r0", 60, 0.2),
+        Act(6.0, Deed.DEPLOY, "r1", "r0"),
+        Act(8.0, Deed.ASK, "r1", "r0"),
+    ),
+)
+UNTIL = 14.0
+
+
+def asked_and_codes(*faults):
+    outcome = run(attrs.evolve(PLAN, faults=faults))
+    assert outcome.breaches == ()
+    remarks = outcome.history.remarks
+    codes = {one.code for one in remarks if isinstance(one, Answered)}
+    return sum(isinstance(one, Asked) and one.at < UNTIL for one in remarks), codes
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (Fault(4.0, Wrong.POLICY, "n0", lasts=10.0), Code.FORBIDDEN),
+        (Fault(4.0, Wrong.BUSY, "r0", lasts=20.0), Code.TIMEOUT),
+        (Fault(4.0, Wrong.CORRUPT, "r1", "n0", 10.0, 0.1), Code.TIMEOUT),
+    ],
+)
+def test_requests_during_a_fault_are_answered_accordingly(fault, code):
+    assert asked_and_codes()[1] == {Code.OK}
+    assert asked_and_codes(fault)[1] == {Code.OK, code}
+
+
+def test_no_hyperty_is_deployed_while_the_registry_cannot_write():
+    asked, _ = asked_and_codes(Fault(4.0, Wrong.DISK, "n0", lasts=10.0))
+
+    assert asked == asked_and_codes()[0] - 1
+
+
+@pytest.mark.parametrize("amount", [-7_200.0, 7_200.0])
+def test_nobody_logs_in_at_a_node_whose_clock_is_wrong(amount):
+    death = Fault(5.0, Wrong.RUNTIME, "r1", lasts=1.0)
+    wrong = Fault(4.0, Wrong.CLOCK, "n0", lasts=10.0, amount=amount)
+
+    asked, _ = asked_and_codes(death)
+    asked_at_wrong_time, _ = asked_and_codes(death, wrong)
+
+    assert asked_at_wrong_time < asked
