@@ -30,6 +30,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.login": (),
         "runtime.two_domains": (),
         "product": (),
+        "judge": (),
         "runtime.hostile_hyperty": ("--rounds", "1"),
         "runtime.hostile_room": ("--rounds", "1"),
     }
@@ -55,6 +56,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "node.login": (),
         "runtime.two_domains": ("--requests", "20"),
         "product": ("session",),
+        "judge": ("--records", "2000", "--processes", "1", "--rounds", "1"),
         "runtime.hostile_hyperty": ("--rounds", "1", "--how", "spin"),
         "runtime.hostile_room": ("--rounds", "1", "--how", "spin"),
     }

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
+from operator import attrgetter
 from typing import Final, TypeAlias, cast
 
 import attrs
@@ -27,6 +28,7 @@ from spark.schemas import DECODED, READ, SAID, What
 __all__ = ["decode", "iterating", "judging", "judging_keys"]
 
 _JUDGED: Final = tuple(field.name for field in attrs.fields(TraceLine))
+_VALUES: Final = attrgetter(*_JUDGED)
 _DECODED: Final = to_arrow_type(DECODED)
 _SAID: Final = to_arrow_type(SAID)
 _NOTHING: Final = (None,) * len(_JUDGED)
@@ -70,11 +72,7 @@ def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
         record = read_line(line)
     except BadTraceLineError as exc:
         return (*_NOTHING, exc.reason, line.decode(errors="replace"))
-    return (*_values(record), None, None)
-
-
-def _values(record: TraceLine) -> tuple[str | int | float | None, ...]:
-    return attrs.astuple(record, recurse=False)
+    return (*_VALUES(record), None, None)
 
 
 def judging(homes: Mapping[_Process, str]) -> Callable[[_Batches], _Batches]:
@@ -129,6 +127,11 @@ def _told(length: int, said: Sequence[_Said]) -> pa.Array:
     return pa.array(values, pa.list_(_SAID))
 
 
+def _values(column: pa.Array) -> list[str | int | float | None]:
+    # Many fields are of one kind of record only.
+    return [None] * len(column) if column.null_count == len(column) else column.to_pylist()
+
+
 class _Processes:
     """Judges one process after the other.
 
@@ -144,7 +147,7 @@ class _Processes:
         self._files: set[str] = set()
 
     def take(self, batch: pa.Array) -> None:
-        columns = [column.to_pylist() for column in batch.flatten()]
+        columns = [_values(column) for column in batch.flatten()]
         names = [field.name for field in batch.type]
         told = dict(zip(names, columns, strict=True))
         rows = zip(*(told[name] for name in READ), strict=True)

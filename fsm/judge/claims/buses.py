@@ -191,15 +191,15 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
     @override
     def take(self, item: Evidence) -> None:
-        op, mid, listener = item.data
-        mid, one = str(mid), str(listener)
+        op, told, listener, *admitted = item.data
+        mid, one = str(told), str(listener)
         if op in _CARRIED:
             self._under_way[mid] += _CARRIED[str(op)]
         elif op == Op.ADMIT:
             run, name, places = self._places.get(mid, ("", "", []))
             if (run, name) != (item.run, item.node):
                 places = []
-            places.append(item.ln)
+            places += [int(ln) for ln in admitted if ln is not None]
             self._places[mid] = (item.run, item.node, places)
         else:
             self._given.setdefault((item.run, item.node), []).append((item, mid, one))
@@ -232,12 +232,16 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     """What one component sends to one target reaches a listener in that order (I-B7).
 
-    Within one process here; `Overtaken` judges what crosses between processes.
+    Within one process here; `Overtaken` judges what crosses between processes. A message that
+    is sent and received in one process is no evidence for that.
     """
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
         self._places: dict[str, int] = {}
+        self._own: dict[str | None, list[int]] = {}
+        self._alone: dict[str | None, TraceLine] = {}
+        self._sent: set[str] = set()
         self._reached: dict[tuple[str, str, str], int] = {}
         self._given: set[tuple[str, str]] = set()
 
@@ -246,26 +250,43 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
         if is_answer(record) and not is_p2p_end(record.stub or ""):
             self._cross(record)
 
+    @on(msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        mid = record.mid or ""
+        self._sent.add(mid)
+        self._alone.pop(mid, None)
+        admitted = self._own.get(mid)
+        if admitted:
+            self._cross(record, Op.ADMIT, *admitted)
+            admitted.clear()
+
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
+        mid = record.mid or ""
         if not is_answer(record):
-            self._places.setdefault(record.mid or "", record.ln)
-        if self.process.is_local(record):
-            self._cross(record)
+            self._places.setdefault(mid, record.ln)
+        if not self.process.is_local(record):
+            return
+        if mid in self._sent:
+            self._own.setdefault(mid, [])
+            self._cross(record, Op.ADMIT, record.ln)
+        else:
+            self._own.setdefault(mid, []).append(record.ln)
+            self._alone.setdefault(mid, record)
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
         if self.process.home is not None:
-            self._cross(record)
+            self._given_here(record)
 
     @on(at_bus(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
-        self._cross(record)
         mid, one = record.mid or "", record.listener or ""
+        self._given_here(record)
         if mid not in self._places or (mid, one) in self._given:
             return
         self._given.add((mid, one))
@@ -275,6 +296,22 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self.broken(record, "what was sent later to come later")
         self._reached[path] = max(place, reached)
 
-    def _cross(self, record: TraceLine) -> None:
-        data = record.op, record.mid or "", record.listener or ""
+    def _given_here(self, record: TraceLine) -> None:
+        if record.mid not in self._own:
+            self._cross(record)
+        elif record.op == Op.CALLBACK or self._is_target(record):
+            self._alone.pop(record.mid, None)
+
+    def _is_target(self, record: TraceLine) -> bool:
+        """Whether a message is given to what listens to its target, not to a route there."""
+        return record.listener in self.process.listeners.of(BUS, record.to or "")
+
+    @override
+    def end(self) -> None:
+        # Of what goes by a stub that records nothing, only the other end is known.
+        for mid, record in self._alone.items():
+            self._cross(record, Op.ADMIT, *self._own[mid])
+
+    def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
+        data = op or record.op, record.mid or "", record.listener or "", *admitted
         self.hand_over(Overtaken, f"{record.from_} {record.to}", record, *data)

@@ -102,6 +102,15 @@ def test_one_run_or_all_or_a_part_may_be_named_and_nothing_is_read_twice(tmp_pat
     assert run(tmp_path, run_, node, part, part).stdout.startswith("conformant: 8 records, ")
 
 
+def test_parts_that_are_named_in_another_order_are_sorted_before_they_are_judged(tmp_path):
+    write(tmp_path, KEPT)
+    parts = sorted(tmp_path.rglob("part-*.jsonl"))
+    for number, part in enumerate(reversed(parts)):
+        part.rename(part.with_name(f"part-{number + 50000}.jsonl"))
+
+    assert run(tmp_path).stdout.startswith(f"conformant: {len(parts)} records, ")
+
+
 def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
     done = run(write(tmp_path, BROKEN), "--json")
 

@@ -1,9 +1,11 @@
 """One verdict of machines and claims together."""
 
 import attrs
+import pytest
 
+from fsm.judge.process import DisorderError, LateHomeError
 from fsm.judge.trace_line import Claim, Verdict
-from fsm.judge.verdict import judge_run
+from fsm.judge.verdict import RunJudge, judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.trace.stories_told import told
 
@@ -86,3 +88,34 @@ def test_runtimes_of_one_name_in_two_domains_are_two_ends_of_their_link():
     lines = [attrs.evolve(one, run=run, node="ra") for run, told_ in runs.items() for one in told_]
 
     assert judge_run(lines).by_claim == {"I-P15": 1}
+
+
+def streamed(lines):
+    run = RunJudge()
+    for line in lines:
+        run.take(line)
+    return run.end()
+
+
+def test_records_of_several_processes_are_judged_while_they_are_read():
+    lines = told("@ra\n" + BROKEN + "@rb\n" + KEPT)
+    by_number = sorted(lines, key=lambda line: line.ln)
+
+    assert streamed(by_number).findings == judge(lines)
+
+
+def test_a_record_that_does_not_come_in_order_is_an_error_of_its_own():
+    first, second, *_ = told(KEPT)
+    with pytest.raises(DisorderError):
+        streamed([second, first])
+
+
+def test_a_runtime_that_says_late_what_it_is_is_judged_as_one_all_the_same():
+    start, *lines = told(BROKEN)
+    idle = [attrs.evolve(lines[0], table="other", ln=ln) for ln in range(2, 1502)]
+    late = [start, *idle, *(attrs.evolve(line, ln=line.ln + len(idle)) for line in lines)]
+
+    with pytest.raises(LateHomeError) as caught:
+        streamed(late)
+    assert caught.value.home == "hyperty-runtime://a.ex/ra"
+    assert judge_run(late).by_claim == {"I-T2": 1}

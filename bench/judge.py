@@ -1,0 +1,154 @@
+"""How fast traces are judged by all claims: in one process, and by Spark.
+
+The traces are of runtimes whose hyperties ask each other, with every hop: requests are the bulk
+of any trace. Spark's session is started before; what is measured is the judgement.
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+import orjson
+
+from bench.verdict import Verdict as Told
+from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import RunJudge
+from spark.convert import convert
+from spark.pipeline import Question, validate
+from spark.session import Effort, open_session
+from specs.jsonvalue import JsonObject
+from specs.trace import trace_folder
+
+__all__ = ["main"]
+
+_REACH: Final = 60_000.0
+"""Records per second by Spark from Parquet, all claims, two cores."""
+
+_EACH: Final = 12
+"""Records of one request and its answer."""
+
+
+@click.command()
+@click.option("--records", default=400_000, help="Of all traces together.")
+@click.option("--processes", default=4, help="How many wrote them.")
+@click.option("--rounds", default=3)
+@click.option("--cores", default=2)
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool) -> None:
+    """Measure records per second of each judge, the median of some rounds."""
+    with TemporaryDirectory() as directory:
+        lines, columns = Path(directory, "lines"), Path(directory, "columns")
+        count = sum(_write(lines, f"ra{one}", records // processes) for one in range(processes))
+        alone = [_rate(count, lambda: _alone(lines), time.process_time) for _ in range(rounds)]
+        effort = Effort.LONG if count > _REACH else Effort.SHORT
+        with open_session(f"local[{cores}]", effort=effort) as session:
+            convert(session, [str(lines)], str(columns))
+
+            def by_spark(place: Path) -> float:
+                asked = Question(traces=(str(place),))
+                done = [
+                    _rate(count, lambda: validate(session, asked).verdict, time.perf_counter)
+                    for _ in range(rounds)
+                ]
+                return statistics.median(done)
+
+            from_lines, from_columns = by_spark(lines), by_spark(columns)
+    missed = [] if from_columns >= _REACH else [f"{from_columns:,.0f} of {_REACH:,.0f} records/s"]
+    Told(
+        bench="judge",
+        what="records/s by Spark from Parquet / those to reach",
+        ours=from_columns,
+        peer=_REACH,
+        ratio=from_columns / _REACH,
+        reach=1.0,
+        missed=tuple(missed),
+        not_measured=("the start of Spark", "claims that need a direct link"),
+        figures={
+            "records": count,
+            "load average": os.getloadavg()[0],
+            "records/s": {
+                "fsm judge, of its processor time": statistics.median(alone),
+                "Spark from JSON Lines": from_lines,
+                "Spark from Parquet": from_columns,
+            },
+        },
+    ).tell(as_json=as_json)
+
+
+def _rate(count: int, judge: Callable[[], Verdict], clock: Callable[[], float]) -> float:
+    begun = clock()
+    verdict = judge()
+    taken = clock() - begun
+    if verdict is not Verdict.CONFORMANT:
+        raise click.ClickException(f"the trace is {verdict}")
+    return count / taken
+
+
+def _alone(place: Path) -> Verdict:
+    judge = RunJudge()
+    for record in read_traces([place]).records():
+        judge.take(record)
+    return judge.end().verdict
+
+
+def _write(directory: Path, node: str, records: int) -> int:
+    """Write the trace of a runtime; return how many records it has."""
+    folder = directory / trace_folder(f"r-{node}", node)
+    folder.mkdir(parents=True)
+    number = 0
+    with Path(folder, "part-00000.jsonl").open("wb") as part:
+        for number, told in enumerate(_runtime(node, records // _EACH), start=1):
+            stamp: JsonObject = {
+                "run": f"r-{node}", "node": node, "ln": number, "wall_ns": number,
+                "mono_ns": number, "t": number / 10_000, "actor": "bus",
+            }  # fmt: skip
+            part.write(orjson.dumps(stamp | told) + b"\n")
+    return number
+
+
+def _runtime(node: str, requests: int) -> Iterator[JsonObject]:
+    """Yield what a runtime records of requests from one hyperty to another."""
+    one, other = f"hyperty://a.ex/{node}/1", f"hyperty://a.ex/{node}/2"
+    yield {"k": "start"}
+    row: JsonObject = {"k": "table", "op": "add", "table": "listeners"}
+    yield row | {"key": f"hyperty-runtime://a.ex/{node}/sm", "val": "sm"}
+    for hyperty in (one, other):
+        yield row | {"key": hyperty, "val": f"minibus:{hyperty}"}
+    for number in range(1, requests + 1):
+        yield from _request(one, other, number)
+    yield {"k": "end"}
+
+
+def _request(one: str, other: str, number: int) -> Iterator[JsonObject]:
+    """Yield the records of a request and its answer."""
+    asked = f"{one}#{number}>{other}"
+    ends: JsonObject = {"id": number, "mid": asked, "type": "read", "from": one, "to": other}
+    back: JsonObject = {
+        "id": number, "mid": f"{asked}!200", "ref": asked, "type": "response", "from": other,
+        "to": one, "code": 200,
+    }  # fmt: skip
+    step: JsonObject = {"k": "state", "op": "step", "machine": "transaction"}
+    step |= {"key": f"{one}|{other}|{number}"}
+    for told, by, digest in ((ends, one, "d1"), (back, other, "d2")):
+        hop: JsonObject = {"k": "msg", "digest": digest, **told}
+        yield {"k": "authz", "mid": told["mid"], "decision": "permit"}
+        yield hop | {"op": "submit", "by": by}
+        yield hop | {"op": "admit", "by": by}
+        if told is back:
+            yield hop | {"op": "callback"}
+            yield step | {"old": "pending", "cause": "answered", "new": "final"}
+        else:
+            yield step | {"old": "[*]", "cause": "opened", "new": "pending"}
+            minibus = f"minibus:{other}"
+            yield hop | {"op": "deliver", "listener": minibus}
+            yield hop | {"op": "deliver", "listener": other, "actor": minibus}
+
+
+if __name__ == "__main__":
+    main()
