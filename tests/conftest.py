@@ -85,4 +85,4 @@ def pytest_collection_modifyitems(config, items):
         if config.getoption("hypothesis_profile", None) == "soak":
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT), append=False)
     if config.getoption("loadscopereorder", None) is False:
-        items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+        items.sort(key=lambda item: [not item.nodeid.startswith(one) for one in LONGEST])
