@@ -50,7 +50,7 @@ def _no_holding(_arrives):
 
 
 def _leave_in_words_only(_leave):
-    async def leave(self, request):
+    async def leave(self, request, _body):
         await self._context.answer(request, Code.OK)
 
     return leave
