@@ -19,7 +19,7 @@ STAGES = {
     "old, offered": (HandOvers, "offer", "after"),
     "old, handed over": (HandOvers, "hand", "after"),
     "new, before it takes": (TakeOvers, "_ask_node", "before"),
-    "new, taken at the node": (SyncManager, "_news_of_moved", "before"),
+    "new, taken at the node": (SyncManager, "_delegation_reports", "before"),
 }
 """Where the process kills itself as `kill -9` does: in which step, and on which side of it."""
 
