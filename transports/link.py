@@ -1,10 +1,16 @@
-"""The contract of a two-way pipe of frames, whatever carries it."""
+"""The contract of a two-way pipe of frames, whatever carries it.
+
+A guard that makes simultaneous use by two tasks an error.
+
+The interface between the rest of the system and what carries frames.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 import trio
@@ -13,6 +19,43 @@ from typing_extensions import override
 
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import CloseReason, FrameTooLargeError
+from transports.gate import EVERYBODY, Gate
+
+__all__ = ["DEFAULT_DOORS", "Doors", "Network", "Turn"]
+
+
+@final
+class Turn:
+    """An operation that one task at a time may do.
+
+    It is entered by `with`, around the awaits that must not overlap. A second task gets
+    `trio.BusyResourceError`, which is a bug of this process, never of the peer.
+    """
+
+    __slots__ = ("_doing", "_taken")
+
+    def __init__(self, doing: str) -> None:
+        self._doing: Final = doing
+        self._taken = False
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether a task is inside."""
+        return self._taken
+
+    def __enter__(self) -> None:
+        if self._taken:
+            raise trio.BusyResourceError(f"another task is already {self._doing}")
+        self._taken = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._taken = False
+
 
 if TYPE_CHECKING:
     from transports.gate import Guest
@@ -195,4 +238,50 @@ class Listener(ABC):
 
         Raises:
             LinkClosedError: The listener was closed.
+        """
+
+
+Doors: TypeAlias = Mapping[str, str | None]
+"""WebSocket paths that are served, each with the subprotocol that peers must ask for; None: they
+need not ask for any. Other paths get HTTP 404, a missing subprotocol HTTP 400. Kinds without
+paths ignore it.
+"""
+
+DEFAULT_DOORS: Final[Doors] = MappingProxyType({"/link": PROTOFLY_V1})
+
+
+class Network(ABC):
+    """Dials and listens; all links of one process come from one network."""
+
+    @abstractmethod
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        """Open a link; takes at most `DIAL_TIMEOUT` seconds.
+
+        Args:
+            kind: Its carrier.
+            address: `ws://host:port/path?query`, `host:port`, or the path of a socket.
+            subprotocol: WebSocket subprotocol to ask for; None: for peers that expect none.
+
+        If cancelled, nothing is left open.
+
+        Raises:
+            DialError: Nobody is there, the peer refuses, or it does not answer in time.
+        """
+
+    @abstractmethod
+    def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+    ) -> AbstractAsyncContextManager[Listener]:
+        """Accept links while the returned context is open.
+
+        Args:
+            kind: Their carrier.
+            where: `host:port`, where port 0 picks a free one; for Unix sockets the path.
+            doors: WebSocket paths and subprotocols that are served.
+            gate: Admits connections; only WebSockets that come from a host are asked about.
+
+        If cancelled, the listener is closed; links that were accepted stay open.
+
+        Raises:
+            ListenError: On entering: the address is in use or not allowed.
         """

@@ -25,8 +25,7 @@ from transports.errors import (
     LinkClosedError,
     LinkError,
 )
-from transports.link import Kind, Link, Upgrade
-from transports.turn import Turn
+from transports.link import Kind, Link, Turn, Upgrade
 
 __all__ = ["RawLink", "SocketLink", "StreamLink"]
 

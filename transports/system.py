@@ -12,13 +12,21 @@ from specs.limits.protocol import DIAL_TIMEOUT
 from transports.background import open_background
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import (
+    DEFAULT_DOORS,
+    PROTOFLY_V1,
+    Doors,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    Upgrade,
+)
 from transports.socket_link import RawLink, StreamLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.urls import read_websocket_url
 from transports.websocket.client import Approach, shake_hands
-from transports.websocket.listener import Porch, open_websocket_listener
+from transports.websocket.server import Porch, open_websocket_listener
 
 __all__ = ["SystemNetwork", "open_system_network"]
 

@@ -4,8 +4,7 @@ from collections.abc import Container
 
 from actors.cli.command_error import CommandError, ExitCode
 from transports.errors import ListenError
-from transports.link import Kind
-from transports.network import Network
+from transports.link import Kind, Network
 
 __all__ = ["check_host", "check_node"]
 

@@ -37,8 +37,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from transports.chaos.cuttable import CuttableNetwork
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 from transports.system import open_system_network
 
 __all__ = ["WatchedNetwork", "leashed", "main", "until_told"]

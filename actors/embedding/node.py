@@ -11,7 +11,7 @@ from actors.node import app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
 from specs.addresses.address import domain_name
-from transports.network import Network
+from transports.link import Network
 
 __all__ = ["open_node"]
 

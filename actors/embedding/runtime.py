@@ -28,7 +28,7 @@ from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
-from transports.network import Network
+from transports.link import Network
 
 __all__ = ["Runtime", "open_runtime"]
 

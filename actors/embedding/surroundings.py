@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from actors.kit.trace import NULL_TRACER, Tracer
 from specs.errors import BadUrlError
-from transports.network import Network
+from transports.link import Network
 from transports.system import open_system_network
 from transports.urls import read_websocket_url
 

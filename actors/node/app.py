@@ -58,8 +58,7 @@ from fsm.registry.address_names import AddressMint
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
-from transports.link import PROTOFLY_V1, Kind, Listener
-from transports.network import Network
+from transports.link import PROTOFLY_V1, Kind, Listener, Network
 
 __all__ = [
     "LINK",

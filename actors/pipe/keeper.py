@@ -40,8 +40,7 @@ from specs.reply_code import DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_line
 from transports.errors import LinkError
-from transports.link import Link
-from transports.network import Network
+from transports.link import Link, Network
 
 __all__ = ["Handed", "KeeperTools", "RoomKeeper", "count_drops", "keep_hop"]
 

@@ -12,8 +12,7 @@ from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import GOODBYE_TIMEOUT, ROOM_LINKS, ROOM_WINDOW
 from transports.errors import DialError, LinkBrokenError, LinkError
-from transports.link import PROTOFLY_V1, Link
-from transports.network import Network
+from transports.link import PROTOFLY_V1, Link, Network
 from transports.urls import Endpoint, read_endpoint
 
 __all__ = ["Relays"]

@@ -58,7 +58,7 @@ from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.resolve import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
-from transports.network import Network
+from transports.link import Network
 
 __all__ = ["open_runtime"]
 

@@ -10,7 +10,7 @@ from actors.kit.supervision.crash import Crash
 from actors.sandbox.room import run_room
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
-from transports.memory_link import Wire
+from transports.memory import Wire
 
 __all__ = ["open_room_here"]
 

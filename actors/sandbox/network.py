@@ -21,9 +21,17 @@ from transports.errors import (
     ListenError,
 )
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
-from transports.network import DEFAULT_DOORS, Doors, Network
-from transports.turn import Turn
+from transports.link import (
+    DEFAULT_DOORS,
+    PROTOFLY_V1,
+    Doors,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    Turn,
+    Upgrade,
+)
 
 __all__ = ["PipeNetwork"]
 

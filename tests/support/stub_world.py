@@ -24,10 +24,8 @@ from specs.message import Message, MessageType
 from tests.support.node.node_peer import RB, Peer, World, open_world
 from tests.support.runtime.p2p_bus import KeepingPort
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.memory import MemoryNetwork
-from transports.memory_link import Wire
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.memory import MemoryNetwork, Wire
 
 R = "hyperty-runtime://a.ex/rs"
 S = f"{R}/protostub/1"

@@ -17,7 +17,7 @@ from tests.system import big_frames  # noqa: F401 - before what reads the limit
 from transports.errors import LinkError
 from transports.link import Kind
 from transports.system import open_system_network
-from transports.websocket import listener as websocket_listener
+from transports.websocket import server as websocket_listener
 from transports.websocket.server import WebSocketServerLink
 
 

@@ -8,8 +8,7 @@ from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG
 from tests.support.runtime.links import Pair
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind
-from transports.memory import MemoryNetwork
-from transports.memory_link import undisturbed
+from transports.memory import MemoryNetwork, undisturbed
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typing_extensions import override
 
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 
 __all__ = ["CuttableLink", "CuttableNetwork"]
 

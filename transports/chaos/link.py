@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from transports.chaos.toxics import Passing, Road, Toxic
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
-from transports.link import Link
-from transports.turn import Turn
+from transports.link import Link, Turn
 
 __all__ = ["CALM", "ChaosLink", "Climate", "Course", "Weather"]
 

@@ -26,8 +26,7 @@ from transports.chaos.link import CALM, ChaosLink, Climate, Course, Weather
 from transports.chaos.toxics import Timeout, Toxic
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 
 __all__ = ["ChaosNetwork", "Trouble", "Troubles", "Way"]
 

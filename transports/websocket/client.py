@@ -24,8 +24,7 @@ from transports.errors import (
     LinkBrokenError,
     LinkClosedError,
 )
-from transports.link import Kind, Link, Upgrade
-from transports.turn import Turn
+from transports.link import Kind, Link, Turn, Upgrade
 from transports.urls import WebSocketUrl, read_target
 
 __all__ = ["Approach", "shake_hands"]

@@ -1,22 +1,44 @@
-"""The accepting end of a WebSocket: the sans-IO layer of websockets on a Trio stream."""
+"""The accepting end of a WebSocket: the sans-IO layer of websockets on a Trio stream.
+
+The listener for WebSockets: each handshake runs in a task of its own, and is bounded.
+"""
 
 import codecs
-from collections.abc import Sequence
+import math
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import Final, final
 
+import attrs
 import trio
 from typing_extensions import override
 from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request, Response
 from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
-from websockets.typing import Origin
+from websockets.typing import Origin, Subprotocol
 
-from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
-from transports.errors import CloseReason
-from transports.link import Kind, Upgrade
+from specs.limits.protocol import (
+    FRAME_TIMEOUT,
+    GOODBYE_TIMEOUT,
+    LINK_BACKLOG,
+    MAX_FRAME_BYTES,
+    PENDING_HANDSHAKES,
+    READ_BYTES,
+    SOCKET_BYTES,
+)
+from specs.link_end import TurnedAway
+from transports.background import open_background
+from transports.errors import CloseReason, LinkClosedError
+from transports.gate import EVERYBODY, Gate, Guest
+from transports.link import Doors, Kind, Link, Listener, Upgrade
 from transports.socket_link import SocketLink
+from transports.sockets import next_streams
+from transports.urls import read_target
 
-__all__ = ["WebSocketProtocol", "WebSocketServerLink"]
+__all__ = ["Porch", "WebSocketProtocol", "WebSocketServerLink", "open_websocket_listener"]
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
@@ -175,3 +197,234 @@ class WebSocketServerLink(SocketLink):
 
 def _ends_message(event: Event) -> bool:
     return isinstance(event, Frame) and event.fin and event.opcode not in _CONTROL
+
+
+_GREETED: Final = PENDING_HANDSHAKES + 256
+"""Connections that are served at once: a few more, which are only told to come later."""
+
+_COME_LATER: Final = b"Too many connections from your host; come back later.\n"
+
+_TOO_FAST: Final = (
+    b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s"
+) % (len(_COME_LATER), _COME_LATER)
+"""The answer to a host that connects too often, before it has sent anything."""
+
+
+@final
+class _WebSocketListener(Listener):
+    """A bounded queue of links with a finished handshake."""
+
+    __slots__ = ("_places", "_ready")
+
+    def __init__(
+        self, address: str, ready: "trio.MemoryReceiveChannel[Link]", places: trio.Semaphore
+    ) -> None:
+        super().__init__(address)
+        self._ready: Final = ready
+        self._places: Final = places
+
+    @override
+    async def accept(self) -> Link:
+        try:
+            link = await self._ready.receive()
+        except (trio.ClosedResourceError, trio.EndOfChannel) as exc:
+            raise LinkClosedError(self.address) from exc
+        self._places.release()
+        return link
+
+
+@final
+@attrs.frozen
+class Porch:
+    """What is served, and the gate that admits connections.
+
+    Attributes:
+        doors: Paths and subprotocols.
+        gate: Admits connections.
+    """
+
+    doors: Doors
+    gate: Gate = EVERYBODY
+
+
+@attrs.frozen
+class _Porter:
+    """Admits connections and runs their handshakes."""
+
+    porch: Porch
+    name: Callable[[], str]
+    ready: "trio.MemorySendChannel[Link]"
+    places: trio.Semaphore
+
+    async def serve(
+        self,
+        listener: trio.SocketListener,
+        nursery: trio.Nursery,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Accept connections until cancelled; those that the gate refuses are told so.
+
+        Args:
+            listener: The listening socket.
+            nursery: Runs the handshakes.
+            task_status: Started at once.
+
+        If cancelled, connections in a handshake stay with the nursery.
+        """
+        task_status.started()
+        while True:
+            # Nobody is greeted whose link would only wait here: the system keeps them meanwhile,
+            # and those who are accepted above have the processor for themselves.
+            async with self.places:
+                pass
+            for stream in await next_streams(listener):
+                self._meet(stream, nursery)
+
+    def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
+        guest = self.porch.gate.knock(_host(stream))
+        if len(nursery.child_tasks) > _GREETED:
+            if guest is not None:
+                guest.settle()
+            stream.socket.close()
+        elif guest is None:
+            nursery.start_soon(_turn_away, stream)
+        else:
+            nursery.start_soon(self._greet, stream, guest)
+
+    async def _greet(self, stream: trio.SocketStream, guest: Guest) -> None:
+        """Make a link of one connection, or close it."""
+        is_handed_over = False
+        try:
+            with guest.staying() as staying, suppress(trio.BrokenResourceError):
+                staying.deadline = guest.until
+                link = await self._handshake(stream)
+                if link is not None:
+                    link.guest = guest
+                    staying.deadline = math.inf  # from here on it is not the peer that is slow
+                    await self.places.acquire()
+                    self.ready.send_nowait(link)
+                    is_handed_over = True
+            if staying.cancelled_caught:
+                late = TurnedAway.MADE_ROOM if guest.is_expelled else TurnedAway.TOO_LATE
+                self.porch.gate.turned_away(late)
+        finally:
+            if not is_handed_over:
+                guest.settle()
+                await trio.aclose_forcefully(stream)
+
+    async def _handshake(self, stream: trio.SocketStream) -> Link | None:
+        protocol = WebSocketProtocol(self.porch.gate.origins)
+        request = await _read_request(stream, protocol)
+        if request is None:
+            self.porch.gate.turned_away(TurnedAway.BAD_REQUEST)
+            unwritten = protocol.data_to_send() or []
+            garbage = protocol.reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n")
+            await _hang_up(stream, b"".join(unwritten) or garbage.serialize())
+            return None
+        upgrade, response = self._judge(protocol, request)
+        protocol.send_response(response)
+        answer = b"".join(protocol.data_to_send())
+        if upgrade is None or response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            is_foreign = response.status_code == HTTPStatus.FORBIDDEN
+            why = TurnedAway.ORIGIN if is_foreign else TurnedAway.BAD_REQUEST
+            self.porch.gate.turned_away(why)
+            await _hang_up(stream, answer)
+            return None
+        await stream.send_all(answer)
+        for told in (request, response):  # the protocol keeps both as long as it lives
+            told.headers.clear()
+        return WebSocketServerLink(self.name(), upgrade, stream, protocol)
+
+    def _judge(
+        self, protocol: WebSocketProtocol, request: Request
+    ) -> tuple[Upgrade | None, Response]:
+        """Return what a peer asks for, if it is admitted, and the answer."""
+        try:
+            upgrade = read_target(request.path, None)
+        except ValueError:
+            return None, protocol.reject(HTTPStatus.BAD_REQUEST, "The query is too long.\n")
+        if upgrade.path not in self.porch.doors:
+            return None, protocol.reject(HTTPStatus.NOT_FOUND, "Nothing is served here.\n")
+        if protocol.origins is not None and _hides_origin(request):
+            return None, protocol.reject(HTTPStatus.FORBIDDEN, "Cookies come with an Origin.\n")
+        wanted = self.porch.doors[upgrade.path]
+        protocol.available_subprotocols = None if wanted is None else [Subprotocol(wanted)]
+        return attrs.evolve(upgrade, subprotocol=wanted), protocol.accept(request)
+
+
+def _host(stream: trio.SocketStream) -> str:
+    """Return the host of a connection; empty: it has left already."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return ""
+
+
+def _hides_origin(request: Request) -> bool:
+    """Whether credentials of a browser come without the origin of the page (S10)."""
+    return "Cookie" in request.headers and "Origin" not in request.headers
+
+
+async def _turn_away(stream: trio.SocketStream) -> None:
+    """Tell a peer that its host comes too often."""
+    try:
+        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(trio.BrokenResourceError):
+            await _hang_up(stream, _TOO_FAST)
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+async def _read_request(stream: trio.SocketStream, protocol: WebSocketProtocol) -> Request | None:
+    """Read until the request is complete; what follows it stays in the protocol."""
+    while not protocol.events:
+        data = await stream.receive_some(READ_BYTES)
+        if not data:
+            return None
+        protocol.receive_data(bytes(data))
+        if protocol.handshake_exc is not None:
+            return None
+    first = protocol.events.pop(0)
+    return first if isinstance(first, Request) else None
+
+
+async def _hang_up(stream: trio.SocketStream, last_words: bytes) -> None:
+    """Write an answer and wait until the peer has read it and leaves."""
+    await stream.send_all(last_words)
+    await stream.send_eof()
+    while await stream.receive_some(READ_BYTES):
+        pass
+
+
+@asynccontextmanager
+async def open_websocket_listener(
+    listener: trio.SocketListener, address: str, porch: Porch, name: Callable[[], str]
+) -> AsyncIterator[Listener]:
+    """Accept WebSockets on a listening socket while the context is open.
+
+    When the context is left, also if cancelled, unfinished handshakes and links that nobody has
+    accepted are closed by force.
+
+    Args:
+        listener: The listening socket; its creator closes it.
+        address: What a dialler dials.
+        porch: Paths, subprotocols and gate.
+        name: Makes a name for each link.
+    """
+    if porch.gate is not EVERYBODY:
+        # Accepted sockets inherit it: of whoever has to wait, no more is kept than this.
+        listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
+    send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
+    places = trio.Semaphore(LINK_BACKLOG)
+    porter = _Porter(porch, name, send, places)
+    try:
+        async with open_background() as nursery:
+            await nursery.start(porter.serve, listener, nursery)
+            yield _WebSocketListener(address, receive, places)
+    finally:
+        send.close()
+        with suppress(trio.EndOfChannel):
+            while True:
+                await trio.aclose_forcefully(receive.receive_nowait())
+        receive.close()

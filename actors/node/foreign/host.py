@@ -60,7 +60,7 @@ from specs.addresses.address import message_node
 from specs.message import Message, refuse
 from specs.trace import Op
 from transports.codec import encode
-from transports.network import Network
+from transports.link import Network
 
 __all__ = ["ForeignHost", "ForeignKeeper", "ForeignParts"]
 

@@ -28,8 +28,7 @@ from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
 from specs.limits.rest import REST_CONNECTIONS, REST_PER_HOST
 from transports.errors import ListenError
-from transports.link import Kind, Listener
-from transports.network import Network
+from transports.link import Kind, Listener, Network
 from transports.urls import read_host_port
 
 __all__ = ["HttpDoor", "desks_of", "open_http", "site_of"]

@@ -11,10 +11,8 @@ from typing_extensions import override
 
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.memory import MemoryNetwork
-from transports.memory_link import MemoryLink, Wire
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.memory import MemoryLink, MemoryNetwork, Wire
 
 __all__ = ["Carried", "Disturbance", "ScenarioNetwork"]
 

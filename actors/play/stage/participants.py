@@ -26,8 +26,7 @@ from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode
 from transports.errors import LinkError
-from transports.link import Kind, Link
-from transports.network import Network
+from transports.link import Kind, Link, Network
 
 __all__ = ["OWN_WORDS", "Manners", "Peer", "ScriptedHyperty"]
 

@@ -15,8 +15,7 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.proof import NONCE_BYTES
 from specs.bodies.sync import Candidate
 from transports.errors import ListenError
-from transports.link import PROTOFLY_V1, Kind, Listener
-from transports.network import Network
+from transports.link import PROTOFLY_V1, Kind, Listener, Network
 
 __all__ = ["Offered", "machine_secret", "open_candidates"]
 

@@ -11,8 +11,7 @@ from fsm.p2p.proof import NONCE_BYTES, DiallerProof, LinkKeys, ListenerProof, Op
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from transports.errors import CloseReason, DialError, LinkError
-from transports.link import Kind, Link
-from transports.network import Network
+from transports.link import Kind, Link, Network
 
 __all__ = ["Entropy", "ProvenLink", "dial_candidate", "welcome"]
 

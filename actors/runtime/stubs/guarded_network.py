@@ -15,8 +15,7 @@ from typing_extensions import override
 from actors.kit.egress import Egress, PrivatePlaceError
 from transports.errors import DialError, ListenError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 from transports.urls import join_host_port, read_host_port, read_websocket_url
 
 __all__ = ["NO_NETWORK", "GuardedNetwork"]

@@ -49,8 +49,7 @@ from specs.bodies.body import Status
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from transports.bodies import write_body
-from transports.link import Kind
-from transports.network import Network
+from transports.link import Kind, Network
 
 __all__ = ["LOOPBACK", "StubConfig", "StubConnection", "StubContext", "StubFactory", "status_event"]
 

@@ -12,7 +12,7 @@ from tests.support.packages import code_of
 from tests.support.runtime.room_world import open_room_world
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
-from transports.memory_link import Wire
+from transports.memory import Wire
 
 CODE = code_of("def activate(context): pass\n")
 DIAL = Said(Word.DIAL, 1, "ws://nowhere.ex:1/link", {"kind": "websocket"})

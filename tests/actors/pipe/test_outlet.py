@@ -10,7 +10,7 @@ from specs.limits.isolation import ROOM_UNREAD, ROOM_UNREAD_BYTES
 from specs.limits.protocol import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
 from transports.background import open_background
 from transports.link import Kind, Upgrade
-from transports.memory_link import Wire
+from transports.memory import Wire
 
 
 @pytest.fixture

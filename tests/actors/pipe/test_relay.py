@@ -10,8 +10,7 @@ from actors.pipe.said import Said, Word, read_said
 from specs.limits.protocol import ROOM_LINKS, ROOM_WINDOW
 from transports.background import open_background
 from transports.link import Kind, Upgrade
-from transports.memory import MemoryNetwork
-from transports.memory_link import Wire
+from transports.memory import MemoryNetwork, Wire
 
 NODE = "ws://127.0.0.1:40000/link"
 PLACES = (NODE, "tcp://127.0.0.1:40002", "stream://127.0.0.1:40003")

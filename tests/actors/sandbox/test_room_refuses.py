@@ -8,7 +8,7 @@ from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from actors.sandbox.room import run_room
 from tests.support.packages import code_of
 from transports.link import Kind, Upgrade
-from transports.memory_link import Wire
+from transports.memory import Wire
 
 RAN = "raise SystemExit('this must never run')\n"
 QUIET = (

@@ -8,8 +8,7 @@ import trio
 
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 
 __all__ = ["MortalNetwork"]
 

@@ -32,8 +32,7 @@ from tests.simulation.world.mortal import MortalNetwork
 from tests.simulation.world.worker import Worker
 from tests.support.node.issuer import Issuer
 from transports.chaos.network import ChaosNetwork
-from transports.link import Kind
-from transports.network import Network
+from transports.link import Kind, Network
 
 __all__ = ["Air", "NodeProcess", "Process", "RuntimeProcess", "domain_of", "place_of"]
 

@@ -15,9 +15,8 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from transports.codec import decode_frame, encode
-from transports.link import Kind, Link
+from transports.link import Kind, Link, Network
 from transports.memory import MemoryNetwork
-from transports.network import Network
 
 DOMAIN = "a.ex"
 MN = f"domain://msg-node.{DOMAIN}"

@@ -27,8 +27,8 @@ from specs.trace import Fact, Kind, Op
 from tests.support.trace.told import Told
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
+from transports.link import Network
 from transports.memory import MemoryNetwork
-from transports.network import Network
 
 DOMAIN = "a.example"
 NODE_PLACE = "ws://127.0.0.1:40000"

@@ -10,9 +10,8 @@ import trio
 
 from transports.chaos.network import ChaosNetwork
 from transports.errors import LinkError
-from transports.link import FRAMED, Kind, Link
+from transports.link import FRAMED, Kind, Link, Network
 from transports.memory import MemoryNetwork
-from transports.network import Network
 from transports.system import open_system_network
 
 PATH = "/link?name=alice%20b"

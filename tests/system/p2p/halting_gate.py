@@ -10,8 +10,7 @@ import trio
 from specs.message import Message
 from transports.codec import decode_frame
 from transports.errors import DialError, LinkError
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
-from transports.network import Network
+from transports.link import PROTOFLY_V1, Kind, Link, Listener, Network
 
 Choice: TypeAlias = Callable[[Message], bool]
 

@@ -10,8 +10,7 @@ from tests.support.node.node_peer import DR, Peer
 from tests.support.trace.records import record
 from transports.codec import decode_frame, encode
 from transports.errors import LinkError
-from transports.link import Kind
-from transports.network import Network
+from transports.link import Kind, Network
 
 WINDOW = 64
 """Requests one peer has open at once."""

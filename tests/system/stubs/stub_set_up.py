@@ -33,7 +33,7 @@ from tests.support.trace.told import Told
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, PATIENCE, Harm, insist
 from tests.system.stubs.pausing_proxy import PausingProxy, open_pausing_proxy
-from transports.network import Network
+from transports.link import Network
 from transports.system import open_system_network
 
 A = "a.ex"

@@ -25,8 +25,7 @@ from specs.bodies.word import SessionMethod
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT, MAX_FRAME_BYTES
 from transports.codec import frames
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
-from transports.link import Kind, Link
-from transports.network import Network
+from transports.link import Kind, Link, Network
 from transports.urls import join_host_port
 
 __all__ = ["Receive", "RestWire", "http_over", "receive_of"]

@@ -20,8 +20,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.codec import read_object
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
-from transports.link import Kind, Link, Upgrade
-from transports.turn import Turn
+from transports.link import Kind, Link, Turn, Upgrade
 
 __all__ = ["EventLink", "EventReader", "PollLink", "RestLink", "RestPast"]
 

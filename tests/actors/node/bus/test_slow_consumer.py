@@ -7,7 +7,7 @@ from specs.limits.protocol import OUTBOX_BYTES, SESSION_QUEUE, WRITE_TIMEOUT
 from specs.link_end import LinkEnd
 from tests.support.node.node_peer import RA, RB, RX, open_world
 from transports.errors import CloseReason, LinkBrokenError
-from transports.memory_link import FRAMES_IN_FLIGHT
+from transports.memory import FRAMES_IN_FLIGHT
 
 
 async def drowned(world, size=40):

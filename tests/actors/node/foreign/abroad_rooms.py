@@ -8,7 +8,7 @@ from actors.pipe.said import Said, Word, write_said
 from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
-from transports.memory_link import Wire
+from transports.memory import Wire
 
 
 def no_room(_label):

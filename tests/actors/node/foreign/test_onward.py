@@ -11,7 +11,7 @@ from tests.support.node.node_peer import Peer
 from tests.support.runtime.abroad import Wishes, open_two
 from transports.codec import encode
 from transports.link import Kind
-from transports.memory_link import undisturbed
+from transports.memory import undisturbed
 
 MN_A = "domain://msg-node.a.ex"
 MN_A_SM = f"{MN_A}/sm"

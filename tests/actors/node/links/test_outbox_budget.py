@@ -13,7 +13,7 @@ from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world
 from transports.errors import CloseReason, LinkBrokenError
-from transports.memory_link import FRAMES_IN_FLIGHT
+from transports.memory import FRAMES_IN_FLIGHT
 
 BUDGET = weight(98, 98 * 1020)
 """Memory of as many messages of `pile_up` as 100 kB of lines are."""

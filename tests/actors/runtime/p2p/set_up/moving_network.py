@@ -9,9 +9,8 @@ from typing_extensions import override
 
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.gate import EVERYBODY, Gate
-from transports.link import PROTOFLY_V1, Kind, Link, Listener
+from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 from transports.memory import MemoryNetwork
-from transports.network import DEFAULT_DOORS, Doors, Network
 from transports.system import open_system_network
 
 P2P_DOOR = "/p2p"
