@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from actors.catalogue.access import CatalogueAccess
-    from actors.catalogue.places import read_places
+    from actors.catalogue.client import CatalogueAccess
+    from actors.catalogue.source import read_places
     from actors.catalogue.trust_file import read_trust
     from actors.embedding.deployed import Deployed, DeployedApart
     from actors.embedding.node import open_node
     from actors.embedding.runtime import Runtime, open_runtime
-    from actors.kit.counting.drops import Drop, DropLedger
+    from actors.kit.counting.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig
     from actors.node.policy.config import PolicyConfig
@@ -111,13 +111,13 @@ __all__ = [
 
 _PLACES: Final = MappingProxyType(
     {
-        "actors.catalogue.access": ("CatalogueAccess",),
-        "actors.catalogue.places": ("read_places",),
+        "actors.catalogue.client": ("CatalogueAccess",),
+        "actors.catalogue.source": ("read_places",),
         "actors.catalogue.trust_file": ("read_trust",),
         "actors.embedding.deployed": ("Deployed", "DeployedApart"),
         "actors.embedding.node": ("open_node",),
         "actors.embedding.runtime": ("Runtime", "open_runtime"),
-        "actors.kit.counting.drops": ("Drop", "DropLedger"),
+        "actors.kit.counting.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig",),
         "actors.node.policy.config": ("PolicyConfig",),

@@ -1,16 +1,11 @@
-"""The contract of a two-way pipe of frames, whatever carries it.
-
-A guard that makes simultaneous use by two tasks an error.
-
-The interface between the rest of the system and what carries frames.
-"""
+"""The contract of links, listeners and networks, whatever carries the frames."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -19,9 +14,20 @@ from typing_extensions import override
 
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import CloseReason, FrameTooLargeError
-from transports.gate import EVERYBODY, Gate
+from transports.gate import EVERYBODY, Gate, Guest
 
-__all__ = ["DEFAULT_DOORS", "Doors", "Network", "Turn"]
+__all__ = [
+    "DEFAULT_DOORS",
+    "FRAMED",
+    "PROTOFLY_V1",
+    "Doors",
+    "Kind",
+    "Link",
+    "Listener",
+    "Network",
+    "Turn",
+    "Upgrade",
+]
 
 
 @final
@@ -56,11 +62,6 @@ class Turn:
     ) -> None:
         self._taken = False
 
-
-if TYPE_CHECKING:
-    from transports.gate import Guest
-
-__all__ = ["FRAMED", "PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
 
 PROTOFLY_V1: Final = "protofly.v1"
 """WebSocket subprotocol of Protofly: a frame is lines, a line is a message."""

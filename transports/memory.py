@@ -1,7 +1,4 @@
-"""A whole network inside one process, under whatever clock runs.
-
-A link inside one process: two bounded channels, with faults on purpose.
-"""
+"""A whole network inside one process, under whatever clock runs, with faults on purpose."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

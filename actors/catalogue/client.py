@@ -6,41 +6,107 @@ written anywhere but into the memory of the client.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar, final
+from typing import Final, TypeVar, final
 
 import attrs
 import structlog
 import trio
 
-from actors.catalogue.domain_keys import DomainKeys, keys_of
 from actors.catalogue.errors import (
+    NO_PLACE,
     NotServedError,
+    RefusalError,
     RefusedDescriptorError,
     SourceAwayError,
+    from_error,
+    no_trust,
 )
-from actors.catalogue.memory import CatalogueMemory, Kept, Known
+from actors.catalogue.memory import (
+    CatalogueMemory,
+    Kept,
+    Known,
+    NoStore,
+    PackageStore,
+    VolatileMemory,
+    fetched_package,
+)
 from actors.catalogue.package.opening import (
+    check_publisher,
     known_revocations,
     revocations_of,
     schema_of,
     sealed_descriptor,
     stub_of,
 )
-from actors.catalogue.package.publisher import check_publisher
 from actors.catalogue.package.seal import Sealed
-from actors.catalogue.package_store import PackageStore, fetched_package
-from actors.catalogue.places import BadPlaceError, Places
-from actors.catalogue.refusals import NO_PLACE, RefusalError, from_error, no_trust
-from actors.catalogue.source import REVOKED, Source
+from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
-from actors.keys.key_set import Keys
-from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Refused, Seen
+from actors.keys.key_set import BadKeysError, Keys, read_keys
+from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
 from specs.addresses.descriptor import Entry
 from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
 from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
+from specs.limits.login import JWKS_BYTES
 
-__all__ = ["CatalogueClient", "CatalogueStore", "Found"]
+__all__ = ["CatalogueAccess", "CatalogueClient", "CatalogueStore", "DomainKeys", "Found", "keys_of"]
+
+_UNPROVED: Final = Refused(
+    Reason.WRONG_KEY,
+    "its keys are published where nothing proves whose they are",
+    "name its catalogue with https, or its keys in the trust file",
+)
+
+
+@final
+@attrs.frozen
+class DomainKeys:
+    """The keys of a domain.
+
+    Attributes:
+        keys: The keys.
+        published: The key set as it was published, to be remembered; None: it was not.
+    """
+
+    keys: Keys
+    published: str | None = None
+
+
+async def keys_of(said: Keys | KeyTrust, source: Source, known: str | None) -> DomainKeys:
+    """Return the keys of a domain.
+
+    Args:
+        said: The keys, or where they come from.
+        source: The catalogue of the domain.
+        known: The key set that was published and trusted before; None: none was.
+
+    If cancelled, nothing has changed.
+
+    Raises:
+        RefusalError: There are no keys that can be trusted.
+    """
+    if not isinstance(said, KeyTrust):
+        return DomainKeys(said)
+    if said is KeyTrust.FIRST_USE and known is not None:
+        return DomainKeys(_read(known), known)
+    if said is KeyTrust.PUBLISHED and not source.proves_domain:
+        raise RefusalError(_UNPROVED)
+    try:
+        text = (await source.read(DOMAIN_KEYS, JWKS_BYTES)).decode(errors="replace")
+    except (NotServedError, SourceAwayError) as exc:
+        if known is None:
+            raise RefusalError(from_error(exc)) from exc
+        text = known
+    return DomainKeys(_read(text), text)
+
+
+def _read(text: str) -> Keys:
+    try:
+        return read_keys(text.encode())
+    except BadKeysError as exc:
+        why = f"its keys cannot be used: {exc.reason}"
+        raise RefusalError(Refused(Reason.WRONG_KEY, why, "ask the domain to mend them")) from exc
+
 
 _log = structlog.get_logger("actors.catalogue")
 
@@ -288,3 +354,26 @@ class CatalogueClient:
             if kept != old:
                 await self._shelf.memory.save(kept)
                 self._kept = kept
+
+
+def _forgetful() -> CatalogueStore:
+    return CatalogueStore(VolatileMemory(), NoStore())
+
+
+@final
+@attrs.frozen
+class CatalogueAccess:
+    """Which catalogues a runtime asks, and which of their content it accepts.
+
+    Attributes:
+        places: Directory or server of the catalogue of each domain; made by `read_places`.
+        trust: Trusted keys and publishers; made by `read_trust`.
+        shelf: Memory of accepted descriptors and packages. By default it ends with the process: a
+            runtime that has just started can be given an old descriptor as a new one.
+        clock_offset: Seconds from the Trio clock to the epoch (1970, UTC).
+    """
+
+    places: Places
+    trust: Trust
+    shelf: CatalogueStore = attrs.field(factory=_forgetful)
+    clock_offset: float = 0.0

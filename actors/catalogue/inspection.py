@@ -8,18 +8,24 @@ from typing import Final, final
 
 import attrs
 
-from actors.catalogue.domain_keys import keys_of
+from actors.catalogue.client import keys_of
 from actors.catalogue.errors import (
     BadDescriptorError,
     BadSealError,
     NotServedError,
+    RefusalError,
     SourceAwayError,
+    from_error,
+    no_trust,
 )
-from actors.catalogue.package.opening import flaw_of, revocations_of
-from actors.catalogue.package.publisher import check_publisher
-from actors.catalogue.package.reading import entry_of, read_descriptor
+from actors.catalogue.package.opening import (
+    check_publisher,
+    entry_of,
+    flaw_of,
+    read_descriptor,
+    revocations_of,
+)
 from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
-from actors.catalogue.refusals import RefusalError, from_error, no_trust
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys

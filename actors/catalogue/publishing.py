@@ -15,21 +15,20 @@ from actors.catalogue.errors import (
     BadSealError,
     CatalogueFileError,
     RefusedDescriptorError,
+    from_error,
 )
+from actors.catalogue.memory import write_whole
 from actors.catalogue.package.archive import facts_of
 from actors.catalogue.package.making import revocation_list
-from actors.catalogue.package.reading import (
+from actors.catalogue.package.opening import (
     entry_of,
     read_descriptor,
     read_listing,
     read_revocations,
 )
 from actors.catalogue.package.seal import SealType, read_seal, verified
-from actors.catalogue.package_store import write_whole
-from actors.catalogue.refusals import from_error
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
-from actors.keys.errors import BadKeysError
-from actors.keys.key_set import Keys, read_keys
+from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey
 from fsm.catalogue.descriptor_io import Memory, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge_entry, judge_package

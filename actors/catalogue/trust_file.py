@@ -22,8 +22,7 @@ from typing import Final, final
 import attrs
 
 from actors.catalogue.errors import TrustFileError
-from actors.keys.errors import BadKeysError
-from actors.keys.key_set import Keys, read_keys
+from actors.keys.key_set import BadKeysError, Keys, read_keys
 from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError

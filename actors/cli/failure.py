@@ -10,12 +10,7 @@ import trio
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.kit.errors import TraceDirectoryError
-from actors.node.errors import (
-    HttpPlaceError,
-    OpenMetricsError,
-    PolicyFileError,
-    RegistryFileError,
-)
+from actors.node.errors import HttpPlaceError, OpenMetricsError, PolicyFileError, RegistryFileError
 from actors.node.login.errors import UsedTokensError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError

@@ -1,11 +1,13 @@
 """Options that several commands share, and the checks of their values."""
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 
 import click
+from typing_extensions import override
 
 from actors.cli.config_file import tell_loaded, tell_unknown
 from actors.kit.log import Level, Style, configure_log
@@ -18,6 +20,7 @@ __all__ = [
     "NO_LINKS",
     "Handler",
     "Option",
+    "Quantity",
     "check_address",
     "check_domain",
     "check_kinds",
@@ -28,6 +31,21 @@ __all__ = [
     "node_option",
     "trace_option",
 ]
+
+
+@final
+class Quantity(click.FloatRange):
+    """A number within a range; `nan` and `inf`, which no range keeps out, are none."""
+
+    @override
+    def convert(
+        self, value: float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no number that anything can have.", param, ctx)
+        return number
+
 
 Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
 """What click calls with the values of a command's options."""

@@ -7,13 +7,13 @@ import attrs
 import click
 
 from actors.catalogue.errors import TrustFileError
-from actors.catalogue.places import BadPlaceError, Places, read_places
+from actors.catalogue.source import BadPlaceError, Places, read_places
 from actors.cli.command_error import CommandError, ExitCode
-from actors.kit.time_of_day import clock_offset
+from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
 
 if TYPE_CHECKING:
-    from actors.catalogue.access import CatalogueAccess
+    from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
 __all__ = ["catalogue_access", "catalogue_option", "timed", "trust_option"]
@@ -69,10 +69,8 @@ def catalogue_access(
             ExitCode.CONFIGURATION,
         )
     # Signatures are slow to import, and not needed by who fetches nothing.
-    from actors.catalogue.access import CatalogueAccess  # noqa: PLC0415
-    from actors.catalogue.client import CatalogueStore  # noqa: PLC0415
-    from actors.catalogue.memory import FileMemory  # noqa: PLC0415
-    from actors.catalogue.package_store import FolderStore  # noqa: PLC0415
+    from actors.catalogue.client import CatalogueAccess, CatalogueStore  # noqa: PLC0415
+    from actors.catalogue.memory import FileMemory, FolderStore  # noqa: PLC0415
 
     kept = trust.with_name(f"{trust.name}.seen") / name
     shelf = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))

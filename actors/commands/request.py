@@ -8,10 +8,10 @@ from typing import Final
 import click
 import orjson
 
-from actors.catalogue.places import Places
+from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
-from actors.cli.entering import credentials_of, enter, token_option
+from actors.cli.entering import check_node, credentials_of, enter, token_option
 from actors.cli.failure import run
 from actors.cli.options import (
     check_address,
@@ -22,16 +22,10 @@ from actors.cli.options import (
     trace_option,
 )
 from actors.cli.output import open_tracer, say
-from actors.cli.reachability import check_node
-from actors.commands.catalogues import (
-    catalogue_access,
-    catalogue_option,
-    timed,
-    trust_option,
-)
+from actors.commands.catalogues import catalogue_access, catalogue_option, timed, trust_option
 from actors.commands.foreign import nodes_option, topology_option
 from actors.hyperties import Caller
-from actors.kit.time_of_day import fresh_ids
+from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.registry.resolve.resolve import Topology

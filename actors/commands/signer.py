@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.keys.errors import BadKeysError
+from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
 from specs.limits.login import JWKS_BYTES
 

@@ -27,8 +27,8 @@ from actors.demo.alice import Scene, script
 from actors.demo.narration import ObservingTracer
 from actors.demo.script import Beat, What, tell
 from actors.hyperties import Caller, Counter
+from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.log import configure_log
-from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.kit.trace_file import open_trace
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from actors.embedding.surroundings import Trace, bare_error, open_network, open_tracer
-from actors.kit.time_of_day import clock_offset, fresh_ids
+from actors.kit.ids import clock_offset, fresh_ids
 from actors.node import app
 from actors.node.app import Node
 from actors.node.config import NodeConfig

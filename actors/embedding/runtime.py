@@ -16,10 +16,10 @@ from actors.embedding.surroundings import (
     open_network,
     open_tracer,
 )
-from actors.kit.counting.drops import DropLedger
-from actors.kit.time_of_day import clock_offset, fresh_ids
+from actors.kit.counting.counters import DropLedger
+from actors.kit.ids import clock_offset, fresh_ids
+from actors.pipe.plan import Spawn
 from actors.pipe.process import process_rooms
-from actors.pipe.spawn import Spawn
 from actors.runtime import app
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Following

@@ -1,4 +1,7 @@
-"""A set of public keys, as RFC 7517 writes it: what may verify a signature."""
+"""A set of public keys that verify signatures (RFC 7517), and their two algorithms.
+
+No other algorithm is accepted (RFC 8725, 3.1).
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -6,15 +9,51 @@ from typing import Final, TypeAlias, final
 
 import attrs
 import orjson
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, UnsupportedAlgorithmError
+from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import ECKey, OKPKey
+from joserfc.jws import JWSRegistry
+from typing_extensions import override
 
-from actors.keys.errors import BadKeysError
-from actors.keys.registry import ALGORITHMS
+from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.login import JWKS_BYTES, JWKS_KEYS
 
-__all__ = ["Keys", "VerifyingKey", "read_keys"]
+__all__ = ["ALGORITHMS", "EDDSA", "REGISTRY", "BadKeysError", "Keys", "VerifyingKey", "read_keys"]
+
+EDDSA: Final = "EdDSA"
+
+ALGORITHMS: Final = MappingProxyType({("OKP", "Ed25519"): EDDSA, ("EC", "P-256"): "ES256"})
+"""By type and curve of a key, the one algorithm it is used with; no others are taken."""
+
+_TAKEN: Final = frozenset(ALGORITHMS.values())
+
+
+@final
+class _Registry(JWSRegistry):
+    """Knows two algorithms.
+
+    The library warns of `EdDSA` because newer documents write `Ed25519` for the same
+    thing (RFC 9864); issuers go on writing what RFC 8037 says.
+    """
+
+    @override
+    def get_alg(self, name: str) -> JWSAlgModel:
+        if name not in _TAKEN:
+            raise UnsupportedAlgorithmError(name)
+        return self.algorithms[name]
+
+
+REGISTRY: Final = _Registry()
+"""What the library is told to sign and verify by."""
+
+
+@final
+class BadKeysError(ReasonError):
+    """What should be a set of keys is none: whoever made it must act."""
+
+    told = "no set of keys"
+
 
 _PRIVATE: Final = "it holds a private key, which nobody else may have"
 

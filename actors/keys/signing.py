@@ -11,8 +11,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey
 
-from actors.keys.errors import BadKeysError
-from actors.keys.registry import ALGORITHMS, EDDSA, REGISTRY
+from actors.keys.key_set import ALGORITHMS, EDDSA, REGISTRY, BadKeysError
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["SigningKey", "make_key", "read_key"]

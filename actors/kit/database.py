@@ -1,20 +1,76 @@
-"""How a process opens a SQLite file of its own.
+"""A SQLite file that one process opens, and a lock that keeps other processes away from it.
 
 The file is in WAL mode. With `synchronous=NORMAL` what is committed survives the process,
-however it ends, but a failure of power may lose the last moments; with `FULL` it survives
-that, too, at the price of one sync per commit.
+however it ends, but a power failure may lose the last moments; with `FULL` it survives that,
+too, at the price of one sync per commit. SQLite separates writers for one transaction only; a
+process that caches the file in memory holds the lock for as long as it runs.
 """
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
 from pathlib import Path
-from typing import Final, final
+from typing import IO, Final, final
 
 import attrs
 
-__all__ = ["DatabaseForm", "Durability", "open_database"]
+__all__ = ["DatabaseForm", "Durability", "FileLock", "FileTakenError", "open_database"]
+
+_SUFFIX: Final = "-lock"
+
+
+@final
+class FileTakenError(OSError):
+    """Another process has the file."""
+
+
+@final
+class FileLock:
+    """A lock beside a file: the system lets go of it when the process ends, however it does.
+
+    The lock is a file of its own, which stays: SQLite's own locks on the file would be
+    lost with the first descriptor of it that is closed, and a lock file that is removed
+    could be locked twice.
+
+    Args:
+        path: The file.
+        holder: What kind of program uses such files, for people.
+    """
+
+    def __init__(self, path: Path, holder: str = "node") -> None:
+        self._path = path
+        self._holder = holder
+        self._file: IO[bytes] | None = None
+
+    def take(self) -> None:
+        """Keep others away, until `release`; nothing happens if it is held already.
+
+        Raises:
+            FileTakenError: Another process has it.
+            OSError: There can be no lock in that folder.
+        """
+        if self._file is not None:
+            return
+        path = self._path.resolve()
+        opened = path.with_name(path.name + _SUFFIX).open("ab")
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            opened.close()
+            raise FileTakenError(f"another {self._holder} has it open") from exc
+        except OSError:
+            opened.close()
+            raise
+        self._file = opened
+
+    def release(self) -> None:
+        """Let others in."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
 
 _BUSY_TIMEOUT: Final = 1.0
 """Seconds a write waits for whoever else has the file open, such as a backup (ours);

@@ -1,8 +1,11 @@
-"""Message ids: strictly increasing per sender (MSG-03)."""
+"""Message ids, strictly increasing per sender (MSG-03), and the wall clock of a program."""
 
+import time
 from typing import final
 
-__all__ = ["IdSource"]
+import trio
+
+__all__ = ["IdSource", "clock_offset", "fresh_ids"]
 
 
 @final
@@ -42,3 +45,13 @@ class IdSource:
     def __len__(self) -> int:
         """How many senders it keeps the last id of."""
         return len(self._last)
+
+
+def fresh_ids() -> IdSource:
+    """Return ids of which none came before, not even before a restart of the program."""
+    return IdSource(time.time_ns() // 1000)
+
+
+def clock_offset() -> float:
+    """Return the seconds from the Trio clock to the epoch; called while Trio runs."""
+    return time.time_ns() / 1e9 - trio.current_time()

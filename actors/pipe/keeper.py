@@ -3,7 +3,8 @@
 The host hands messages in and takes messages out, dials for the sandbox, and asks it for
 heartbeats. A sandbox that is silent, floods the pipe, or sends what the pipe's protocol does
 not have, is ended; its owner is notified once, whatever the reason. Trace records of the
-sandbox are checked before they become the host's.
+sandbox are checked before they become the host's. The host of a stub follows the steps of the
+stub by its table (OBS-06).
 """
 
 import math
@@ -21,11 +22,14 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import Login, PackageRoom, RoomPlan, nothing, write_plan
+from actors.pipe.plan import Login, PackageRoom, RoomPlan, Spawn, nothing, write_plan
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
-from actors.pipe.spawn import Spawn
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore
+from fsm.machines.stub_connection import STUB_CONNECTION, State
+from fsm.session.stub_mirror import StubMirror
 from specs.limits.isolation import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
@@ -42,7 +46,7 @@ from transports.codec import BadLine, decode_line
 from transports.errors import LinkError
 from transports.link import Link, Network
 
-__all__ = ["Handed", "KeeperTools", "RoomKeeper", "count_drops", "keep_hop"]
+__all__ = ["Handed", "KeeperTools", "RoomKeeper", "StubKeeper", "count_drops", "keep_hop"]
 
 _OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
 _LONGEST: Final = 2048
@@ -339,3 +343,79 @@ def _message(said: Said) -> Message:
     if isinstance(message, BadLine):
         raise PipeError(f"a message that is none: {message.error.reason}")
     return message
+
+
+class StubKeeper(RoomKeeper[M], ABC):
+    """One sandbox with one stub."""
+
+    def __init__(self, plan: RoomPlan, tools: KeeperTools) -> None:
+        super().__init__(plan, tools)
+        self._tracer = tools.tracer
+        self._login = tools.login
+        self._mirror = StubMirror(plan.url)
+        self._is_logging_in = False
+
+    @property
+    def state(self) -> State | None:
+        """How the stub's connection stands; None: it has said nothing yet."""
+        return self._mirror.state
+
+    @abstractmethod
+    async def moved(self, step: Step) -> None:
+        """Note a step of the stub's connection, which its table allows."""
+
+    @abstractmethod
+    async def kept(self, token: str) -> None:
+        """Keep the token of the stub's session for the next one."""
+
+    @override
+    async def told(self, said: Said) -> None:
+        match said.word:
+            case Word.STEP:
+                await self._stepped(said)
+            case Word.KEEP:
+                await self.kept(said.text)
+            case Word.LOGIN:
+                self._ask_login(said.number)
+            case _:
+                raise PipeError(f"{said.word} is nothing a sandbox says")
+
+    async def _stepped(self, said: Said) -> None:
+        why = said.get("why")[:ROOM_REASON]
+        try:
+            machine, cause, new = said.get("machine"), said.get("cause"), said.get("new")
+            step = self._mirror.follow(machine, cause, new, why)
+        except UndeclaredTransitionError:
+            # The crash is this actor's, so that the monitor hears of it; it ends the sandbox.
+            self.why = "its stub took a step that no table declares"
+            raise
+        self._tracer.step(f"stub:{self.plan.url}", step)
+        if step.machine == STUB_CONNECTION.name:
+            await self.moved(step)
+
+    @final
+    def rest(self) -> Step | None:
+        """Bring the story of the stub to its end, as its room is no more.
+
+        Returns:
+            The last step of its connection, if that was not at rest.
+        """
+        steps = self._mirror.rest(self.why)
+        for step in steps:
+            self._tracer.step(f"stub:{self.plan.url}", step)
+        return next((one for one in steps if one.machine == STUB_CONNECTION.name), None)
+
+    # ---- logging in
+
+    def _ask_login(self, number: int) -> None:
+        if self._is_logging_in:
+            # It did not wait for the last one, which hangs: that one may still come.
+            self.say(Said(Word.LOGIN, number))
+        else:
+            self._is_logging_in = True
+            self.spawn(self._log_in, number)
+
+    async def _log_in(self, number: int) -> None:
+        token = await self._login()
+        self._is_logging_in = False
+        self.say(Said(Word.LOGIN, number, token or ""))

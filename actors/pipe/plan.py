@@ -1,9 +1,7 @@
-"""What a room is opened for, as both ends of its pipe know it.
-
-What a stub in a sandbox opens its sessions with, as its keeper gets it.
-"""
+"""The plan of a sandbox as both ends of its pipe know it, its login and its spawner."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias, assert_never, final
 
 import attrs
@@ -11,6 +9,7 @@ import trio
 
 from actors.pipe.errors import PipeError
 from specs.jsonvalue import Json, JsonObject
+from transports.link import Link
 
 __all__ = [
     "Contents",
@@ -19,10 +18,20 @@ __all__ = [
     "PackageRoom",
     "ProgramRoom",
     "RoomPlan",
+    "Spawn",
     "nothing",
     "read_plan",
     "write_plan",
 ]
+
+Spawn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Link]]
+"""Opens a room and yields the keeper's end of its pipe; the argument is what logs call it.
+
+When the context is left, nothing of the room runs any more, whatever went on in it.
+
+Raises:
+    RoomError: There is none to be had; raised on entering.
+"""
 
 Login: TypeAlias = Callable[[], Awaitable[str | None]]
 """Returns a token that opens one session; None: there is nothing to show."""

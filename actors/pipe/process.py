@@ -15,7 +15,7 @@ import structlog
 import trio
 
 from actors.pipe.errors import RoomError
-from actors.pipe.spawn import Spawn
+from actors.pipe.plan import Spawn
 from fsm.limits.token_bucket import TokenBucket
 from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
 from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES

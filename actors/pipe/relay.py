@@ -6,9 +6,8 @@ from typing import Final, final
 
 import trio
 
-from actors.pipe.assembly import FrameParts, Window
 from actors.pipe.errors import PipeError
-from actors.pipe.outlet import Outlet
+from actors.pipe.outlet import FrameParts, Outlet, Window
 from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import GOODBYE_TIMEOUT, ROOM_LINKS, ROOM_WINDOW
 from transports.errors import DialError, LinkBrokenError, LinkError

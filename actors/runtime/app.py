@@ -9,8 +9,7 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.drops import DropLedger
+from actors.kit.counting.counters import Counters, DropLedger
 from actors.kit.log import log_quietly
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
@@ -22,7 +21,7 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import Tracer
-from actors.pipe.spawn import Spawn
+from actors.pipe.plan import Spawn
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort

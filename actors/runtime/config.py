@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 
 from actors.kit.ids import IdSource
+from actors.pipe.plan import Spawn
 from actors.pipe.process import open_process_room
-from actors.pipe.spawn import Spawn
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
@@ -24,7 +24,7 @@ from transports.link import Kind
 
 if TYPE_CHECKING:
     # Signatures are slow to import, and not needed by who fetches nothing.
-    from actors.catalogue.access import CatalogueAccess
+    from actors.catalogue.client import CatalogueAccess
 
 __all__ = ["RuntimeConfig"]
 

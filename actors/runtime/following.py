@@ -18,7 +18,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import More, Ruling, Tracer
 from fsm.engine import Step, machine_of

@@ -7,13 +7,13 @@ from typing import Final, NoReturn, TypeVar, final
 import attrs
 import trio
 
-from actors.kit.counting.drops import DropLedger
+from actors.kit.counting.counters import DropLedger
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
-from actors.pipe.spawn import Spawn
+from actors.pipe.plan import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.following import Following

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import structlog
 import trio
 
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from actors.sandbox.room import run_room
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade

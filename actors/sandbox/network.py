@@ -8,8 +8,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.pipe.assembly import FrameParts, Window
-from actors.pipe.outlet import Outlet
+from actors.pipe.outlet import FrameParts, Outlet, Window
 from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, ROOM_WINDOW
 from transports.errors import (

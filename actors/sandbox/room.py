@@ -18,8 +18,8 @@ from typing_extensions import override
 from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,
@@ -28,9 +28,8 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import More, Tracer
-from actors.pipe.assembly import FrameParts
 from actors.pipe.errors import PipeError, RoomError
-from actors.pipe.outlet import Outlet
+from actors.pipe.outlet import FrameParts, Outlet
 from actors.pipe.plan import PackageRoom, ProgramRoom, RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage

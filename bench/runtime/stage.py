@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from actors.cli.output import open_tracer
 from actors.hyperties import Caller
-from actors.kit.time_of_day import fresh_ids
+from actors.kit.ids import fresh_ids
 from actors.kit.trace import More, Ruling, Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig

@@ -10,7 +10,7 @@ import trio
 
 from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import SourceAwayError
-from actors.catalogue.memory import VolatileMemory
+from actors.catalogue.memory import NoStore, VolatileMemory
 from actors.catalogue.package.archive import pack
 from actors.catalogue.package.making import (
     Publisher,
@@ -20,9 +20,7 @@ from actors.catalogue.package.making import (
     signed_draft,
 )
 from actors.catalogue.package.seal import SealType
-from actors.catalogue.package_store import NoStore
-from actors.catalogue.places import Places
-from actors.catalogue.source import DOMAIN_KEYS, REVOKED, MemorySource, Source, package_path
+from actors.catalogue.source import DOMAIN_KEYS, REVOKED, MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import read_keys
 from actors.keys.signing import SigningKey, make_key

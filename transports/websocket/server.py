@@ -1,6 +1,7 @@
-"""The accepting end of a WebSocket: the sans-IO layer of websockets on a Trio stream.
+"""The accepting end of WebSockets: the listener and its links.
 
-The listener for WebSockets: each handshake runs in a task of its own, and is bounded.
+Each handshake runs in a task of its own, and is bounded. A link is the sans-IO layer of websockets
+on a Trio stream.
 """
 
 import codecs

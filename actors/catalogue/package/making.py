@@ -7,11 +7,10 @@ import orjson
 
 from actors.catalogue.errors import BadDescriptorError
 from actors.catalogue.package.archive import check_archive, facts_of
-from actors.catalogue.package.publisher import published
-from actors.catalogue.package.reading import entry_of, read_descriptor
+from actors.catalogue.package.opening import entry_of, published, read_descriptor
 from actors.catalogue.package.seal import SealType
 from actors.catalogue.source import package_path
-from actors.keys.registry import EDDSA
+from actors.keys.key_set import EDDSA
 from actors.keys.signing import SigningKey
 from specs.addresses.descriptor import Entry
 from specs.descriptor import Revoked

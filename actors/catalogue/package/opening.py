@@ -1,23 +1,141 @@
-"""Texts and bytes of a catalogue, opened: each comes out as what it should be, or as a verdict."""
+"""Reads and verifies the texts and packages of a catalogue (T12, T13)."""
 
-from actors.catalogue.errors import BadDescriptorError, BadSealError
+from typing import Final, TypeVar
+
+import orjson
+
+from actors.catalogue.errors import BadDescriptorError, BadSealError, RefusalError, from_error
 from actors.catalogue.package.archive import facts_of
-from actors.catalogue.package.reading import read_descriptor, read_revocations
 from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
-from actors.catalogue.refusals import RefusalError, from_error
 from actors.keys.key_set import Keys
 from fsm.catalogue.descriptor_io import Reason, Refused
 from fsm.catalogue.descriptor_trust import judge_package
-from specs.descriptor import Described, Revocations, SchemaDescriptor, SourcePackage, StubDescriptor
+from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.descriptor import (
+    DESCRIPTORS,
+    Described,
+    Listing,
+    Revocations,
+    SchemaDescriptor,
+    SourcePackage,
+    StubDescriptor,
+)
+from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import Json, JsonObject, is_json
+from specs.limits.catalogue import LISTING_BYTES
+from transports.bodies import read_object
 
 __all__ = [
+    "check_publisher",
+    "entry_of",
     "flaw_of",
     "known_revocations",
+    "published",
+    "read_descriptor",
+    "read_listing",
+    "read_revocations",
     "revocations_of",
     "schema_of",
     "sealed_descriptor",
     "stub_of",
 ]
+
+_TYPES: Final = frozenset(map(str, CatalogueType))
+
+B = TypeVar("B", Listing, Revocations)
+
+
+def read_descriptor(content: JsonObject) -> Described:
+    """Read a descriptor into the class of its type; keys of its own are let be.
+
+    Raises:
+        BadDescriptorError: It is none.
+    """
+    kind = content.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise BadDescriptorError(f"its type is none of {', '.join(CatalogueType)}")
+    if not is_json(content):
+        raise BadDescriptorError("it is nested too deep")
+    try:
+        return read_object(content, DESCRIPTORS[CatalogueType(kind)], "descriptor")
+    except BadMessageError as exc:
+        raise BadDescriptorError(exc.reason) from exc
+
+
+def entry_of(descriptor: Described) -> Entry:
+    """Return where a descriptor says it stands.
+
+    Raises:
+        BadDescriptorError: That is no place in a catalogue.
+    """
+    try:
+        return read_entry(descriptor.cguid)[0]
+    except BadUrlError as exc:
+        raise BadDescriptorError(f"its cguid is no place in a catalogue: {exc.reason}") from exc
+
+
+def read_revocations(content: JsonObject) -> Revocations:
+    """Read a list of what is revoked.
+
+    Raises:
+        BadDescriptorError: It is none.
+    """
+    try:
+        return read_object(content, Revocations, "list")
+    except BadMessageError as exc:
+        raise BadDescriptorError(exc.reason) from exc
+
+
+def read_listing(text: bytes) -> Listing:
+    """Read what a catalogue says it offers.
+
+    Raises:
+        BadDescriptorError: It is no listing.
+    """
+    try:
+        content: Json = orjson.loads(text) if len(text) <= LISTING_BYTES else None
+    except orjson.JSONDecodeError:
+        content = None
+    if not isinstance(content, dict):
+        raise BadDescriptorError("the listing is no JSON object")
+    try:
+        return read_object(content, Listing, "listing")
+    except BadMessageError as exc:
+        raise BadDescriptorError(exc.reason) from exc
+
+
+_ADVICE: Final = "ask the domain for one that its publisher signed"
+
+
+def published(sha256: str, size: int, entry_point: str) -> JsonObject:
+    """Return what a publisher signs of a package.
+
+    Args:
+        sha256: Its SHA-256, in hexadecimal digits.
+        size: Its size in bytes.
+        entry_point: Its entry point, `module:function`.
+    """
+    return {"sha256": sha256, "size": size, "sourceCodeClassname": entry_point}
+
+
+def check_publisher(package: SourcePackage, keys: Keys) -> None:
+    """Refuse a package whose hash, size and entry point were not signed by these keys.
+
+    Args:
+        package: What the descriptor says of the package.
+        keys: Keys of its publisher.
+
+    Raises:
+        RefusalError: They have not signed it.
+    """
+    try:
+        said = verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)
+    except BadSealError as exc:
+        why = f"its publisher {package.publisher!r} did not sign its package: {exc.why}"
+        raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE)) from exc
+    if said != published(package.sha256, package.size, package.entry_point):
+        why = f"its publisher {package.publisher!r} signed another package"
+        raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE))
 
 
 def sealed_descriptor(text: bytes) -> Sealed:

@@ -18,8 +18,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 
 from actors.catalogue.errors import BadSealError
-from actors.keys.key_set import Keys
-from actors.keys.registry import EDDSA, REGISTRY
+from actors.keys.key_set import EDDSA, REGISTRY, Keys
 from fsm.catalogue.descriptor_io import Reason
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.catalogue import REVOCATIONS_BYTES

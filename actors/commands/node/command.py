@@ -23,7 +23,7 @@ from actors.commands.node.foreign import (
 from actors.commands.node.limits import http_options, limit_options
 from actors.commands.node.login import login_options
 from actors.commands.node.policy import policy_options, reloading
-from actors.kit.time_of_day import clock_offset, fresh_ids
+from actors.kit.ids import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from transports.system import open_system_network

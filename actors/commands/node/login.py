@@ -9,8 +9,8 @@ import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import Quantity
 from actors.cli.topic import Topic, topic_options
-from actors.commands.quantity import Quantity
 from actors.node.config import NodeConfig
 from actors.node.login.login import Admission, Login, ProviderMaker
 from actors.node.login.provider import Nobody

@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 import click
 import structlog
 
-from actors.catalogue.places import Places
+from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
-from actors.cli.entering import credentials_of, enter, token_option
+from actors.cli.entering import check_host, check_node, credentials_of, enter, token_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
 from actors.cli.options import (
@@ -30,19 +30,13 @@ from actors.cli.options import (
     trace_option,
 )
 from actors.cli.output import open_tracer, say_ready
-from actors.cli.reachability import check_host, check_node
-from actors.commands.catalogues import (
-    catalogue_access,
-    catalogue_option,
-    timed,
-    trust_option,
-)
+from actors.commands.catalogues import catalogue_access, catalogue_option, timed, trust_option
 from actors.commands.foreign import nodes_option, topology_option
-from actors.kit.supervision.crash import Crash
-from actors.kit.time_of_day import fresh_ids
+from actors.kit.ids import fresh_ids
+from actors.kit.supervision.monitor import Crash
 from actors.pipe.errors import RoomError
+from actors.pipe.plan import Spawn
 from actors.pipe.process import process_rooms
-from actors.pipe.spawn import Spawn
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty

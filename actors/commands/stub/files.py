@@ -19,10 +19,10 @@ from actors.catalogue.errors import (
     TrustFileError,
 )
 from actors.catalogue.package.making import WrongKeyError
-from actors.catalogue.places import BadPlaceError
+from actors.catalogue.source import BadPlaceError
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import Meanings, meant
-from actors.keys.errors import BadKeysError
+from actors.keys.key_set import BadKeysError
 from specs.addresses.descriptor import CatalogueType, Entry, entry_at
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject

@@ -15,21 +15,19 @@ from actors.catalogue.errors import (
     NotServedError,
     SourceAwayError,
 )
-from actors.catalogue.package.reading import (
+from actors.catalogue.package.opening import (
     entry_of,
     read_descriptor,
     read_listing,
     read_revocations,
 )
 from actors.catalogue.package.seal import SealType, read_seal, verified
-from actors.catalogue.places import source_at
-from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source
+from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source, source_at
 from actors.cli.command_error import ExitCode
 from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors
-from actors.keys.errors import BadKeysError
-from actors.keys.key_set import Keys, read_keys
+from actors.keys.key_set import BadKeysError, Keys, read_keys
 from fsm.catalogue.descriptor_io import Memory
 from fsm.catalogue.descriptor_trust import judge_entry
 from specs.addresses.descriptor import WELL_KNOWN

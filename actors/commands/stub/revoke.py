@@ -8,9 +8,8 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder
-from actors.cli.options import check_domain
+from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say
-from actors.commands.quantity import Quantity
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, into_option, seconds
 from specs.addresses.descriptor import CatalogueType, Entry

@@ -7,15 +7,14 @@ from typing import Final, final
 import attrs
 import click
 
+from actors.catalogue.memory import write_whole
 from actors.catalogue.package.archive import pack
 from actors.catalogue.package.making import Publisher, packaged, signed_draft
-from actors.catalogue.package.reading import read_descriptor
+from actors.catalogue.package.opening import read_descriptor
 from actors.catalogue.package.seal import SealType, read_seal
-from actors.catalogue.package_store import write_whole
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.options import check_domain
+from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say
-from actors.commands.quantity import Quantity
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
 from actors.runtime.catalogue.shipped import SHIPPED

@@ -9,8 +9,7 @@ from typing import Final
 import click
 
 from actors.catalogue.inspection import Believed, Inspection, inspect
-from actors.catalogue.places import source_at
-from actors.catalogue.source import MemorySource, Source, package_path
+from actors.catalogue.source import MemorySource, Source, package_path, source_at
 from actors.catalogue.trust_file import read_trust
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import run

@@ -7,8 +7,7 @@ from typing import Final
 
 import click
 
-from actors.cli.options import check_address, check_domain
-from actors.commands.quantity import Quantity
+from actors.cli.options import Quantity, check_address, check_domain
 from actors.commands.signer import read_signer
 from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject

@@ -10,9 +10,7 @@ import orjson
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.output import say
-from actors.keys.errors import BadKeysError
-from actors.keys.key_set import read_keys
-from actors.keys.registry import ALGORITHMS
+from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
 from actors.keys.signing import make_key
 from specs.jsonvalue import Json, JsonObject
 

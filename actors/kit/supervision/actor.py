@@ -8,8 +8,7 @@ from typing import Generic, TypeVar, TypeVarTuple, final
 import trio
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.mailbox import Asked, Mailbox
-from actors.kit.supervision.reply import Reply
+from actors.kit.supervision.mailbox import Asked, Mailbox, Reply
 from actors.kit.supervision.waits import SERVING, begin_wait, end_wait
 
 __all__ = ["Actor", "ActorRef", "Reply"]

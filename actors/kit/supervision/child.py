@@ -13,9 +13,9 @@ import structlog
 import trio
 
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.dead_letters import DeadLetters
 from actors.kit.supervision.mailbox import Asked, Mailbox, Nothing
+from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.waits import SERVING
 from specs.limits import protocol as limits
 from specs.limits.protocol import GOODBYE_TIMEOUT

@@ -1,14 +1,14 @@
-"""The online monitor: steps that no table declares are seen when they are tried (OBS-06).
+"""Crashes of actors, and the online monitor of steps that no table declares (OBS-06).
 
-An actor steps its entities by their tables. A step without a row raises, and the state does
-not change. The error is a crash like any other, and the supervisor of the actor decides. Every
-supervisor tells its monitor the exceptions of its children, and the monitor records each
-refused step, wherever in the actor it was tried: in `start` or `stop`, in a message, or in
-spawned work.
+`Crash` is the one place where any exception is caught. A step without a row raises, and the state
+does not change: a crash like any other, and the supervisor of the actor decides. Every supervisor
+passes the exceptions of its children to its monitor, which records each refused step, wherever in
+the actor it was tried: in `start` or `stop`, in a message, or in spawned work.
 """
 
-from collections.abc import Iterator
-from typing import final
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Final, final
 from weakref import WeakSet
 
 import structlog
@@ -18,7 +18,57 @@ from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
 from fsm.errors import UndeclaredTransitionError
 from specs.trace import ABSENT
 
-__all__ = ["Monitor"]
+__all__ = ["Crash", "Monitor"]
+
+
+@final
+class Crash:
+    """Hold an exception of the block, so that a supervisor can decide.
+
+    Cancellation and interrupts of the interpreter pass through. A group of a single exception
+    counts as that exception.
+
+    Args:
+        heard: Called with the exception at once. Of a group that also holds cancellation or an
+            interrupt, it is called with the exceptions, and the rest passes through; without it
+            such a group passes through as a whole.
+
+    Attributes:
+        error: The exception; None if there was none.
+    """
+
+    __slots__ = ("_heard", "error")
+
+    def __init__(self, heard: Callable[[Exception], None] | None = None) -> None:
+        self._heard: Final = heard
+        self.error: Exception | None = None
+
+    def __enter__(self) -> "Crash":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, Exception):
+            self._hold(error)
+            return True
+        if self._heard is not None and isinstance(error, BaseExceptionGroup):
+            errors, rest = error.split(Exception)
+            if isinstance(errors, Exception) and rest is not None:
+                self._hold(errors)
+                raise rest from None
+        return False
+
+    def _hold(self, error: Exception) -> None:
+        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        self.error = error
+        if self._heard is not None:
+            self._heard(error)
+
 
 _log = structlog.get_logger("actors.kit")
 

@@ -17,9 +17,8 @@ import trio
 from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.child import Child, ChildSpec, Restart
-from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.dead_letters import LOGGED, DeadLetters
-from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.monitor import Crash, Monitor
 from actors.kit.supervision.waits import Party, begin_wait, end_wait
 from specs.limits import protocol as limits
 

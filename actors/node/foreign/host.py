@@ -25,9 +25,8 @@ from actors.kit.trace import Tracer
 from actors.node.foreign.plan import ForeignPlan
 from actors.node.messages import AbroadIs, BusMessage, Emitted, ForgottenBy, FromAbroad
 from actors.node.trace import ComponentTrace
-from actors.pipe.keeper import Handed, KeeperTools
+from actors.pipe.keeper import Handed, KeeperTools, StubKeeper
 from actors.pipe.plan import RoomPlan
-from actors.pipe.stub_keeper import StubKeeper
 from fsm.catalogue.foreign import ForeignCore
 from fsm.catalogue.foreign_io import (
     Answer,

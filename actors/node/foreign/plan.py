@@ -8,8 +8,7 @@ from typing import Final, final
 import attrs
 
 from actors.pipe.errors import RoomError
-from actors.pipe.plan import Login, nothing
-from actors.pipe.spawn import Spawn
+from actors.pipe.plan import Login, Spawn, nothing
 from transports.link import Link
 
 __all__ = ["NOWHERE", "Endpoint", "ForeignPlan"]

@@ -7,8 +7,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.keys.errors import BadKeysError
-from actors.keys.key_set import Keys, read_keys
+from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.node.login.errors import KeysAwayError
 from specs.limits.login import (

@@ -14,8 +14,7 @@ import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from actors.keys.key_set import Keys
-from actors.keys.registry import ALGORITHMS, REGISTRY
+from actors.keys.key_set import ALGORITHMS, REGISTRY, Keys
 from actors.node.login.errors import BadTokenError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.login import TOKEN_CHARS

@@ -15,8 +15,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.database import DatabaseForm, open_database
-from actors.kit.file_lock import FileLock
+from actors.kit.database import DatabaseForm, FileLock, open_database
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias, final
 
 import structlog
 
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy, Refusal

@@ -12,7 +12,7 @@ from typing import Final, final
 import attrs
 import structlog
 
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.admission import Admission, Stage
 from actors.runtime.policy.hook import Refusal
 from specs.errors import ProtoflyError

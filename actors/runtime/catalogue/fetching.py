@@ -12,8 +12,7 @@ import attrs
 import structlog
 from typing_extensions import override
 
-from actors.catalogue.access import CatalogueAccess
-from actors.catalogue.client import CatalogueClient, Found
+from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import RefusedDescriptorError
 from actors.kit.counting.tally import Outcome, Tally
 from actors.kit.egress import PUBLIC

@@ -8,8 +8,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Delegated, HypertyMaker, Invited, Refused
 from actors.runtime.hyperty.lifecycle import Faults, Lifecycle

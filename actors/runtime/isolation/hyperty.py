@@ -18,9 +18,8 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError
 from actors.pipe.keeper import KeeperTools, RoomKeeper
-from actors.pipe.plan import ProgramRoom, RoomPlan
+from actors.pipe.plan import ProgramRoom, RoomPlan, Spawn
 from actors.pipe.said import Said, Word
-from actors.pipe.spawn import Spawn
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Lifecycle

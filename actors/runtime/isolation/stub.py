@@ -15,10 +15,8 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError
-from actors.pipe.keeper import KeeperTools
-from actors.pipe.plan import PackageRoom, RoomPlan
-from actors.pipe.spawn import Spawn
-from actors.pipe.stub_keeper import StubKeeper
+from actors.pipe.keeper import KeeperTools, StubKeeper
+from actors.pipe.plan import PackageRoom, RoomPlan, Spawn
 from actors.runtime.isolation.mail import RoomMail
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step

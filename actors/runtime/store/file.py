@@ -17,8 +17,7 @@ from typing import Final, final
 
 import trio
 
-from actors.kit.database import DatabaseForm, Durability, open_database
-from actors.kit.file_lock import FileLock
+from actors.kit.database import DatabaseForm, Durability, FileLock, open_database
 from actors.runtime.store.rows import TABLES, VERSION, clear, prepare, read, whole, write
 from fsm.sync.stored import Keep, Rest
 from specs.errors import PlaceError, ProtoflyError

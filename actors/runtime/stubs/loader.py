@@ -17,8 +17,8 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
-from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace

@@ -8,13 +8,10 @@ from hashlib import sha256
 import attrs
 import pytest
 
-from actors.catalogue.access import CatalogueAccess
-from actors.catalogue.client import CatalogueStore
+from actors.catalogue.client import CatalogueAccess, CatalogueStore
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.catalogue.memory import VolatileMemory
-from actors.catalogue.package_store import NoStore
-from actors.catalogue.places import Places
-from actors.catalogue.source import package_path
+from actors.catalogue.memory import NoStore, VolatileMemory
+from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Tally

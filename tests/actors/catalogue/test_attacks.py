@@ -10,9 +10,8 @@ import json
 import pytest
 
 from actors.catalogue.client import CatalogueStore
-from actors.catalogue.memory import FileMemory
+from actors.catalogue.memory import FileMemory, NoStore
 from actors.catalogue.package.seal import SealType
-from actors.catalogue.package_store import NoStore
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.limits.catalogue import DESCRIPTOR_LIFE

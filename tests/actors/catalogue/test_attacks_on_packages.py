@@ -5,8 +5,7 @@ from hashlib import sha256
 import pytest
 
 from actors.catalogue.client import CatalogueStore
-from actors.catalogue.memory import VolatileMemory
-from actors.catalogue.package_store import FolderStore
+from actors.catalogue.memory import FolderStore, VolatileMemory
 from actors.keys.signing import make_key
 from specs.limits.catalogue import PACKAGE_BYTES
 from tests.actors.catalogue.stub_supply import runtime, served_package

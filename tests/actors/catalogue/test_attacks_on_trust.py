@@ -2,8 +2,7 @@
 
 import pytest
 
-from actors.catalogue.places import Places
-from actors.catalogue.source import DOMAIN_KEYS
+from actors.catalogue.source import DOMAIN_KEYS, Places
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.signing import make_key
 from tests.actors.catalogue.stub_supply import Runtime, runtime

@@ -8,20 +8,11 @@ import trio.testing
 
 from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
-from actors.catalogue.memory import CatalogueMemory, Kept, VolatileMemory
-from actors.catalogue.package_store import FolderStore, NoStore
-from actors.catalogue.places import Places
-from actors.catalogue.source import MemorySource, Source, package_path
+from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, NoStore, VolatileMemory
+from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import Trust
 from specs.limits.catalogue import DESCRIPTOR_FRESH
-from tests.support.catalogues import (
-    HERE,
-    STUB_B,
-    Publishing,
-    Wall,
-    archive_of,
-    client_of,
-)
+from tests.support.catalogues import HERE, STUB_B, Publishing, Wall, archive_of, client_of
 
 
 class Counting(Mapping):

@@ -8,8 +8,15 @@ import pytest
 import trio
 
 from actors.catalogue.errors import CatalogueFileError
-from actors.catalogue.memory import FileMemory, Kept, Known, VolatileMemory
-from actors.catalogue.package_store import FolderStore, NoStore, write_whole
+from actors.catalogue.memory import (
+    FileMemory,
+    FolderStore,
+    Kept,
+    Known,
+    NoStore,
+    VolatileMemory,
+    write_whole,
+)
 from actors.catalogue.source import REVOKED
 from fsm.catalogue.descriptor_io import Seen
 from specs.addresses.descriptor import CatalogueType, Entry

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.catalogue.errors import BadDescriptorError, BadSealError
 from actors.catalogue.package.making import sealed
-from actors.catalogue.package.reading import (
+from actors.catalogue.package.opening import (
     entry_of,
     read_descriptor,
     read_listing,

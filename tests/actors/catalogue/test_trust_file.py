@@ -3,7 +3,7 @@
 import pytest
 
 from actors.catalogue.errors import TrustFileError
-from actors.catalogue.places import BadPlaceError, Places, read_places
+from actors.catalogue.source import BadPlaceError, Places, read_places
 from actors.catalogue.trust_file import KeyTrust, read_trust
 from actors.keys.signing import make_key
 from fsm.catalogue.descriptor_io import Reach

@@ -10,7 +10,7 @@ from actors.demo.alice import WORKERS, Latencies, NumberedRequests, compared, me
 from actors.demo.narration import ObservingTracer
 from actors.demo.script import Beat, Line, What, read_line, tell
 from actors.demo.show import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show
-from actors.demo.verdict import judge
+from actors.demo.stage import judge
 from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op, trace_folder

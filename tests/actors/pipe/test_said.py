@@ -6,16 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.pipe.assembly import FrameParts
 from actors.pipe.errors import PipeError
-from actors.pipe.plan import (
-    NodeStubRoom,
-    PackageRoom,
-    ProgramRoom,
-    RoomPlan,
-    read_plan,
-    write_plan,
-)
+from actors.pipe.outlet import FrameParts
+from actors.pipe.plan import NodeStubRoom, PackageRoom, ProgramRoom, RoomPlan, read_plan, write_plan
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from specs.limits.protocol import MAX_FRAME_BYTES
 

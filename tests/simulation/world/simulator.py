@@ -11,7 +11,7 @@ import attrs
 import trio
 from trio.testing import MockClock
 
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
 from specs.limits.protocol import REPLY_TIMEOUT

@@ -11,8 +11,7 @@ from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan
-from actors.pipe.plan import Login, nothing
-from actors.pipe.spawn import Spawn
+from actors.pipe.plan import Login, Spawn, nothing
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty

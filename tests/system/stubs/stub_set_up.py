@@ -16,7 +16,7 @@ import attrs
 import trio
 from trio.testing import MockClock
 
-from actors.catalogue.access import CatalogueAccess
+from actors.catalogue.client import CatalogueAccess
 from actors.hyperties import Caller, Echo
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

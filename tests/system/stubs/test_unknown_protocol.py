@@ -18,8 +18,8 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.catalogue.access import CatalogueAccess
-from actors.catalogue.places import read_places
+from actors.catalogue.client import CatalogueAccess
+from actors.catalogue.source import read_places
 from actors.catalogue.trust_file import read_trust
 from actors.commands.stub import publish as stub_publish
 from actors.commands.stub import sign as stub_sign

@@ -5,8 +5,7 @@ import json
 import pytest
 import trio
 
-from actors.keys.errors import BadKeysError
-from actors.keys.key_set import read_keys
+from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.http_client import ServerUrl
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_provider import by_keys, terms_of

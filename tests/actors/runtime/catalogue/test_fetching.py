@@ -6,11 +6,9 @@ import attrs
 import pytest
 import trio
 
-from actors.catalogue.access import CatalogueAccess
-from actors.catalogue.client import CatalogueStore
-from actors.catalogue.memory import FileMemory
-from actors.catalogue.package_store import NoStore
-from actors.catalogue.places import Places
+from actors.catalogue.client import CatalogueAccess, CatalogueStore
+from actors.catalogue.memory import FileMemory, NoStore
+from actors.catalogue.source import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
 from actors.kit.counting.counters import Counters

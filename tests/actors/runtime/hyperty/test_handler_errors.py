@@ -9,7 +9,7 @@ import trio.testing
 from structlog.testing import capture_logs
 
 import actors
-from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.monitor import Crash
 from tests.actors.runtime.hyperty.mirror import Mirror
 from transports.memory import MemoryNetwork
 

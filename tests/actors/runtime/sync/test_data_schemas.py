@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 import actors
-from actors.catalogue.access import CatalogueAccess
+from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.package.making import signed_draft
 from actors.runtime.sync.context import DataSchemas
 from fsm.sync.value.json import compiled
