@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from actors.embedding.runtime import Runtime, open_runtime
     from actors.kit.counting.counters import Drop, DropLedger
     from actors.node.app import Node
-    from actors.node.config import NodeConfig
-    from actors.node.policy.config import PolicyConfig
+    from actors.node.config import NodeConfig, PolicyConfig
     from actors.pipe.errors import RoomError
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
@@ -119,8 +118,7 @@ _PLACES: Final = MappingProxyType(
         "actors.embedding.runtime": ("Runtime", "open_runtime"),
         "actors.kit.counting.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
-        "actors.node.config": ("NodeConfig",),
-        "actors.node.policy.config": ("PolicyConfig",),
+        "actors.node.config": ("NodeConfig", "PolicyConfig"),
         "actors.pipe.errors": ("RoomError",),
         "actors.runtime.registry.allocation": ("AllocationError",),
         "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.node.policy.config import PolicyConfig
+from actors.node.config import PolicyConfig
 from fsm.policy.attributes import ATTRIBUTES
 from fsm.policy.model import Book
 from fsm.policy.operators import OPERATORS

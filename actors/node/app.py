@@ -30,20 +30,16 @@ from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
 from actors.node.foreign.part import path_service, start_abroad
-from actors.node.health.gauges import watch
-from actors.node.health.probes import Parts
-from actors.node.health.readiness import Part, Readiness
-from actors.node.http.rest_links import RestLinks
+from actors.node.health.readiness import Part, Parts, Readiness, watch
+from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkDoor, RestDoor
-from actors.node.links.plain import PlainDoor
-from actors.node.links.session_form import SessionDoor
-from actors.node.login.part import open_provider, start_connector
+from actors.node.links.session_form import PlainDoor, SessionDoor
+from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.allocation import AllocationDesk
-from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRecords
-from actors.node.registry.record_writer import RecordWriter
+from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
 from actors.node.session.bounds import Bounds
 from actors.node.session.control import Control, ControlParts

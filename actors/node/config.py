@@ -1,23 +1,124 @@
-"""The configuration of a message node."""
+"""The configuration of a message node: its services, policies, and other domains."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, tzinfo
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, final
 
 import attrs
 
 from actors.kit.ids import IdSource
 from actors.node.connectors.back_ends import BackEnds
-from actors.node.foreign.plan import NOWHERE, ForeignPlan
-from actors.node.http.config import HttpConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
-from actors.node.login.login import Login
-from actors.node.policy.config import PolicyConfig
+from actors.node.login.provider import Login
 from actors.node.policy_hook import PERMIT_ALL, Policy
+from actors.pipe.errors import RoomError
+from actors.pipe.plan import Spawn, TokenSource, nothing
+from fsm.policy.terms import Algorithm, Result
 from fsm.registry.node_rights import Observation
+from transports.link import Link
 
-__all__ = ["OBJECT_SCHEMES", "NodeConfig"]
+__all__ = [
+    "NOWHERE",
+    "OBJECT_SCHEMES",
+    "Endpoint",
+    "ForeignPlan",
+    "HttpConfig",
+    "NodeConfig",
+    "PolicyConfig",
+    "ShownCatalogue",
+]
+
+
+@final
+@attrs.frozen
+class Endpoint:
+    """Where a foreign domain's node is.
+
+    Attributes:
+        url: What is dialled, such as ws://127.0.0.1:4123/link; nothing else is.
+        login: Returns what is shown to open a session there; asked for at each open, as a
+            login token opens one session.
+    """
+
+    url: str
+    login: TokenSource = nothing
+
+
+@final
+@attrs.frozen
+class ForeignPlan:
+    """The ways to other domains.
+
+    Attributes:
+        domains: By name; may be filled while the node runs.
+        spawn: Makes a sandbox for a stub.
+    """
+
+    domains: Mapping[str, Endpoint]
+    spawn: Spawn
+
+
+def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
+    raise RoomError("this node makes no sandboxes")
+
+
+NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)
+"""No other domain."""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class PolicyConfig:
+    """The policies by which a node judges messages.
+
+    Attributes:
+        files: Policy files, one set of policies each; a folder stands for the `*.toml` in it.
+        combining: Algorithm that combines the results of several sets.
+        default: Result for a message to which no policy applies (POL-15).
+        zone: Time zone of conditions on the time of day.
+    """
+
+    files: tuple[Path, ...]
+    combining: Algorithm = Algorithm.DENY_OVERRIDES
+    default: Result = Result.PERMIT
+    zone: tzinfo = UTC
+
+
+@final
+@attrs.frozen
+class ShownCatalogue:
+    """A catalogue that is served.
+
+    Attributes:
+        domain: Whose it is.
+        directory: What holds it.
+    """
+
+    domain: str
+    directory: Path
+
+
+@final
+@attrs.frozen
+class HttpConfig:
+    """Where a node serves HTTP, and who may read its metrics.
+
+    Attributes:
+        listen: `host:port`; port 0 picks a free one.
+        token: What a reader of metrics has to show; None: nothing, on this machine only.
+        rest: Whether runtimes may have their sessions over it.
+        catalogue: What is served at /.well-known/; None: nothing.
+    """
+
+    listen: str
+    token: bytes | None = attrs.field(default=None, repr=False)
+    rest: bool = False
+    catalogue: ShownCatalogue | None = None
+
 
 OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
 """Schemes of the data objects with built-in schemas (ADR-02, C-48)."""

@@ -22,7 +22,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import Login, PackageRoom, RoomPlan, Spawn, nothing, write_plan
+from actors.pipe.plan import PackageRoom, RoomPlan, Spawn, TokenSource, nothing, write_plan
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from fsm.engine import Step
@@ -124,7 +124,7 @@ class KeeperTools:
     network: Network
     tracer: Tracer
     counters: Counters
-    login: Login = nothing
+    login: TokenSource = nothing
     archive: bytes = attrs.field(default=b"", repr=False)
     rate: float = ROOM_RATE
     burst: int = ROOM_BURST

@@ -13,12 +13,12 @@ from transports.link import Link
 
 __all__ = [
     "Contents",
-    "Login",
     "NodeStubRoom",
     "PackageRoom",
     "ProgramRoom",
     "RoomPlan",
     "Spawn",
+    "TokenSource",
     "nothing",
     "read_plan",
     "write_plan",
@@ -33,7 +33,7 @@ Raises:
     RoomError: There is none to be had; raised on entering.
 """
 
-Login: TypeAlias = Callable[[], Awaitable[str | None]]
+TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
 """Returns a token that opens one session; None: there is nothing to show."""
 
 

@@ -20,9 +20,8 @@ from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import NodeConfig, open_node
 from actors.node.limits import UNLIMITED
-from actors.node.login.key_provider import KeyProvider, by_keys, terms_of
-from actors.node.login.key_source import KeySource
-from actors.node.login.login import Login
+from actors.node.login.key_provider import KeyProvider, KeySource, by_keys, terms_of
+from actors.node.login.provider import Login
 from bench.verdict import Verdict
 from specs.addresses import address
 from specs.bodies.body import SessionControl, SessionParams

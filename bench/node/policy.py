@@ -7,7 +7,7 @@ from typing import Final, final
 import attrs
 import click
 
-from actors.node.policy.config import PolicyConfig
+from actors.node.config import PolicyConfig
 from actors.node.policy.engine import PolicyEngine
 from actors.node.policy.store import PolicyStore
 from actors.node.policy.tasks import Tasks

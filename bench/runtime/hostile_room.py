@@ -21,8 +21,7 @@ import trio
 from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
-from actors.node.config import NodeConfig
-from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.limits import UNLIMITED
 from actors.pipe.said import Said, Word, write_said
 from actors.sandbox.confine import confine

@@ -14,13 +14,11 @@ from actors.cli.options import check_domain
 from actors.cli.topic import Topic, topic_options
 from actors.commands.foreign import check_foreign
 from actors.kit.http_client import HttpUrlError, ServerUrl
-from actors.node.config import NodeConfig
+from actors.node.config import Endpoint, ForeignPlan, NodeConfig, ShownCatalogue
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
-from actors.node.connectors.http_quality import HttpQualityBroker
-from actors.node.foreign.plan import Endpoint, ForeignPlan
-from actors.node.http.config import ShownCatalogue
-from actors.pipe.plan import Login, nothing
+from actors.node.connectors.quality import HttpQualityBroker
+from actors.pipe.plan import TokenSource, nothing
 from actors.pipe.process import open_process_room
 from actors.runtime.stubs.credentials import TokenFile, TokenFileError
 from fsm.registry.node_rights import Observation
@@ -198,7 +196,7 @@ class ForeignOptions(Topic):
         plan = ForeignPlan(MappingProxyType(domains), open_process_room)
         return attrs.evolve(config, foreign=plan)
 
-    def _login(self, domain: str) -> Login:
+    def _login(self, domain: str) -> TokenSource:
         """Return what reads the token for a domain; it has been read once, to be sure."""
         path = self.foreign_token_file.get(domain)
         if path is None:

@@ -13,8 +13,7 @@ from typing_extensions import override
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_place
 from actors.cli.topic import Option, Topic, topic_options
-from actors.node.config import NodeConfig
-from actors.node.http.config import HttpConfig
+from actors.node.config import HttpConfig, NodeConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import HTTP_TOKEN_CHARS

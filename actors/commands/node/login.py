@@ -12,12 +12,11 @@ from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import Quantity
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
-from actors.node.login.login import Admission, Login, ProviderMaker
-from actors.node.login.provider import Nobody
+from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from specs.limits.login import SESSION_LIFE
 
 if TYPE_CHECKING:
-    from actors.node.login.key_source import KeyFile, KeySource, KeyUrl
+    from actors.node.login.key_provider import KeyFile, KeySource, KeyUrl
 
 __all__ = ["LoginOptions", "key_source", "login_options"]
 
@@ -85,7 +84,7 @@ def key_source(where: str) -> "KeySource":
 
 def _server(text: str) -> "KeyUrl":
     from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
-    from actors.node.login.key_source import KeyUrl  # noqa: PLC0415
+    from actors.node.login.key_provider import KeyUrl  # noqa: PLC0415
 
     try:
         return KeyUrl(ServerUrl.read(text))
@@ -95,7 +94,7 @@ def _server(text: str) -> "KeyUrl":
 
 def _file(path: Path) -> "KeyFile":
     from actors.node.login.errors import KeysAwayError  # noqa: PLC0415 - as above
-    from actors.node.login.key_source import KeyFile  # noqa: PLC0415
+    from actors.node.login.key_provider import KeyFile  # noqa: PLC0415
 
     source = KeyFile(path)
     try:

@@ -15,8 +15,7 @@ from typing_extensions import override
 
 from actors.cli.topic import Topic, topic_options
 from actors.node.app import Node
-from actors.node.config import NodeConfig
-from actors.node.policy.config import PolicyConfig
+from actors.node.config import NodeConfig, PolicyConfig
 from fsm.policy.terms import Algorithm, Result
 
 __all__ = ["PolicyOptions", "check_zone", "policy_options", "reloading"]

@@ -15,7 +15,7 @@ from actors.cli.options import check_address, check_domain
 from actors.cli.output import say
 from actors.commands.node.policy import DEFAULTS, check_zone
 from actors.node.errors import PolicyFileError
-from actors.node.policy.files import read_policies
+from actors.node.policy.store import read_policies
 from fsm.policy.explain import Explanation, Finding, Seen, explain
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.request import Place, Request, Value

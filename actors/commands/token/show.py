@@ -14,8 +14,7 @@ from actors.cli.options import check_domain
 from actors.cli.output import say
 from actors.commands.node.login import key_source
 from actors.node.login.errors import BadTokenError, KeysAwayError
-from actors.node.login.key_provider import terms_of
-from actors.node.login.key_source import KeySource
+from actors.node.login.key_provider import KeySource, terms_of
 from actors.node.login.token import SignedToken, read_token, verified
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json

@@ -1,25 +1,29 @@
-"""The bus of a message node: every message of every link passes here.
+"""The bus of a message node: every message of every link passes here (MN-01, MN-03).
 
-What it must pass stands in `ingress`, where it goes then in `dispatch`; the sessions
-and how messages reach them in `exchange`. All of it is this one task.
+`Ingress` checks what links bring: normal form, session, source, loop, policy, in this order. A
+refused request is answered over the link it came from; any other refused message is counted.
+`Dispatch` carries out what routing says. Sessions, and how messages reach them, are in
+`session/exchange.py`. All of it is the one task of `NodeBus`.
 """
 
-from typing import assert_never, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, assert_never, final
 
 import attrs
 import structlog
+import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Reply
-from actors.node.bus.dispatch import Dispatch
-from actors.node.bus.ingress import Ingress
 from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError
+from actors.node.links.acceptor import Claim, Item
 from actors.node.links.port import Port
 from actors.node.messages import (
     AbroadIs,
     Alive,
     Arrived,
+    Asked,
     Attached,
     BusMessage,
     Connected,
@@ -33,17 +37,261 @@ from actors.node.messages import (
     Snapshot,
     TooLarge,
 )
+from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
-from actors.node.session.exchange import Exchange, views
+from actors.node.session.exchange import Exchange, Session, views
 from actors.node.session.gate import Gate
-from fsm.session.node_session_io import CloseAsked
-from specs.addresses.address import last_segment
+from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
+from fsm.effects import Refused
+from fsm.registry.allocation import Bind
+from fsm.session.node_session_io import CloseAsked, Parcel, PeerForm, Tick
+from fsm.sync.subscriptions.consents import HEEDED
+from specs.addresses.address import canonical, domain_of, last_segment, session_manager
+from specs.errors import BadMessageError, BadUrlError
 from specs.link_end import LinkEnd
-from specs.reply_code import DropReason
+from specs.message import Message, refuse
+from specs.reply_code import Code, DropReason
+from specs.routing import Check
 from specs.trace import Op
+from transports.codec import BadLine, encode
 from transports.errors import CloseReason
 
-__all__ = ["NodeBus", "NodeBusParts"]
+__all__ = ["Dispatch", "Ingress", "NodeBus", "NodeBusParts"]
+
+
+@final
+class Dispatch:
+    """Carries out what routing says; part of the bus's task.
+
+    Args:
+        exchange: Sessions and links.
+        control: Session control, which hears the answers to what it asks.
+        desks: Parts of the node that answer on the spot, by address.
+    """
+
+    def __init__(
+        self, exchange: Exchange, control: Control, desks: Mapping[str, LocalService]
+    ) -> None:
+        self._exchange = exchange
+        self._control = control
+        self._desks = desks
+        self._witness = exchange.witness
+        self._routing = exchange.tables.routing
+        self._node = exchange.tables.addresses
+
+    def route(self, message: Message, by: str | None) -> None:
+        """Send an admitted message on; `by` None: the node itself made it."""
+        match self._routing.route(message, by):
+            case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
+                why = "more sessions subscribe to it than one message may be given to"
+                self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
+            case ToRuntimes(runtimes, is_published):
+                if is_published:
+                    self._witness.publish(message, len(runtimes))
+                parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
+                self._exchange.hand_out_to(runtimes, parcel)
+            case ToComponent(address):
+                self._consult(message, address, by)
+            case Nobody(why):
+                self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)
+
+    def emitted(self, message: Message, to_runtime: str | None) -> None:
+        """Send on what a part of the node has to say."""
+        if to_runtime is not None:
+            self._exchange.send(to_runtime, message)
+        elif message.is_response and message.to == self._node.session:
+            self._control.answered(message)
+        else:
+            self.route(message, None)
+
+    def _consult(self, message: Message, address: str, by: str | None) -> None:
+        """Give a request to a part of the node."""
+        if message.is_response and self._exchange.border.answered(message):
+            self._witness.hop(Op.CALLBACK, message)
+            return
+        if by is None or not message.is_request:
+            self._witness.drop(message, DropReason.UNMATCHED)
+            return
+        self._witness.deliver(message, address)
+        desk = self._desks.get(address)
+        if desk is None:
+            self._ask(message, address, by)
+            return
+        answer: Message | None
+        try:
+            answer = desk.receive(message, by)
+        except BadMessageError as exc:
+            answer = refuse(message, exc.code, exc.reason)
+        if answer is not None:
+            self._exchange.send(by, answer)
+
+    def _ask(self, message: Message, address: str, by: str) -> None:
+        component = self._exchange.components.get(address)
+        subject = _subject(message)
+        owner = None if subject is None else self._routing.owner_of(subject)
+        is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
+        is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
+        asked = Asked(message, by, owner, is_moved, is_upstream)
+        if component is None or not component.try_tell(asked):
+            answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
+            self._exchange.send(by, answer)
+
+
+def _subject(message: Message) -> str | None:
+    """Return the address a request to a component is about; None if it names none."""
+    value = message.body.get("value")
+    named = value.get("url") if isinstance(value, dict) else None
+    subject = named or message.body.get("resource")
+    try:
+        return canonical(subject) if isinstance(subject, str) else None
+    except BadUrlError:
+        return None
+
+
+_OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
+_NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
+
+
+@final
+class Ingress:
+    """Takes in what links bring; part of the bus's task.
+
+    Args:
+        exchange: Sessions and links.
+        control: Session control.
+        gate: Where policy is asked, once per message.
+        dispatch: Where admitted messages go.
+    """
+
+    def __init__(
+        self, exchange: Exchange, control: Control, gate: Gate, dispatch: Dispatch
+    ) -> None:
+        self._exchange = exchange
+        self._control = control
+        self._gate = gate
+        self._dispatch = dispatch
+        self._witness = exchange.witness
+        self._counters = exchange.witness.counters
+        self._routing = exchange.tables.routing
+        self._node = exchange.tables.addresses
+
+    def arrived(self, number: int, items: Sequence[Item]) -> None:
+        """Take in what one frame of a link held."""
+        now = trio.current_time()
+        session = self._exchange.heard(number, now)
+        if session is not None and session.core.is_over(now):
+            self._too_late(session, items)
+            return
+        for item in items:
+            port = self._exchange.ports.get(number)
+            if port is None:
+                self._witness.counters.drop(DropReason.SESSION_GONE)
+            elif isinstance(item, BadLine):
+                self._malformed(item, port)
+            elif isinstance(item, Claim):
+                self._claimed(item.wish, port)
+            else:
+                self._message(item, port)
+            self._gate.settle()
+
+    def _too_late(self, session: Session, items: Sequence[Item]) -> None:
+        """Do nothing of what comes when the credentials are over, and leave (MN-05).
+
+        Answers that the link does not take any more wait for the runtime to log in again.
+        """
+        for item in items:
+            if isinstance(item, Message) and session.port is not None:
+                self._gate.refuse(item, session.port, _OVER)
+            else:
+                self._witness.counters.drop(DropReason.SESSION_GONE)
+        self._exchange.feed(session, Tick())
+        self._gate.settle()
+
+    def _malformed(self, line: BadLine, port: Port) -> None:
+        self._witness.counters.drop(DropReason.MALFORMED)
+        if line.answer is not None:
+            self._exchange.tell_link(port, line.answer)
+
+    def _claimed(self, request: Message, port: Port) -> None:
+        """Give a link the session it has come for, or show it out."""
+        self._controlled(self._control.claim, request, port)
+        if self._exchange.session_of(port.number) is None:
+            port.finish(CloseReason.REFUSED)
+
+    def _message(self, message: Message, port: Port) -> None:
+        if message.to == self._node.session:
+            self._controlled(self._control.receive, message, port)
+            return
+        self._witness.rcv(message, port.name)
+        session = self._exchange.session_of(port.number)
+        if session is None:
+            self._gate.refuse(message, port, self._no_session(message))
+            return
+        refusal = self._routed_out(message, session.core.runtime, session.asker)
+        if refusal is not None:
+            self._gate.refuse(message, port, refusal)
+            if self._is_to_go(refusal, session.core.runtime):
+                self._exchange.feed(session, CloseAsked(port.number))
+                port.finish(CloseReason.REFUSED)
+
+    def _no_session(self, message: Message) -> Refusal:
+        """Say what is lacking: a session, or, where one is asked of another node, that node."""
+        meant = domain_of(message.to)
+        if message.to != session_manager(meant):
+            return _NO_SESSION
+        own = domain_of(self._node.session)
+        return Refusal(Check.SESSION, f"this is the node of {own}, and not that of {meant}")
+
+    def abroad(self, came: FromAbroad) -> None:
+        """Take in what a stub of another domain has brought, as if over a link."""
+        self._witness.rcv(came.message, came.stub)
+        refusal = self._routed_out(came.message, came.peer, Asker(came.peer))
+        if refusal is not None:
+            self._gate.turn_back(came.message, came.peer, refusal)
+            self._is_to_go(refusal, came.peer)
+        self._gate.settle()
+
+    def _is_to_go(self, refusal: Refusal, by: str) -> bool:
+        """Say whether that was the one offence too many of another domain's node (S14)."""
+        return refusal.is_offence and self._exchange.border.offended(by)
+
+    def _controlled(
+        self, control: Callable[[Message, Port], None], message: Message, port: Port
+    ) -> None:
+        try:
+            control(message, port)
+        except BadMessageError as exc:
+            if message.is_request:
+                self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))
+            else:
+                self._witness.drop(message, DropReason.MALFORMED)
+
+    def _routed_out(self, message: Message, by: str, asker: Asker) -> Refusal | None:
+        """Check and route a message of `by`; return what objects to it."""
+        admission = self._routing.admit(message, by)
+        if isinstance(admission, Refusal):
+            return admission
+        passed = self._gate.passed(message, asker)
+        if isinstance(passed, Refusal):
+            return passed
+        message = passed
+        refusal = self._unbound(admission, by)
+        if refusal is None:
+            self._counters.admitted += 1
+            self._witness.admit(message, by)
+            if message.type in HEEDED:
+                self._exchange.tables.heed(message, by, trio.current_time())
+            self._dispatch.route(message, by)
+        return refusal
+
+    def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
+        """Bind addresses of other domains to the session that uses them (MN-13)."""
+        for address in admission.bind:
+            outcome = self._exchange.tables.own(Bind(by, address))
+            if isinstance(outcome, Refused):
+                return Refusal(Check.SOURCE, outcome.why)
+        return None
+
 
 _log = structlog.get_logger("actors.node")
 

@@ -16,8 +16,15 @@ import trio
 from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
-from actors.node.connectors.service import BackEndError, Plan, Replied, Say, Service, with_value
-from actors.node.connectors.statuses import code_of
+from actors.node.connectors.service import (
+    BackEndError,
+    Plan,
+    Replied,
+    Say,
+    Service,
+    code_of,
+    with_value,
+)
 from actors.node.messages import Asked
 from specs.addresses.address import canonical, scheme_of
 from specs.bodies.body import GlobalRecord, ReadRecord

@@ -1,8 +1,17 @@
 """The quality broker at `domain://qos.<domain>`: network resources (CON-04, M-58, C-60).
 
-A client of a session (`clientName`) reserves a relay by `create`, looks at it by `read`
-and gives it back by `delete`, both with its name as `resource`. Asking again for what it
-holds is answered with what it holds.
+A client of a session (`clientName`) reserves a relay by `create`, reads its state by `read`
+and releases it by `delete`, both with its name as `resource`. A repeated request for a held
+relay is answered with that relay. A broker that is asked over HTTP has this form, which is ours:
+
+| call | answers |
+|---|---|
+| `PUT /reservations/<name>` and the wish | 200 `{turn, username, credential}`; 503: no resources |
+| `GET /reservations/<name>` | 200, any JSON object; 404 |
+| `DELETE /reservations/<name>` | 200, 204 or 404 |
+
+The wish is `{cspId, mediaType, clientName}`. The first call is upstream's `getTurnAddr` and
+`getTurnCredentials` in one.
 """
 
 from abc import ABC, abstractmethod
@@ -13,8 +22,17 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.node.connectors.collector import Collector
-from actors.node.connectors.service import Plan, Replied, Say, Service, with_value
+from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
+from actors.node.connectors.service import (
+    BackEndError,
+    Collector,
+    Plan,
+    Replied,
+    Say,
+    Service,
+    code_of,
+    with_value,
+)
 from actors.node.messages import Asked
 from fsm.registry.relay import Reservation, Reservations
 from specs.bodies.body import AskQuality, QualityWish, TurnServer
@@ -25,7 +43,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["Quality", "QualityBroker"]
+__all__ = ["HttpQualityBroker", "Quality", "QualityBroker"]
 
 _NAME_BYTES: Final = 16
 _NONE: Final = Replied(Code.NOT_FOUND, {"description": "nothing is reserved for that client"})
@@ -161,3 +179,70 @@ def _client(message: Message) -> str:
     if not isinstance(client, str) or not client:
         raise BadMessageError("body.resource names no client")
     return client
+
+
+@final
+class HttpQualityBroker(QualityBroker):
+    """Asks one server.
+
+    Args:
+        server: Where it is.
+    """
+
+    def __init__(self, server: ServerUrl) -> None:
+        self._client = HttpClient(server)
+
+    @override
+    async def reserve(self, name: str, wish: QualityWish) -> TurnServer | None:
+        answer = await self._client.ask("PUT", _path(name), write_body(wish))
+        match code_of(answer):
+            case Code.OK:
+                return _turn(answer)
+            case Code.UNAVAILABLE:
+                return None
+            case _:
+                raise _broken(answer)
+
+    @override
+    async def status(self, name: str) -> JsonObject | None:
+        answer = await self._client.ask("GET", _path(name))
+        match code_of(answer):
+            case Code.OK:
+                return _object(answer)
+            case Code.NOT_FOUND:
+                return None
+            case _:
+                raise _broken(answer)
+
+    @override
+    async def release(self, name: str) -> None:
+        answer = await self._client.ask("DELETE", _path(name))
+        if code_of(answer) not in {Code.OK, Code.NOT_FOUND}:
+            raise _broken(answer)
+
+    @override
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def _path(name: str) -> str:
+    return path_of("reservations", name)
+
+
+def _broken(answer: HttpAnswer) -> BackEndError:
+    return BackEndError(f"{answer.server} answered with status {answer.status}")
+
+
+def _object(answer: HttpAnswer) -> JsonObject:
+    said: Json = answer.json()
+    if not isinstance(said, dict):
+        raise BackEndError(f"{answer.server} answered with JSON that is no object")
+    return said
+
+
+def _turn(answer: HttpAnswer) -> TurnServer:
+    said = _object(answer)
+    turn, username, credential = (said.get(one) for one in ("turn", "username", "credential"))
+    if not (isinstance(turn, str) and isinstance(username, str) and isinstance(credential, str)):
+        raise BackEndError(f"{answer.server} granted a relay without saying how it is opened")
+    return TurnServer(turn, username, credential)

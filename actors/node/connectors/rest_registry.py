@@ -16,12 +16,17 @@ from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.kit.ids import IdSource
-from actors.node.connectors.collector import Collector
-from actors.node.connectors.service import BackEndError, Plan, Replied, Say, Service
-from actors.node.connectors.statuses import code_of
+from actors.node.connectors.service import (
+    BackEndError,
+    Collector,
+    Plan,
+    Replied,
+    Say,
+    Service,
+    code_of,
+)
 from actors.node.messages import Asked
-from actors.node.registry.registry import answer_body, notification
-from actors.node.registry.requests import registry_input
+from actors.node.registry.registry import answer_body, notification, registry_input
 from fsm.machines.registration import State
 from fsm.registry.records import (
     AWAY,

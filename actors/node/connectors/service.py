@@ -1,17 +1,37 @@
-"""What a connector relays to: the seam between its queue and one kind of back end."""
+"""The interface between a connector and one kind of back end, and what back ends share.
+
+`code_of` maps HTTP statuses to reply codes (C-56); `Collector` hosts the retry queue of one back
+end.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
+import structlog
+import trio
 
+from actors.kit.http_client import HttpAnswer, HttpError
 from actors.node.messages import Asked
+from fsm.registry.relay import RetryQueue
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.back_ends import BACKEND_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message
+from specs.reply_code import Code
 
-__all__ = ["BackEndError", "Plan", "Replied", "Say", "Service", "with_value"]
+__all__ = [
+    "BackEndError",
+    "Collector",
+    "Plan",
+    "Replied",
+    "Say",
+    "Service",
+    "code_of",
+    "with_value",
+]
 
 Say: TypeAlias = Callable[[Message], Awaitable[None]]
 """Sends a message by its address, as the connector's."""
@@ -87,3 +107,97 @@ class Service(ABC):
     @abstractmethod
     async def aclose(self) -> None:
         """Let go of the back end; bounded."""
+
+
+_ANSWERS: Final = {
+    200: Code.OK,
+    201: Code.OK,
+    204: Code.OK,
+    400: Code.MALFORMED,
+    401: Code.UNAUTHENTICATED,
+    403: Code.FORBIDDEN,
+    404: Code.NOT_FOUND,
+    408: Code.TIMEOUT,
+    409: Code.CONFLICT,
+    410: Code.GONE,
+    413: Code.TOO_LARGE,
+    503: Code.UNAVAILABLE,
+}
+
+
+def code_of(answer: HttpAnswer) -> Code:
+    """Return the code that a status stands for.
+
+    Raises:
+        BackEndError: It stands for none: the back end itself has failed.
+    """
+    code = _ANSWERS.get(answer.status)
+    if code is None:
+        raise BackEndError(f"{answer.server} answered with status {answer.status}")
+    return code
+
+
+_log = structlog.get_logger("actors.node")
+
+
+@final
+class Collector:
+    """Owes things to one back end.
+
+    Args:
+        what: What is owed, for the log.
+        pay: Does one of them by its name; raises `HttpError` or `BackEndError` if it cannot.
+    """
+
+    def __init__(self, what: str, pay: Callable[[str], Awaitable[None]]) -> None:
+        self._what = what
+        self._pay = pay
+        self._debts = RetryQueue()
+        self._stirred = trio.Event()
+        self._is_idle = trio.Event()
+
+    def __len__(self) -> int:
+        return len(self._debts)
+
+    def owe(self, name: str) -> None:
+        """Have something done as soon as possible."""
+        self._debts.owe(name, trio.current_time())
+        self._stirred.set()
+
+    def forgive(self, name: str) -> None:
+        """Do not do it any more; nothing if it is not owed."""
+        self._debts.paid(name)
+
+    async def run(self) -> None:
+        """Pay for as long as this runs."""
+        while True:
+            self._stirred = trio.Event()
+            for name in self._debts.due(trio.current_time()):
+                if name in self._debts:
+                    await self._try(name)
+            if not self._debts:
+                self._is_idle.set()
+            with trio.move_on_at(self._debts.deadline()):
+                await self._stirred.wait()
+
+    async def settle(self) -> None:
+        """Wait until nothing is owed, but not for long; `run` has to run."""
+        with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+            await trio.lowlevel.checkpoint()
+            while self._debts:
+                self._is_idle = trio.Event()
+                await self._is_idle.wait()
+        if self._debts:
+            _log.warning("left undone at the back end", what=self._what, count=len(self._debts))
+
+    async def _try(self, name: str) -> None:
+        try:
+            with trio.move_on_after(BACKEND_TIMEOUT) as patience:
+                await self._pay(name)
+            if not patience.cancelled_caught:
+                self._debts.paid(name)
+                return
+        except (HttpError, BackEndError) as exc:
+            _log.debug("not done yet", what=self._what, why=exc.reason)
+        if self._debts.failed(name, trio.current_time()):
+            _log.error("given up at the back end", what=self._what, name=name)

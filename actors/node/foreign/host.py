@@ -22,7 +22,7 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import Tracer
-from actors.node.foreign.plan import ForeignPlan
+from actors.node.config import ForeignPlan
 from actors.node.messages import AbroadIs, BusMessage, Emitted, ForgottenBy, FromAbroad
 from actors.node.trace import ComponentTrace
 from actors.pipe.keeper import Handed, KeeperTools, StubKeeper

@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
+from actors.node.config import NOWHERE, ForeignPlan
 from actors.node.foreign.host import ForeignHost, ForeignParts
-from actors.node.foreign.plan import NOWHERE, ForeignPlan
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables

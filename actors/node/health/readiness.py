@@ -1,10 +1,44 @@
-"""Which parts of a node can serve, as each part says of itself."""
+"""The health of a node: gauges of what it holds, readiness, and probes of its parts."""
 
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum, unique
+from pathlib import Path
 from types import MappingProxyType
-from typing import final
+from typing import Final, final
 
-__all__ = ["Part", "Readiness"]
+import attrs
+import trio
+
+from actors.kit.counting.tally import Gauge
+from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import Supervisor
+from actors.node.login.provider import IdentityProvider
+from actors.node.messages import Alive, BusMessage
+from actors.node.session.exchange import Exchange
+from fsm.machines.session import State
+
+__all__ = ["Part", "Parts", "Readiness", "watch"]
+
+
+def watch(exchange: Exchange) -> None:
+    """Have the gauges of the bus read from an exchange; it replaces the one before a crash."""
+    counters, tables = exchange.witness.counters, exchange.tables
+    counters.watch(
+        Gauge.SESSIONS,
+        lambda: {
+            State.OPEN: len(exchange.runtimes),
+            State.DETACHED: len(exchange.sessions) - len(exchange.runtimes),
+        },
+    )
+    counters.watch(Gauge.LINKS, lambda: len(exchange.ports))
+    counters.watch(Gauge.LINKS_PENDING, lambda: len(exchange.ports) - len(exchange.runtimes))
+    counters.watch(
+        Gauge.OUTBOX_MESSAGES, lambda: sum(port.waiting for port in exchange.ports.values())
+    )
+    counters.watch(Gauge.ADDRESSES, lambda: len(tables.allocation))
+    counters.watch(Gauge.SUBSCRIPTIONS, lambda: len(tables.subscriptions))
 
 
 @final
@@ -38,3 +72,83 @@ class Readiness:
     def lacking(self, part: Part, why: str) -> None:
         """Note that a part cannot serve, and why."""
         self._missing[part] = why
+
+
+_BUS: Final = ("bus",)
+_FRONT_DOOR: Final = ("front-door",)
+_RECORDS: Final = ("registry", "record-writer")
+_CONNECTOR: Final = ("connector:registry",)
+"""By which names the supervisor of the node knows its parts."""
+
+
+@final
+@attrs.define
+class Parts:
+    """The running parts, from outside; there is nothing to ask before they have started.
+
+    Attributes:
+        registry: File of the domain registry; None: there is none.
+        has_records: Whether the domain registry is the node's own, not a service behind it.
+        supervisor: Who started them.
+        bus: The bus.
+        provider: Who looks into logins, if anybody does.
+    """
+
+    registry: Path | None
+    has_records: bool = attrs.field(kw_only=True)
+    supervisor: Supervisor | None = None
+    bus: ActorRef[BusMessage] | None = None
+    provider: IdentityProvider | None = None
+
+    def probes(self) -> Mapping[Part, Callable[[], Awaitable[str | None]]]:
+        """Return how each part is asked; the answer is half a sentence if something is wrong."""
+        return {
+            Part.BUS: self._bus,
+            Part.FRONT_DOOR: self._front_door,
+            Part.REGISTRY: self._records,
+            Part.KEYS: self._keys,
+        }
+
+    def _down(self, names: tuple[str, ...]) -> str | None:
+        supervisor = self.supervisor
+        is_up = supervisor is not None and all(map(supervisor.is_up, names))
+        return None if is_up else "it is being started"
+
+    async def _bus(self) -> str | None:
+        down = self._down(_BUS)
+        if down is not None or self.bus is None:
+            return down
+        try:
+            await self.bus.ask(Alive)
+        except ActorStoppedError:
+            return "it has stopped"
+        return None
+
+    async def _front_door(self) -> str | None:
+        await trio.lowlevel.checkpoint()
+        return self._down(_FRONT_DOOR)
+
+    async def _records(self) -> str | None:
+        down = self._down(_RECORDS if self.has_records else _CONNECTOR)
+        if down is not None or self.registry is None:
+            return down
+        return await trio.to_thread.run_sync(_unwritable, self.registry, abandon_on_cancel=True)
+
+    async def _keys(self) -> str | None:
+        if self.provider is None:
+            await trio.lowlevel.checkpoint()
+            return None
+        return await self.provider.why_not()
+
+
+def _unwritable(file: Path) -> str | None:
+    """Look at a file and what holds it: SQLite writes a journal beside it."""
+    try:
+        free = os.statvfs(file.parent).f_bavail
+    except OSError as exc:
+        return f"its file: {(exc.strerror or 'unreadable').lower()}"
+    if not file.exists():
+        return "its file is gone"
+    if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
+        return "its file cannot be written"
+    return None if free else "the disk of its file is full"

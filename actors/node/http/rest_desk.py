@@ -22,8 +22,9 @@ from actors.node.http.rest_link import (
     PostsPileUpError,
     RestGoneError,
     RestLink,
+    RestLinks,
+    TurnedAwayError,
 )
-from actors.node.http.rest_links import RestLinks, TurnedAwayError
 from actors.node.http.site import HttpService
 from fsm.session.send_window import CursorError
 from specs.bodies.word import SessionMethod

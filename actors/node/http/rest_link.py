@@ -1,14 +1,15 @@
-"""A link made of requests: what a runtime sends is posted, what it gets it asks for (CON-06).
+"""A link made of requests: a runtime posts what it sends, and asks for what it gets (CON-06).
 
 To the node it is a link like any other. A message has left when the runtime has asked for
-what comes after it; until then it is there to be asked for again, so an answer that is cut
-loses and doubles nothing. The same holds for what is posted, if the posts are numbered.
-
-What goes wrong between a runtime and its session over HTTP.
+the one after it; until then it can be asked for again, so a response that is cut loses and
+doubles nothing. The same holds for posts, if they are numbered.
 """
 
 from collections.abc import Sequence
+from hashlib import sha256
+from itertools import count
 from typing import Final, final
+from weakref import WeakValueDictionary
 
 import trio
 from typing_extensions import override
@@ -16,12 +17,21 @@ from typing_extensions import override
 from actors.node.links.acceptor import REST
 from fsm.session.send_window import SendWindow
 from specs.errors import ProtoflyError
+from specs.limits.protocol import LINK_BACKLOG
 from specs.limits.rest import REST_POSTS
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
-from transports.gate import Guest
-from transports.link import Kind, Link, Upgrade
+from transports.gate import Gate, Guest
+from transports.link import Kind, Link, Listener, Upgrade
 
-__all__ = ["NewerPollError", "PostNumberError", "PostsPileUpError", "RestGoneError", "RestLink"]
+__all__ = [
+    "NewerPollError",
+    "PostNumberError",
+    "PostsPileUpError",
+    "RestGoneError",
+    "RestLink",
+    "RestLinks",
+    "TurnedAwayError",
+]
 
 
 @final
@@ -254,3 +264,84 @@ class RestLink(Link):
     def _check_there(self) -> None:
         if self.farewell is not None or self._has_left:
             raise RestGoneError
+
+
+@final
+class TurnedAwayError(ProtoflyError):
+    """Too many come, from one host or in all."""
+
+    def __init__(self) -> None:
+        super().__init__("too many come at once; try again later")
+
+
+@final
+class RestLinks(Listener):
+    """Where the front door accepts them, and by the tokens of their sessions.
+
+    A link lives as long as the connection that serves it; nothing here keeps it longer.
+
+    Args:
+        gate: Who may come in.
+    """
+
+    __slots__ = ("_arrivals", "_arrive", "_by_token", "_gate", "_numbers")
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__(REST)
+        self._gate: Final = gate
+        self._numbers: Final = count(1)
+        self._arrive, self._arrivals = trio.open_memory_channel[RestLink](LINK_BACKLOG)
+        self._by_token: Final[WeakValueDictionary[bytes, RestLink]] = WeakValueDictionary()
+
+    @override
+    async def accept(self) -> Link:
+        try:
+            return await self._arrivals.receive()
+        except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
+            raise LinkClosedError(self.address) from exc
+
+    def close(self) -> None:
+        """Let in nobody any more."""
+        self._arrive.close()
+        self._arrivals.close()
+
+    def come(self, host: str) -> RestLink:
+        """Let somebody in who has no session yet.
+
+        Raises:
+            TurnedAwayError: Not now.
+        """
+        guest = self._gate.knock(host)
+        if guest is None:
+            raise TurnedAwayError
+        link = RestLink(f"rest-{next(self._numbers)}", guest)
+        try:
+            self._arrive.send_nowait(link)
+        except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError) as exc:
+            guest.settle()
+            raise TurnedAwayError from exc
+        return link
+
+    def granted(self, link: RestLink, token: str) -> None:
+        """Note by which token a link is found from now on."""
+        self._by_token[_digest(token)] = link
+
+    def known(self, token: str | None) -> RestLink | None:
+        """Return the link that has the session of a token."""
+        link = None if token is None else self._by_token.get(_digest(token))
+        return None if link is None or link.farewell is not None else link
+
+    def find(self, token: str | None) -> RestLink:
+        """Return the link that has the session of a token.
+
+        Raises:
+            RestGoneError: None has.
+        """
+        link = self.known(token)
+        if link is None:
+            raise RestGoneError
+        return link
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode()).digest()

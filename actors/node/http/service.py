@@ -14,15 +14,14 @@ from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
+from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health.readiness import Part, Readiness
-from actors.node.http.config import HttpConfig
 from actors.node.http.conversation import Conversation, Place
 from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
 from actors.node.http.rest_desk import MessagesDesk, SessionDesk
-from actors.node.http.rest_links import RestLinks
-from actors.node.http.site import Gate, HttpService, Site, is_loopback
-from actors.node.http.well_known import WellKnown
+from actors.node.http.rest_link import RestLinks
+from actors.node.http.site import Gate, HttpService, Site, WellKnown, is_loopback
 from actors.node.links.acceptor import REST
 from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST

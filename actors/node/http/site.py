@@ -1,24 +1,112 @@
-"""What a node serves over HTTP, and who may read it (S11).
+"""The paths that a node serves over HTTP, and who may read them (S11).
 
-Pages are read by GET; desks take more, and see for themselves who may ask.
-
-Health is no secret. Metrics say how much traffic a domain has: without a token they are
-for this machine only. What a proxy says of whom it speaks for is never believed; that one
-speaks at all shows that the reader may be anywhere.
+Pages are read by GET; services accept more, and check themselves who may ask. Health is no
+secret. Metrics reveal the traffic of a domain: without a token they are for this machine only. The
+claims of a proxy about its clients are never believed; that there is a proxy shows that the reader
+may be anywhere. The catalogue of the domain is served from a directory, byte for byte as `stub
+publish` wrote it (CAT-09, ADR-09); an attribute of a descriptor is cut out of it, unsigned.
 """
 
 import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
 from http import HTTPStatus
 from ipaddress import ip_address
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from actors.node.http.page import METHODS, Feed, Page, Visit, told
-from actors.node.http.well_known import ROOT, WellKnown
+import orjson
 
-__all__ = ["Gate", "HttpService", "Site", "Source", "is_loopback"]
+from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
+from actors.catalogue.package.seal import SealType, read_seal
+from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
+from actors.node.http.page import METHODS, Feed, Page, Visit, told
+from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
+from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.login import JWKS_BYTES
+
+__all__ = ["ROOT", "Gate", "HttpService", "Site", "Source", "WellKnown", "is_loopback"]
+
+ROOT: Final = f"/{WELL_KNOWN}/"
+"""What the paths of a catalogue begin with."""
+
+_SIGNED: Final = "application/jose"
+_FILES: Final = {
+    DOMAIN_KEYS: (JWKS_BYTES, "application/jwk-set+json"),
+    REVOKED: (REVOCATIONS_BYTES, _SIGNED),
+    LISTING: (LISTING_BYTES, "application/json"),
+}
+"""How large each file may be, and what it is."""
+
+_PACKAGES: Final = package_path("")
+_NOT_PUBLISHED: Final = told(HTTPStatus.NOT_FOUND, {"error": "the catalogue has nothing there"})
+_AWAY: Final = told(
+    HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the catalogue cannot be read; try again later"}
+)
+
+
+@final
+class WellKnown:
+    """Answers visits to a catalogue.
+
+    Args:
+        domain: The domain whose catalogue it is.
+        directory: What holds it; read anew for each visit.
+    """
+
+    def __init__(self, domain: str, directory: Path) -> None:
+        self._domain = domain
+        self._source = DirectorySource(directory)
+
+    async def answer(self, visit: Visit) -> Page:
+        """Return what stands at a path below `ROOT`, or what is said instead."""
+        if visit.method not in METHODS:
+            return _METHOD
+        try:
+            content, kind = await self._content(visit.path.removeprefix("/"))
+        except NotServedError:
+            return _NOT_PUBLISHED
+        except SourceAwayError:
+            return _AWAY
+        return _unless_known(content, kind, visit)
+
+    async def _content(self, path: str) -> tuple[bytes, str]:
+        if path in _FILES:
+            limit, kind = _FILES[path]
+            return await self._source.read(path, limit), kind
+        if path.startswith(_PACKAGES):
+            return await self._source.read(path, PACKAGE_BYTES), "application/zip"
+        _, *rest = path.split("/")
+        entry = entry_at(self._domain, rest[0], rest[1]) if len(rest) in {2, 3} else None
+        if entry is None:
+            raise NotServedError(self._source.name, path)
+        text = await self._source.read(entry.path, DESCRIPTOR_BYTES)
+        _, _, *attributes = rest
+        return (text, _SIGNED) if not attributes else self._attribute(entry, text, attributes[0])
+
+    def _attribute(self, entry: Entry, text: bytes, name: str) -> tuple[bytes, str]:
+        try:
+            content = read_seal(text, SealType.DESCRIPTOR).content
+        except BadSealError as exc:
+            raise SourceAwayError(self._source.name, exc.why) from exc
+        if name not in content:
+            raise NotServedError(self._source.name, f"{entry.path}/{name}")
+        return orjson.dumps(content[name]), "application/json"
+
+
+def _unless_known(content: bytes, kind: str, visit: Visit) -> Page:
+    """Return a page, or only that it is the one that is known already (RFC 9110, 13.1.2)."""
+    tag = f'"{sha256(content).hexdigest()}"'
+    headers = (("etag", tag), ("cache-control", "no-cache"))
+    known = [
+        one.strip().removeprefix("W/") for one in (visit.header("if-none-match") or "").split(",")
+    ]
+    if tag in known or known == ["*"]:
+        return Page(HTTPStatus.NOT_MODIFIED, b"", kind, headers)
+    return Page(HTTPStatus.OK, content, kind, headers)
+
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]
 """Makes a page anew for each visit."""

@@ -1,22 +1,187 @@
-"""What the bus holds of a connection: a way to write that never waits."""
+"""A connection as the bus holds it: its queue, which never waits, bounded (RELIABILITY L2)."""
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto, unique
+from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
+
+import trio
 
 from actors.kit.supervision.actor import ActorRef
+from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor
-from actors.node.links.outbox import Outbox
 from fsm.session.node_session_io import Liveness, Parcel
 from fsm.session.outbox_budget import OutboxBudget
+from specs.identity import Identity
+from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
 from specs.link_end import LinkEnd
 from transports.errors import CloseReason
+from transports.link import Link
 
-if TYPE_CHECKING:
-    from specs.identity import Identity
+__all__ = ["Nudge", "Outbox", "Port"]
 
-__all__ = ["Nudge", "Port"]
+
+@final
+class Outbox:
+    """The queue between the bus, which never waits, and the task that writes a link.
+
+    What it holds counts in the budget of the node, also what is being written: until
+    the peer has taken it in, it takes room here, and the frames it is written in too.
+
+    Attributes:
+        is_idle: Whether the writer has to be told of what is put next.
+        is_leaving: Whether the writer has been told to leave.
+    """
+
+    __slots__ = (
+        "_budget", "_bytes", "_framed", "_is_closed", "_limits", "_link", "_old", "_parcels",
+        "_taken", "_writing", "is_idle", "is_leaving",
+    )  # fmt: skip
+
+    def __init__(self, limits: NodeLimits, link: Link) -> None:
+        self._limits: Final = limits
+        self._link: Final = link
+        self._taken: Sequence[Parcel] = ()
+        self._parcels: deque[Parcel] | None = None  # an empty one takes 760 bytes
+        self._bytes = 0
+        self._old: deque[Parcel] | None = None
+        self._budget: OutboxBudget | None = None
+        self._framed = 0
+        self._is_closed = False
+        self._writing = trio.CancelScope()
+        self.is_idle = True
+        self.is_leaving = False
+
+    def __len__(self) -> int:
+        return len(self._parcels or ()) + len(self._old or ())
+
+    def __iter__(self) -> Iterator[Parcel]:
+        """What it holds, in order; what is being written comes first."""
+        return chain(self._taken, self._old or (), self._parcels or ())
+
+    @property
+    def framed(self) -> int:
+        """Bytes of the frames that are being written."""
+        return self._framed
+
+    def count_in(self, budget: OutboxBudget) -> None:
+        """Count what it holds in a budget from now on; nothing is put before."""
+        self._budget = budget
+
+    def refill(self, parcels: Iterable[Parcel]) -> None:
+        """Take in what waited for the session: it goes out first, and was bounded there."""
+        old = self._old = self._old or deque()
+        for parcel in parcels:
+            old.append(parcel)
+            self._hold(parcel)
+
+    def put(self, parcel: Parcel) -> bool:
+        """Take in a parcel; False: there is no room, or nobody writes any more."""
+        size = len(parcel.line)
+        waiting = self._bytes + size
+        parcels = self._parcels
+        if parcels is None:
+            parcels = self._parcels = deque()
+        if (
+            self._is_closed
+            or waiting > self._limits.outbox_bytes
+            or len(parcels) >= self._limits.outbox_messages
+        ):
+            return False
+        parcels.append(parcel)
+        self._bytes = waiting
+        self._hold(parcel)
+        return True
+
+    def take(self) -> list[Parcel]:
+        """Take out the next parcels, at most a frame's worth; what was taken last is written."""
+        taken = self._next()
+        self._taken = taken
+        return taken
+
+    def _next(self) -> list[Parcel]:
+        is_tight = self._budget is not None and self._budget.is_tight
+        room = 1 if is_tight else WRITE_BYTES
+        if self._old:
+            taken, _ = _first(self._old, room)
+            return taken
+        self._old = None
+        if not self._parcels:
+            self._parcels = None
+            return []
+        taken, size = _first(self._parcels, room)
+        self._bytes -= size
+        return taken
+
+    def framing(self, frames: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Make the frames of the messages taken; they count until they have been written."""
+        made = tuple(frames)
+        if self._budget is not None and not self._is_closed:
+            self._framed = sum(map(len, made))
+            self._budget.count(self._framed)
+            for parcel in self._taken:
+                if parcel.spelt:
+                    self._budget.reweigh(parcel)
+        return made
+
+    def written(self) -> None:
+        """Note that what was taken has left."""
+        taken, self._taken = self._taken, ()
+        self._let_go(taken)
+
+    def writing(self) -> trio.CancelScope:
+        """Return the scope to write in, until the queue is closed."""
+        self._writing = trio.CancelScope()
+        if self._is_closed:
+            self._writing.cancel()
+        return self._writing
+
+    def interrupt(self) -> None:
+        """Stop the write at hand: nobody is there to read it."""
+        self._writing.cancel()
+
+    def close(self) -> list[Parcel]:
+        """Take in nothing more, stop the write at hand, and give back what was not taken.
+
+        Of what is being written that is what the peer has surely not read.
+        """
+        self._is_closed = True
+        self._writing.cancel()
+        unread = self._taken[len(self._taken) - self._link.unread() :]
+        rest = [*unread, *(self._old or ()), *(self._parcels or ())]
+        held = list(self)
+        self._taken = ()
+        self._old = self._parcels = None
+        self._bytes = 0
+        self._let_go(held)
+        return rest
+
+    def _hold(self, parcel: Parcel) -> None:
+        if self._budget is not None:
+            self._budget.hold(parcel)
+
+    def _let_go(self, parcels: Iterable[Parcel]) -> None:
+        """Count parcels no longer, nor the frames of what was being written."""
+        if self._budget is not None:
+            self._budget.count(-self._framed)
+            for parcel in parcels:
+                self._budget.release(parcel)
+        self._framed = 0
+
+
+def _first(parcels: deque[Parcel], room: int) -> tuple[list[Parcel], int]:
+    """Take at most a frame's worth of parcels, and at least one if there is one."""
+    taken: list[Parcel] = []
+    size = 0
+    while parcels and len(taken) < FRAME_MESSAGES:
+        size += len(parcels[0].line)
+        if taken and size > room:
+            return taken, size - len(parcels[0].line)
+        taken.append(parcels.popleft())
+    return taken, size
+
 
 _ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
     {

@@ -1,9 +1,9 @@
-"""The identity connector at `domain://idm.<d>`: asks who is behind a login (M-55, CON-01).
-
-What an identity connector says of somebody: the value of its answer (M-55).
-"""
+"""The identity connector at `domain://idm.<d>`: validates logins (M-55, CON-01)."""
 
 import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -11,9 +11,11 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
-from actors.node.login.provider import IdentityProvider
+from actors.node.login.provider import IdentityProvider, Login
 from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
 from specs.bodies.body import IdentityCall
 from specs.errors import BadMessageError, BadUrlError
@@ -24,7 +26,15 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["VALIDATE", "ConnectorParts", "IdentityConnector", "read_identity", "written_identity"]
+__all__ = [
+    "VALIDATE",
+    "ConnectorParts",
+    "IdentityConnector",
+    "open_provider",
+    "read_identity",
+    "start_connector",
+    "written_identity",
+]
 
 
 def written_identity(identity: Identity) -> JsonObject:
@@ -173,3 +183,30 @@ def _assertion(message: Message) -> str:
     if not isinstance(assertion, str):
         raise BadMessageError("params.assertion is missing or no text")
     return assertion
+
+
+@asynccontextmanager
+async def open_provider(
+    login: Login | None, clock: Callable[[], float]
+) -> AsyncIterator[IdentityProvider | None]:
+    """Hold the provider while the context is open; what it has seen outlives connectors."""
+    if login is None:
+        yield None
+        return
+    provider = login.provider(login.clock or clock)
+    try:
+        yield provider
+    finally:
+        await provider.aclose()
+
+
+async def start_connector(
+    provider: IdentityProvider | None,
+    addresses: NodeAddresses,
+    supervisor: Supervisor,
+    bus: ActorRef[BusMessage],
+) -> None:
+    """Start the connector, if somebody is to log in."""
+    if provider is not None:
+        parts = ConnectorParts(addresses.identities, addresses.session, bus, provider)
+        await supervisor.start_child(ChildSpec("idm", partial(IdentityConnector, parts)))

@@ -1,18 +1,19 @@
-"""The seam of identity providers: who says whom a login token belongs to (CON-01, C-59).
-
-The identity provider of a node that was given none: it vouches for nobody.
-"""
+"""The interface of identity providers, and the login configuration of a node (CON-01, C-59)."""
 
 from abc import ABC, abstractmethod
-from typing import final
+from collections.abc import Callable
+from enum import StrEnum, unique
+from typing import TypeAlias, final
 
+import attrs
 import trio
 from typing_extensions import override
 
 from actors.node.login.errors import LoginRefusedError
 from specs.identity import Identity
+from specs.limits.login import SESSION_LIFE
 
-__all__ = ["IdentityProvider", "Nobody"]
+__all__ = ["Admission", "IdentityProvider", "Login", "Nobody", "ProviderMaker"]
 
 
 class IdentityProvider(ABC):
@@ -54,3 +55,34 @@ class Nobody(IdentityProvider):
     @override
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
+
+
+ProviderMaker: TypeAlias = Callable[[Callable[[], float]], IdentityProvider]
+"""Makes an identity provider; it is given a clock that tells seconds since the epoch."""
+
+
+@final
+@unique
+class Admission(StrEnum):
+    """Who may open a session."""
+
+    VOUCHED = "who logs in"
+    ANYBODY = "anybody; who brings credentials must bring good ones"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Login:
+    """How sessions are opened at one node.
+
+    Attributes:
+        provider: Who validates credentials; made once for the life of the node.
+        admission: Who may come without any.
+        life: Seconds a session lives on its credentials.
+        clock: Seconds since the epoch, as the world counts them; None: as the node does.
+    """
+
+    provider: ProviderMaker
+    admission: Admission = Admission.VOUCHED
+    life: float = SESSION_LIFE
+    clock: Callable[[], float] | None = None

@@ -17,10 +17,9 @@ from typing_extensions import override
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
+from actors.node.config import PolicyConfig
 from actors.node.messages import BusMessage
-from actors.node.policy.config import PolicyConfig
-from actors.node.policy.reloader import PolicyReloader, Reload, ReloadAsked
-from actors.node.policy.store import PolicyStore
+from actors.node.policy.store import PolicyReloader, PolicyStore, Reload, ReloadAsked
 from actors.node.policy.tasks import STAMP, Order, Tasks
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.node.session.exchange import Exchange

@@ -1,26 +1,41 @@
-"""Where the domain registry keeps its records: a SQLite file, or nothing but memory.
+"""The storage of the domain registry: a SQLite file, or nothing but memory, and its group commit.
 
-What `commit` has returned for survives the process, however it ends. What is durable is
-known in memory, too, so that a file that breaks while the node runs can be written anew
-when it can be written again.
+What `commit` has returned for survives the process, however it ends. What is durable is kept in
+memory, too, so that a file that breaks while the node runs can be written anew when it can be
+written again (R13). `RecordWriter` is the only actor that writes: what the registry takes in
+during one commit is the next one, so all waiting requests share the cost of a commit.
 """
 
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, assert_never, final
 
+import attrs
 import orjson
 import trio
 from typing_extensions import override
 
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Timing
 from actors.kit.database import DatabaseForm, FileLock, open_database
+from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 
-__all__ = ["Change", "MemoryRecords", "RecordFile", "SqliteRecords"]
+__all__ = [
+    "Change",
+    "Commit",
+    "MemoryRecords",
+    "RecordFile",
+    "RecordWriter",
+    "Recover",
+    "SqliteRecords",
+    "Write",
+    "Written",
+]
 
 Change: TypeAlias = Keep | Forget
 
@@ -212,3 +227,53 @@ def _columns(row: Row) -> tuple[str, str, str, float, bytes]:
 
 def _row(url: str, runtime: str, status: str, touched: float, value: bytes) -> Row:
     return Row(url, runtime, State(status), touched, orjson.loads(value))
+
+
+Written: TypeAlias = RegistryFileError | None
+"""What a write came to: an error, and nothing of it is durable; or None, and all is."""
+
+
+@final
+@attrs.frozen
+class Commit:
+    """Make changes durable."""
+
+    changes: tuple[Change, ...]
+    done: Reply[Written]
+
+
+@final
+@attrs.frozen
+class Recover:
+    """Begin with the file anew: write all that is durable so far."""
+
+    done: Reply[Written]
+
+
+Write: TypeAlias = Commit | Recover
+
+
+@final
+class RecordWriter(Actor[Write]):
+    """Writes what it is asked to, one after the other."""
+
+    def __init__(self, file: RecordFile, counters: Counters) -> None:
+        self._file = file
+        self._counters = counters
+
+    @override
+    async def handle(self, message: Write) -> None:
+        error: Written = None
+        begun = trio.current_time()
+        try:
+            match message:
+                case Commit(changes):
+                    await self._file.commit(changes)
+                case Recover():
+                    await self._file.recover()
+                case _:
+                    assert_never(message)
+        except RegistryFileError as exc:
+            error = exc
+        self._counters.took(Timing.COMMIT, trio.current_time() - begun)
+        message.done.send(error)

@@ -1,10 +1,9 @@
 """The domain registry at `DR(d)` (M-21..M-30): host of the registration core.
 
-What came in together is made durable together, and only then is anything said or traced
-of it (I-G3). If that fails, all of it is as if it had not been asked: whoever asked gets
+What came in together is made durable together, and only then is anything sent or traced
+of it (I-G3). If that fails, all of it is as if it had not been asked: every asker gets
 503, and until the file can be written again changes are refused, while reads go on (R13).
-
-What a domain registry says: answers that fit into a message, and notifications.
+Connectors to other registries share how requests are read and answers are written.
 """
 
 from functools import partial
@@ -22,32 +21,97 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
 from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
-from actors.node.registry.record_file import Change, RecordFile
-from actors.node.registry.record_writer import Commit, Recover, Write
-from actors.node.registry.requests import registry_input
+from actors.node.registry.record_file import Change, Commit, RecordFile, Recover, Write
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
+from fsm.registry.record_index import address_of, search_of
 from fsm.registry.records import (
     Answered,
     Create,
     Effect,
+    Find,
     Forget,
     Input,
     Keep,
     Leave,
+    Read,
     StatusChanged,
     Tick,
     Touch,
 )
 from fsm.registry.registration import RegistrationCore
-from specs.errors import BadMessageError
+from specs.addresses.address import canonical
+from specs.bodies.body import ReadRecord, Register, UpdateRecord
+from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.back_ends import STORE_RETRY
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
+from transports.bodies import read_body
 
-__all__ = ["DomainRegistry", "RegistryParts", "answer_body", "answered", "notification"]
+__all__ = [
+    "DomainRegistry",
+    "RegistryParts",
+    "answer_body",
+    "answered",
+    "notification",
+    "registry_input",
+]
+
+_RUNTIME = "runtime"
+
+
+def registry_input(asked: Asked) -> Create | Touch | Read | Find:
+    """Read a request.
+
+    Raises:
+        BadMessageError: It is none that a registry knows.
+    """
+    message = asked.message
+    match message.type:
+        case MessageType.CREATE:
+            return _create(asked)
+        case MessageType.UPDATE:
+            update = read_body(message, UpdateRecord)
+            return Touch(_url(update.resource), asked.by, _fields(update), asked.is_upstream)
+        case MessageType.READ:
+            read = read_body(message, ReadRecord)
+            search = search_of(read.resource, read.criteria)
+            return Read(_url(address_of(read.resource))) if search is None else Find(search)
+        case other:
+            raise BadMessageError(f"the registry knows create, read and update, not {other}")
+
+
+def _create(asked: Asked) -> Create:
+    record = read_body(asked.message, Register).value
+    value = asked.message.body["value"]
+    if not isinstance(value, dict):
+        raise BadMessageError("value is no record")
+    kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
+    return Create(record.url, asked.by, asked.owner, kept, asked.is_moved, asked.is_upstream)
+
+
+def _fields(update: UpdateRecord) -> JsonObject:
+    """Return what an update sets: an attribute, several fields, or nothing (M-22..M-24)."""
+    if update.attribute is not None:
+        return {update.attribute: update.value}
+    if update.value is None:
+        return {}
+    if not isinstance(update.value, dict):
+        raise BadMessageError("value is no object, and no attribute is named")
+    runtime = update.value.get(_RUNTIME)
+    if isinstance(runtime, str):
+        return {**update.value, _RUNTIME: _url(runtime)}
+    return update.value
+
+
+def _url(text: str) -> str:
+    try:
+        return canonical(text)
+    except BadUrlError as exc:
+        raise BadMessageError(f"resource {exc}") from exc
+
 
 _ROOM: Final = MAX_MESSAGE_BYTES - 8192
 """Bytes of a message that the records in it may take; the rest is for its addresses."""

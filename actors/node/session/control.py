@@ -12,7 +12,7 @@ from typing import Final, assert_never, final
 import attrs
 
 from actors.node.links.port import Port
-from actors.node.login.login import Admission, Login
+from actors.node.login.provider import Admission, Login
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from actors.node.session.opening import (

@@ -26,8 +26,7 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.node.links.acceptor import Acceptor
-from actors.node.links.outbox import Outbox
-from actors.node.links.port import Nudge, Port
+from actors.node.links.port import Nudge, Outbox, Port
 from actors.node.messages import Arrived, BusMessage, Connected, Gone, Misbehaved, TooLarge
 from actors.node.session.bounds import Bounds
 from fsm.limits.error_window import ErrorWindow

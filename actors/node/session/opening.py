@@ -13,7 +13,7 @@ import trio
 from actors.kit.counting.tally import Outcome, Tally
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
-from actors.node.login.login import Login
+from actors.node.login.provider import Login
 from actors.node.messages import Asked
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session

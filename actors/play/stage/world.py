@@ -16,15 +16,13 @@ from typing_extensions import override
 
 from actors.node.app import Node as RunningNode
 from actors.node.app import open_node
-from actors.node.config import OBJECT_SCHEMES, NodeConfig
+from actors.node.config import NOWHERE, OBJECT_SCHEMES, Endpoint, ForeignPlan, NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords
 from actors.node.connectors.quality import QualityBroker
 from actors.node.connectors.service import Replied, with_value
-from actors.node.foreign.plan import NOWHERE, Endpoint, ForeignPlan
 from actors.node.login.errors import LoginRefusedError
-from actors.node.login.login import Admission, Login
-from actors.node.login.provider import IdentityProvider
+from actors.node.login.provider import Admission, IdentityProvider, Login
 from actors.node.policy_hook import Asker, Decision, Ruling
 from actors.node.policy_hook import Policy as NodePolicy
 from actors.play.match.names import Names

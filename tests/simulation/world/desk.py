@@ -8,7 +8,7 @@ from typing import Final, final
 import trio
 from joserfc.jwk import OKPKey
 
-from actors.node.login.login import Admission, Login
+from actors.node.login.provider import Admission, Login
 from actors.runtime.stubs.credentials import Credentials
 from tests.support.node.issuer import Issuer, login_by
 

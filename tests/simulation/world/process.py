@@ -12,8 +12,7 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.node.app import open_node
-from actors.node.config import NodeConfig
-from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig

@@ -11,9 +11,8 @@ from joserfc.jws import JWSRegistry
 
 from actors.keys.key_set import read_keys
 from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_provider import by_keys, terms_of
-from actors.node.login.key_source import KeySource
-from actors.node.login.login import Login
+from actors.node.login.key_provider import KeySource, by_keys, terms_of
+from actors.node.login.provider import Login
 
 ISSUER = "https://idp.ex"
 ALICE = "user://idp.ex/alice"

@@ -9,9 +9,8 @@ import trio.testing
 
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
-from actors.node.config import NodeConfig
-from actors.node.foreign.plan import Endpoint, ForeignPlan
-from actors.pipe.plan import Login, Spawn, nothing
+from actors.node.config import Endpoint, ForeignPlan, NodeConfig
+from actors.pipe.plan import Spawn, TokenSource, nothing
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -139,7 +138,7 @@ class Wishes:
     topology: Topology = Topology.TRAPEZOID
     a_knows: dict[str, str] = attrs.field(factory=lambda: {B: f"{PLACES[B]}/link"})
     b_knows: dict[str, str] = attrs.field(factory=lambda: {A: f"{PLACES[A]}/link"})
-    shows: Login = nothing
+    shows: TokenSource = nothing
     node: Callable[[NodeConfig], NodeConfig] = lambda config: config
 
 

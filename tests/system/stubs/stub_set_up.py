@@ -19,8 +19,7 @@ from trio.testing import MockClock
 from actors.catalogue.client import CatalogueAccess
 from actors.hyperties import Caller, Echo
 from actors.node.app import open_node
-from actors.node.config import NodeConfig
-from actors.node.http.config import HttpConfig
+from actors.node.config import HttpConfig, NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty

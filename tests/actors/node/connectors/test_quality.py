@@ -8,7 +8,7 @@ import trio
 
 from actors.kit.http_client import HttpError, ServerUrl
 from actors.node.connectors.back_ends import BackEnds
-from actors.node.connectors.http_quality import HttpQualityBroker
+from actors.node.connectors.quality import HttpQualityBroker
 from actors.play.stage.world import RelaysFake
 from fsm.registry.relay import RelayLimits
 from specs.bodies.body import QualityWish, TurnServer

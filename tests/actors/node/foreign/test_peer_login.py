@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.node.login.login import Admission
+from actors.node.login.provider import Admission
 from tests.support.node.issuer import ALICE, BOB, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, open_world
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from actors.node.login.login import Admission
+from actors.node.login.provider import Admission
 from fsm.registry.node_rights import Observation
 from specs.limits.protocol import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from actors.kit.counting.counters import Counters
+from actors.node.config import HttpConfig
 from actors.node.health.readiness import Part, Readiness
-from actors.node.http.config import HttpConfig
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
 from actors.node.http.site import is_loopback

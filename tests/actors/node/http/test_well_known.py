@@ -5,8 +5,8 @@ import json
 import pytest
 
 from actors.kit.counting.counters import Counters
+from actors.node.config import HttpConfig, ShownCatalogue
 from actors.node.health.readiness import Readiness
-from actors.node.http.config import HttpConfig, ShownCatalogue
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
 from tests.support.catalogues import Publishing, archive_of

@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from actors.node.limits import UNLIMITED
 from actors.node.login.errors import LoginRefusedError
-from actors.node.login.login import Login
-from actors.node.login.provider import IdentityProvider
+from actors.node.login.provider import IdentityProvider, Login
 from actors.node.messages import Arrived, Emitted
 from specs.identity import Identity
 from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING

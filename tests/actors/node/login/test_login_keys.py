@@ -8,10 +8,8 @@ import trio
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.http_client import ServerUrl
 from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_provider import by_keys, terms_of
-from actors.node.login.key_source import KeyFile, KeyUrl
-from actors.node.login.login import Login
-from actors.node.login.provider import Nobody
+from actors.node.login.key_provider import KeyFile, KeyUrl, by_keys, terms_of
+from actors.node.login.provider import Login, Nobody
 from specs.limits.login import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
 from tests.support.node.http_server import HangupError, Said, open_http_server
 from tests.support.node.issuer import Issuer, Shelf, login_by, opened, written

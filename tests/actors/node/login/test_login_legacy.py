@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 import trio
 
-from actors.node.login.login import Admission
+from actors.node.login.provider import Admission
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.node.issuer import Issuer, login_by, opened
 from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer, session_peer, session_stranger

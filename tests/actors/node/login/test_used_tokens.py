@@ -15,7 +15,7 @@ from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
 from actors.node.login.key_provider import by_keys, terms_of
-from actors.node.login.login import Login
+from actors.node.login.provider import Login
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.spent_tokens import SpentTokens, Use
 from tests.support.command import call, called, serving

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from actors.node.policy.config import PolicyConfig
+from actors.node.config import PolicyConfig
 from tests.support.node.issuer import Issuer, opened
 from tests.support.node.node_peer import open_world
 from tests.support.node.policing import anybody, logged_in

@@ -5,7 +5,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counting.tally import Tally
-from actors.node.login.login import Admission
+from actors.node.login.provider import Admission
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from specs.reply_code import DropReason
 from tests.support.node.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened

@@ -5,7 +5,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.node.login.login import Admission
+from actors.node.login.provider import Admission
 from actors.runtime.stubs.credentials import Credentials
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind

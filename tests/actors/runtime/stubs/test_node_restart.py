@@ -9,7 +9,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.node.login.login import Login
+from actors.node.login.provider import Login
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
