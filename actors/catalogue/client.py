@@ -30,7 +30,7 @@ from actors.catalogue.memory import (
     VolatileMemory,
     fetched_package,
 )
-from actors.catalogue.package.opening import (
+from actors.catalogue.opening import (
     check_publisher,
     known_revocations,
     revocations_of,
@@ -38,7 +38,7 @@ from actors.catalogue.package.opening import (
     sealed_descriptor,
     stub_of,
 )
-from actors.catalogue.package.seal import Sealed
+from actors.catalogue.seal import Sealed
 from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys

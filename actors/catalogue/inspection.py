@@ -18,14 +18,14 @@ from actors.catalogue.errors import (
     from_error,
     no_trust,
 )
-from actors.catalogue.package.opening import (
+from actors.catalogue.opening import (
     check_publisher,
     entry_of,
     flaw_of,
     read_descriptor,
     revocations_of,
 )
-from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
+from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys

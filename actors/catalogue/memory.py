@@ -26,7 +26,7 @@ from actors.catalogue.errors import (
     SourceAwayError,
     from_error,
 )
-from actors.catalogue.package.opening import flaw_of, known_revocations
+from actors.catalogue.opening import flaw_of, known_revocations
 from actors.catalogue.source import Source, package_path
 from fsm.catalogue.descriptor_io import Seen
 from specs.addresses.descriptor import Entry, read_entry

@@ -10,6 +10,7 @@ from typing import Final, final
 import attrs
 import orjson
 
+from actors.catalogue.archive import facts_of
 from actors.catalogue.errors import (
     BadDescriptorError,
     BadSealError,
@@ -17,16 +18,10 @@ from actors.catalogue.errors import (
     RefusedDescriptorError,
     from_error,
 )
+from actors.catalogue.making import revocation_list
 from actors.catalogue.memory import write_whole
-from actors.catalogue.package.archive import facts_of
-from actors.catalogue.package.making import revocation_list
-from actors.catalogue.package.opening import (
-    entry_of,
-    read_descriptor,
-    read_listing,
-    read_revocations,
-)
-from actors.catalogue.package.seal import SealType, read_seal, verified
+from actors.catalogue.opening import entry_of, read_descriptor, read_listing, read_revocations
+from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey

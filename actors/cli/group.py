@@ -64,7 +64,7 @@ SUMMARIES: Final = MappingProxyType(
 )
 """Commands and what `--help` says of them."""
 
-_FOLDERS: Final = frozenset({"node", "policy", "runtime", "stub", "token"})
+_FOLDERS: Final = frozenset({"node", "stub", "token"})
 """Commands that have a folder: it holds `command.py`. The module of any other has its name."""
 
 

@@ -24,16 +24,16 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
 from actors.kit.trace import Tracer
-from actors.node.bus.bus import NodeBus, NodeBusParts
+from actors.node.bus import NodeBus, NodeBusParts
 from actors.node.components import LocalService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
 from actors.node.foreign.part import path_service, start_abroad
-from actors.node.health.readiness import Part, Parts, Readiness, watch
+from actors.node.health import Part, Parts, Readiness, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkDoor, RestDoor
-from actors.node.links.session_form import PlainDoor, SessionDoor
+from actors.node.links.upstream import PlainDoor, SessionDoor
 from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
@@ -46,7 +46,7 @@ from actors.node.session.control import Control, ControlParts
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import DoorMaker, Entrance, SessionListener
-from actors.node.sync.subscriptions import PathService
+from actors.node.sync import PathService
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.registry.address_names import AddressMint

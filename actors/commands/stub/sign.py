@@ -7,11 +7,11 @@ from typing import Final, final
 import attrs
 import click
 
+from actors.catalogue.archive import pack
+from actors.catalogue.making import Publisher, packaged, signed_draft
 from actors.catalogue.memory import write_whole
-from actors.catalogue.package.archive import pack
-from actors.catalogue.package.making import Publisher, packaged, signed_draft
-from actors.catalogue.package.opening import read_descriptor
-from actors.catalogue.package.seal import SealType, read_seal
+from actors.catalogue.opening import read_descriptor
+from actors.catalogue.seal import SealType, read_seal
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say

@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from actors.kit.counting.counters import BOUNDS, Counters, Durations, Labels, Reading
 from actors.kit.counting.tally import GAUGES, TALLIES, TIMINGS, Meaning
-from actors.node.health.readiness import Part, Readiness
+from actors.node.health import Part, Readiness
 from actors.node.http.page import Page, told
 from specs.jsonvalue import Json
 from specs.limits.protocol import READY_TIMEOUT

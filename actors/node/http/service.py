@@ -16,11 +16,11 @@ from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.health.readiness import Part, Readiness
+from actors.node.health import Part, Readiness
 from actors.node.http.conversation import Conversation, Place
 from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
-from actors.node.http.rest_desk import MessagesDesk, SessionDesk
 from actors.node.http.rest_link import RestLinks
+from actors.node.http.rest_service import MessagesDesk, SessionDesk
 from actors.node.http.site import Gate, HttpService, Site, WellKnown, is_loopback
 from actors.node.links.acceptor import REST
 from fsm.limits.unauthenticated_links import HostShares

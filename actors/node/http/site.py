@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, final
 import orjson
 
 from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
-from actors.catalogue.package.seal import SealType, read_seal
+from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
 from actors.node.http.page import METHODS, Feed, Page, Visit, told
 from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at

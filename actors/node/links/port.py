@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto, unique
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import trio
 
@@ -14,11 +14,13 @@ from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor
 from fsm.session.node_session_io import Liveness, Parcel
 from fsm.session.outbox_budget import OutboxBudget
-from specs.identity import Identity
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
 from specs.link_end import LinkEnd
 from transports.errors import CloseReason
 from transports.link import Link
+
+if TYPE_CHECKING:
+    from specs.identity import Identity
 
 __all__ = ["Nudge", "Outbox", "Port"]
 

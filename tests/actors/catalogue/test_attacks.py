@@ -11,7 +11,7 @@ import pytest
 
 from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import FileMemory, NoStore
-from actors.catalogue.package.seal import SealType
+from actors.catalogue.seal import SealType
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.limits.catalogue import DESCRIPTOR_LIFE

@@ -8,14 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.catalogue.errors import BadDescriptorError, BadSealError
-from actors.catalogue.package.making import sealed
-from actors.catalogue.package.opening import (
-    entry_of,
-    read_descriptor,
-    read_listing,
-    read_revocations,
-)
-from actors.catalogue.package.seal import SealType, read_seal, verified
+from actors.catalogue.making import sealed
+from actors.catalogue.opening import entry_of, read_descriptor, read_listing, read_revocations
+from actors.catalogue.seal import SealType, read_seal, verified
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType
 from specs.descriptor import (

@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from actors.commands.runtime.command import links_of, links_options
+from actors.commands.runtime import links_of, links_options
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes, P2pWait, P2pWish, PeerWish
 
 RB = "hyperty-runtime://b.ex/rb"

@@ -14,7 +14,7 @@ from actors.kit.counting.counters import Counters
 from actors.kit.supervision.monitor import Monitor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.health.readiness import Part, Readiness
+from actors.node.health import Part, Readiness
 from actors.node.http.service import open_http, site_of
 from specs.limits.protocol import (
     HTTP_CONNECTIONS,

@@ -7,7 +7,7 @@ import trio
 
 from actors.kit.counting.counters import Counters
 from actors.node.config import HttpConfig
-from actors.node.health.readiness import Part, Readiness
+from actors.node.health import Part, Readiness
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
 from actors.node.http.site import is_loopback

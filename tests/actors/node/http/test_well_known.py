@@ -6,7 +6,7 @@ import pytest
 
 from actors.kit.counting.counters import Counters
 from actors.node.config import HttpConfig, ShownCatalogue
-from actors.node.health.readiness import Readiness
+from actors.node.health import Readiness
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
 from tests.support.catalogues import Publishing, archive_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.node.links.acceptor import Claim
-from actors.node.links.session_form import PlainDoor, SessionDoor
+from actors.node.links.upstream import PlainDoor, SessionDoor
 from fsm.session.node_session_io import Parcel
 from specs.message import Message, reply_to
 from specs.reply_code import Code

@@ -4,9 +4,9 @@ from typing import Final, TypeVar
 
 import orjson
 
+from actors.catalogue.archive import facts_of
 from actors.catalogue.errors import BadDescriptorError, BadSealError, RefusalError, from_error
-from actors.catalogue.package.archive import facts_of
-from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
+from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.keys.key_set import Keys
 from fsm.catalogue.descriptor_io import Reason, Refused
 from fsm.catalogue.descriptor_trust import judge_package

@@ -5,10 +5,10 @@ from typing import final
 import attrs
 import orjson
 
+from actors.catalogue.archive import check_archive, facts_of
 from actors.catalogue.errors import BadDescriptorError
-from actors.catalogue.package.archive import check_archive, facts_of
-from actors.catalogue.package.opening import entry_of, published, read_descriptor
-from actors.catalogue.package.seal import SealType
+from actors.catalogue.opening import entry_of, published, read_descriptor
+from actors.catalogue.seal import SealType
 from actors.catalogue.source import package_path
 from actors.keys.key_set import EDDSA
 from actors.keys.signing import SigningKey

@@ -1,1 +1,0 @@
-"""Signed stub packages: how they are made, sealed, read and opened."""

@@ -1,1 +1,0 @@
-"""The command `policy`: checks and explains policy files."""

@@ -1,1 +1,0 @@
-"""The command `runtime`: its options, and the hyperties that it runs."""

@@ -1,1 +1,0 @@
-"""Where a message goes next in a message node."""

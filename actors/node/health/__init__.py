@@ -1,1 +1,0 @@
-"""Whether a message node can serve, and how much it holds."""
