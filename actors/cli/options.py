@@ -23,6 +23,7 @@ __all__ = [
     "Quantity",
     "check_address",
     "check_domain",
+    "check_foreign",
     "check_kinds",
     "check_name",
     "check_node",
@@ -98,6 +99,26 @@ def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str
     except ValueError as exc:
         raise click.BadParameter(f"{value!r} is no place to listen: {exc}") from exc
     return value
+
+
+def check_foreign(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Return URLs by domain; refuse what is no `DOMAIN=URL`."""
+    urls: dict[str, str] = {}
+    for name, url in map(_pair, values):
+        domain = check_domain(ctx, param, name)
+        urls[domain] = check_node(ctx, param, url)
+    return urls
+
+
+def _pair(value: str) -> tuple[str, str]:
+    domain, separator, url = value.partition("=")
+    if not separator:
+        raise click.BadParameter(
+            f"{value!r} is no DOMAIN=URL such as b.example=ws://host:4123/link"
+        )
+    return domain, url
 
 
 def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:

@@ -1,4 +1,4 @@
-"""Catalogues that a command asks for stubs of other domains, and whom it believes."""
+"""Options of a runtime about other domains: their nodes, their catalogues, and trust in them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +9,23 @@ import click
 from actors.catalogue.errors import TrustFileError
 from actors.catalogue.source import BadPlaceError, Places, read_places
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import check_foreign
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
+from fsm.registry.resolve.resolve import Topology
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
-__all__ = ["catalogue_access", "catalogue_option", "timed", "trust_option"]
+__all__ = [
+    "catalogue_access",
+    "catalogue_option",
+    "nodes_option",
+    "timed",
+    "topology_option",
+    "trust_option",
+]
 
 
 def _check_places(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Places | None:
@@ -45,6 +54,25 @@ trust_option = click.option(
     help="TOML file of trusted domains and publishers; what was seen is kept beside it.",
 )
 """The option `--trust FILE`."""
+
+
+topology_option = click.option(
+    "--topology",
+    type=click.Choice([one.value for one in Topology]),
+    default=Topology.TRIANGLE.value,
+    show_default=True,
+    help="Send messages for other domains to their node (triangle), or to the own one.",
+)
+"""The option `--topology`."""
+
+nodes_option = click.option(
+    "--foreign",
+    metavar="DOMAIN=URL",
+    multiple=True,
+    callback=check_foreign,
+    help="URL of another domain's node, for the triangle; repeatable.",
+)
+"""The option `--foreign` of what dials other domains' nodes itself."""
 
 
 def catalogue_access(

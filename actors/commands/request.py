@@ -22,8 +22,14 @@ from actors.cli.options import (
     trace_option,
 )
 from actors.cli.output import open_tracer, say
-from actors.commands.catalogues import catalogue_access, catalogue_option, timed, trust_option
-from actors.commands.foreign import nodes_option, topology_option
+from actors.commands.catalogues import (
+    catalogue_access,
+    catalogue_option,
+    nodes_option,
+    timed,
+    topology_option,
+    trust_option,
+)
 from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime

@@ -10,9 +10,8 @@ import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.options import check_domain
+from actors.cli.options import check_domain, check_foreign
 from actors.cli.topic import Topic, topic_options
-from actors.commands.foreign import check_foreign
 from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig, ShownCatalogue
 from actors.node.connectors.back_ends import BackEnds
