@@ -133,10 +133,6 @@ _CONVERTER: Final = make_body_converter()
 def read_body(message: Message, kind: type[B]) -> B:
     """Read the body of a message; unknown keys are ignored.
 
-    Args:
-        message: The message.
-        kind: The class of its body.
-
     Raises:
         BadMessageError: A field is missing, of the wrong type or out of range; the text names it.
     """
@@ -145,11 +141,6 @@ def read_body(message: Message, kind: type[B]) -> B:
 
 def read_object(content: JsonObject, kind: type[B], where: str) -> B:
     """Read a JSON object that has a class; unknown keys are ignored.
-
-    Args:
-        content: The object.
-        kind: Its class.
-        where: Name of the object in an error.
 
     Raises:
         BadMessageError: A field is missing, of the wrong type or out of range; the text names it.

@@ -106,7 +106,6 @@ class BadLine:
 
     Attributes:
         raw: Its size and digest, for traces and logs; never its text.
-        error: The rule that it breaks.
         answer: The refusal to send back; None: it does not say to whom.
     """
 
@@ -140,12 +139,7 @@ def decode_line(line: bytes) -> Message | BadLine:
 
 
 def decode_object(line: bytes, raw: JsonObject) -> Message | BadLine:
-    """Read the message of a line that `read_object` has read.
-
-    Args:
-        line: The line, for its size and digest.
-        raw: The object in it.
-    """
+    """Read the message of a line that `read_object` has read."""
     try:
         return normalise(raw)
     except BadMessageError as error:
@@ -210,10 +204,6 @@ def _refusal(raw: Json, error: BadMessageError) -> Message | None:
 
 def encode(message: Message, dialect: Dialect = PLAIN) -> bytes:
     """Return one message as one line, without its end, in the dialect of the peer.
-
-    Args:
-        message: The message.
-        dialect: The dialect of the peer.
 
     Raises:
         BadMessageError: 500: its body is not JSON; 413: it is larger than `MAX_FRAME_BYTES`. Cannot

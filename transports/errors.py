@@ -74,8 +74,6 @@ class LinkBrokenError(LinkError):
     """The other end is gone; the link cannot be used any more.
 
     Attributes:
-        link: Name of the link.
-        reason: What was observed, as half a sentence.
         farewell: Reason of an orderly close by the other end; None: it vanished.
     """
 
@@ -109,12 +107,7 @@ class FrameTooSlowError(LinkBrokenError):
 
 @final
 class DialError(LinkError):
-    """No link could be opened.
-
-    Attributes:
-        address: The dialled address.
-        reason: Why not, as half a sentence.
-    """
+    """No link could be opened."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"cannot connect to {address}: {reason}")
@@ -124,12 +117,7 @@ class DialError(LinkError):
 
 @final
 class ListenError(LinkError):
-    """An address cannot be listened on.
-
-    Attributes:
-        where: The address.
-        reason: Why not, as half a sentence.
-    """
+    """An address cannot be listened on."""
 
     def __init__(self, where: str, reason: str) -> None:
         super().__init__(f"cannot listen on {where}: {reason}")

@@ -193,9 +193,6 @@ class Link(AsyncResource, ABC):
     async def rest(self, seconds: float) -> None:
         """Receive nothing for a while, from a peer that sends too much; pings are answered.
 
-        Args:
-            seconds: How long.
-
         If cancelled, no frame is lost.
         """
         await trio.sleep(seconds)
@@ -207,9 +204,6 @@ class Link(AsyncResource, ABC):
 
         Takes at most `GOODBYE_TIMEOUT` seconds. Other tasks that send or receive get
         `LinkClosedError`.
-
-        Args:
-            farewell: Reason for the peer.
 
         If cancelled, the link is closed by force, and the peer may see a break.
         """

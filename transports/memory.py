@@ -216,14 +216,7 @@ class MemoryLink(Link):
 
 @final
 class Wire:
-    """Both ends of a link in memory, seen from outside.
-
-    Attributes:
-        kind: What it stands for.
-        address: What was dialled.
-        dialler: The end that dialled.
-        acceptor: The end that was dialled.
-    """
+    """Both ends of a link in memory, seen from outside."""
 
     __slots__ = ("_state", "acceptor", "address", "dialler", "kind")
 
@@ -318,13 +311,7 @@ class MemoryNetwork(Network):
         self._refused.discard(address)
 
     def disturb(self, address: str, outward: Pattern, back: Pattern) -> None:
-        """Let links dialled to a listener's address from now on lose, double or delay frames.
-
-        Args:
-            address: The listener's address.
-            outward: Becomes of frames from the dialler.
-            back: Becomes of frames to the dialler.
-        """
+        """Let links dialled to a listener's address from now on lose, double or delay frames."""
         self._weather[address] = _Weather(outward, back)
 
     def cut(self, link: Link) -> None:

@@ -27,7 +27,6 @@ class WebSocketUrl:
     """A WebSocket URL in parts.
 
     Attributes:
-        host: Name or address, without brackets.
         port: Port; 80 if the URL has none.
         target: Path and query as they are in the request line.
     """
@@ -77,12 +76,7 @@ def read_target(target: str, subprotocol: str | None) -> Upgrade:
 
 
 def join_host_port(host: str, port: int) -> str:
-    """Return `host:port`; an IPv6 host is put in brackets.
-
-    Args:
-        host: Name or address.
-        port: Port number.
-    """
+    """Return `host:port`; an IPv6 host is put in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -107,7 +101,6 @@ class Endpoint:
     """An address with the kind of link to dial.
 
     Attributes:
-        kind: Carrier of the link.
         address: Address for `Network.dial`.
     """
 

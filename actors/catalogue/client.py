@@ -64,7 +64,6 @@ class DomainKeys:
     """The keys of a domain.
 
     Attributes:
-        keys: The keys.
         published: The key set as it was published, to be remembered; None: it was not.
     """
 
@@ -120,9 +119,6 @@ class Found:
 
     Attributes:
         level: Whether a shipped stub is configured, or a package runs in a sandbox.
-        descriptor: The descriptor by its domain.
-        digest: Hash of the signed content.
-        reach: Network addresses that it may dial.
         package: Its code; None: it needs none.
     """
 
@@ -136,12 +132,7 @@ class Found:
 @final
 @attrs.frozen
 class CatalogueStore:
-    """Where a client keeps accepted descriptors and packages.
-
-    Attributes:
-        memory: Keeps descriptors, revocations and keys.
-        store: Keeps packages.
-    """
+    """Where a client keeps accepted descriptors and packages."""
 
     memory: CatalogueMemory
     store: PackageStore
@@ -153,10 +144,7 @@ class _Visit:
     """One access to the catalogue of a domain.
 
     Attributes:
-        entry: The address that is looked for.
-        source: The catalogue.
         said: The trust of the operator in the domain.
-        keys: The keys of the domain.
         revocations: Its newest list of revocations, with the text of it.
     """
 
@@ -174,10 +162,7 @@ class CatalogueClient:
     For each domain one task works at a time; a slow catalogue does not delay other domains.
 
     Args:
-        places: Where catalogues are.
-        trust: Trusted domains and publishers.
         here: What this runtime can deploy.
-        shelf: Keeps what was accepted.
         offset: Seconds from the Trio clock to the epoch (1970, UTC).
     """
 
@@ -197,9 +182,6 @@ class CatalogueClient:
     async def find(self, entry: Entry) -> Found:
         """Fetch and verify the descriptor of a stub, and its package if it has one.
 
-        Args:
-            entry: Catalogue address of the stub.
-
         If cancelled, what was verified so far may be kept; nothing that was kept is lost.
 
         Raises:
@@ -210,9 +192,6 @@ class CatalogueClient:
 
     async def find_schema(self, entry: Entry) -> SchemaDescriptor:
         """Fetch and verify the descriptor of a data schema.
-
-        Args:
-            entry: Catalogue address of the schema.
 
         If cancelled, what was verified so far may be kept; nothing that was kept is lost.
 

@@ -30,12 +30,7 @@ class SourceAwayError(PlaceError):
 
 @final
 class NotServedError(ProtoflyError):
-    """A catalogue has nothing at a path.
-
-    Attributes:
-        where: Which one.
-        path: The path.
-    """
+    """A catalogue has nothing at a path."""
 
     def __init__(self, where: str, path: str) -> None:
         super().__init__(f"the catalogue {where} has no {path}")
@@ -48,7 +43,6 @@ class BadSealError(ProtoflyError):
     """A signature is missing, or not one that counts: whoever signed must act.
 
     Attributes:
-        reason: Which kind of fault it is.
         why: Why not, as half a sentence; never any of the text that was brought.
     """
 
@@ -80,12 +74,7 @@ class BadArchiveError(ProtoflyError):
 
 @final
 class RefusedDescriptorError(ProtoflyError):
-    """A stub from a catalogue is refused; nothing of it was run.
-
-    Attributes:
-        what: What it is called in a sentence.
-        refused: Why, and what to do.
-    """
+    """A stub from a catalogue is refused; nothing of it was run."""
 
     def __init__(self, what: str, refused: Refused) -> None:
         super().__init__(f"{what} is refused: {refused.why}; {refused.advice}")
@@ -115,11 +104,7 @@ NO_PLACE: Final = Refused(
 
 @final
 class RefusalError(ProtoflyError):
-    """The way to a verdict ends here.
-
-    Attributes:
-        refused: The verdict.
-    """
+    """The way to a verdict ends here."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(f"{refused.why}; {refused.advice}")

@@ -50,8 +50,6 @@ class Check:
     """One check of an inspection.
 
     Attributes:
-        name: What was checked.
-        told: The finding, as half a sentence.
         passed: Whether it is as it should be; None: that could not be found out.
     """
 

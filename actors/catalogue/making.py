@@ -24,11 +24,7 @@ __all__ = ["Publisher", "WrongKeyError", "packaged", "revocation_list", "sealed"
 
 @final
 class WrongKeyError(ProtoflyError):
-    """A key is for another algorithm than that of catalogues.
-
-    Attributes:
-        algorithm: The algorithm of the key.
-    """
+    """A key is for another algorithm than that of catalogues."""
 
     def __init__(self, algorithm: str) -> None:
         super().__init__(f"catalogues are signed by {EDDSA}, and this key is for {algorithm}")
@@ -38,12 +34,7 @@ class WrongKeyError(ProtoflyError):
 @final
 @attrs.frozen
 class Publisher:
-    """The publisher of a package.
-
-    Attributes:
-        name: Its name in trust files.
-        key: Signs its packages.
-    """
+    """The publisher of a package."""
 
     name: str
     key: SigningKey
@@ -51,11 +42,6 @@ class Publisher:
 
 def sealed(content: JsonObject, kind: SealType, key: SigningKey) -> str:
     """Return signed content; keys are sorted, so that the same content gives the same text.
-
-    Args:
-        content: The content.
-        kind: What it is.
-        key: Signs it.
 
     Raises:
         WrongKeyError: The key is for another algorithm.

@@ -156,11 +156,6 @@ async def fetched_package(store: PackageStore, source: Source, promised: SourceP
 
     A kept package is verified like a fetched one, as its store may have changed it.
 
-    Args:
-        store: Keeps packages.
-        source: The catalogue.
-        promised: What the descriptor says of the package.
-
     If cancelled, the package may be kept.
 
     Raises:
@@ -186,12 +181,7 @@ _VERSION: Final = 1
 @final
 @attrs.frozen
 class Known:
-    """The newest descriptor of an address.
-
-    Attributes:
-        seen: Its counter and hash.
-        text: Its text, as it was signed.
-    """
+    """The newest descriptor of an address."""
 
     seen: Seen
     text: str = attrs.field(repr=False)
@@ -203,7 +193,6 @@ class Kept:
     """All that is remembered.
 
     Attributes:
-        known: Descriptors by address.
         revoked: Lists of revocations by domain, as they were signed.
         keys: Key sets by domain, as they were first published.
     """

@@ -121,10 +121,6 @@ def published(sha256: str, size: int, entry_point: str) -> JsonObject:
 def check_publisher(package: SourcePackage, keys: Keys) -> None:
     """Refuse a package whose hash, size and entry point were not signed by these keys.
 
-    Args:
-        package: What the descriptor says of the package.
-        keys: Keys of its publisher.
-
     Raises:
         RefusalError: They have not signed it.
     """
@@ -153,10 +149,6 @@ def sealed_descriptor(text: bytes) -> Sealed:
 def stub_of(sealed: Sealed, keys: Keys) -> StubDescriptor:
     """Verify the signature of a descriptor, and return it as that of a stub.
 
-    Args:
-        sealed: The descriptor.
-        keys: The trusted keys.
-
     Raises:
         RefusalError: None of the keys has signed it, or it does not describe a stub.
     """
@@ -169,10 +161,6 @@ def stub_of(sealed: Sealed, keys: Keys) -> StubDescriptor:
 
 def schema_of(sealed: Sealed, keys: Keys) -> SchemaDescriptor:
     """Verify the signature of a descriptor, and return it as that of a schema.
-
-    Args:
-        sealed: The descriptor.
-        keys: The trusted keys.
 
     Raises:
         RefusalError: None of the keys has signed it, or it does not describe a schema.
@@ -193,10 +181,6 @@ def _descriptor_of(sealed: Sealed, keys: Keys) -> Described:
 
 def revocations_of(text: bytes, keys: Keys) -> Revocations:
     """Verify the signature of a list of revocations, and return it.
-
-    Args:
-        text: The list, as it was signed.
-        keys: The trusted keys.
 
     Raises:
         RefusalError: None of the keys has signed it, or it is no list.

@@ -44,7 +44,6 @@ class Offer:
     """What is to be published.
 
     Attributes:
-        text: A signed descriptor.
         package: Its package; None: it has none, or it is published already.
         keys: The public keys of the domain, published as well; None: they are already.
     """

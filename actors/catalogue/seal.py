@@ -46,11 +46,7 @@ class Sealed:
     """A signed text of the right form, with an unverified signature.
 
     Attributes:
-        text: The text.
-        kind: The kind that it states.
         key_name: The name of the key that it states.
-        content: Its content.
-        digest: Hash of the signed content.
     """
 
     text: str = attrs.field(repr=False)
@@ -86,10 +82,6 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
 
 def verified(sealed: Sealed, keys: Keys) -> JsonObject:
     """Verify the signature of a text, and return its content.
-
-    Args:
-        sealed: The text.
-        keys: The trusted keys.
 
     Raises:
         BadSealError: Its key is not one of these, or the signature is wrong.

@@ -75,7 +75,6 @@ class Source(ABC):
     """A catalogue, wherever it is.
 
     Attributes:
-        name: Its name for an operator.
         proves_domain: Whether its content surely comes from the place that it is named after.
     """
 
@@ -110,7 +109,6 @@ class MemorySource(Source):
     """A catalogue in memory, for programs that bring their own.
 
     Args:
-        name: Its name for an operator.
         files: Content by path; its creator may change it.
     """
 
@@ -239,7 +237,6 @@ class Places:
     """The catalogues of a runtime.
 
     Args:
-        named: Maker of a catalogue, by domain.
         general: Maker for every other domain; None: those have no catalogue.
     """
 
@@ -253,9 +250,6 @@ class Places:
 
         When the context is left, the catalogue is closed, within `GOODBYE_TIMEOUT` seconds; also
         if cancelled.
-
-        Args:
-            domain: Name of the domain.
 
         Raises:
             BadPlaceError: The domain does not fit into the URL that stands for all domains.
@@ -296,10 +290,6 @@ def read_places(texts: Iterable[str]) -> Places:
 
 def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
     """Open the catalogue at a directory or URL.
-
-    Args:
-        where: The directory or URL.
-        egress: The network addresses that may be dialled.
 
     Raises:
         BadPlaceError: `where` is neither.

@@ -53,7 +53,6 @@ class DomainTrust:
     """The trust in one domain.
 
     Attributes:
-        keys: Its keys, or where they come from.
         terms: Publishers and network addresses that it may name.
     """
 

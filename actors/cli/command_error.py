@@ -26,11 +26,7 @@ class ExitCode(IntEnum):
 
 @final
 class CommandError(ProtoflyError):
-    """What went wrong, why, and what to do, for the person who typed the command.
-
-    Attributes:
-        code: The exit status.
-    """
+    """What went wrong, why, and what to do, for the person who typed the command."""
 
     def __init__(self, sentence: str, code: ExitCode) -> None:
         super().__init__(sentence)

@@ -36,8 +36,6 @@ class Effective:
     """One option as it stands.
 
     Attributes:
-        name: As in a file of options.
-        flag: As on the command line.
         value: As it was written; None: it is not set.
         origin: `command line`, `environment`, `file` or `default`.
         where: Name of the environment variable, or file and table; empty otherwise.

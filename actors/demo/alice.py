@@ -76,9 +76,7 @@ class NumberedRequests:
     """Gives every request a number of its own and keeps which were answered well.
 
     Attributes:
-        sent: Numbers given out.
         answered: Requests that were answered 200.
-        failures: Codes of the other answers.
     """
 
     def __init__(self) -> None:

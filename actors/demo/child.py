@@ -203,8 +203,6 @@ class WatchedNetwork(Network):
     """Another network; what is listened on and dialled for a link is told.
 
     Args:
-        who: Name of the process, for the lines.
-        network: Does the work.
         node: Where the message node is: a link there is none between runtimes.
     """
 

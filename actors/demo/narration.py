@@ -79,11 +79,7 @@ class Told:
 
 @final
 class Narrator:
-    """Tells the facts of one process that a person wants to hear, each once.
-
-    Args:
-        target: The address whose routes are told.
-    """
+    """Tells the facts of one process that a person wants to hear, each once."""
 
     def __init__(self, target: str | None = None) -> None:
         self._target = target
@@ -236,14 +232,8 @@ _LINKS: Final = "p2p_connection"
 class ObservingTracer(Tracer):
     """Passes every fact on, tells those that matter, counts what stubs send.
 
-    Args:
-        who: Name of the process, for the lines.
-        inner: Keeps the facts.
-        target: The address whose requests are counted.
-
     Attributes:
         link: State of the link, as its machine has it; None before there is one.
-        lives: How often a link became live.
         sent: Requests to the target sent by each stub.
     """
 

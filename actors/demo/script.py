@@ -75,7 +75,6 @@ class Act:
     """One point of the demonstration.
 
     Attributes:
-        title: Its heading.
         beats: What each process has to show, in its own order; other things may
             happen in between.
         beside: What it has to show too, in an order of its own: the protocol does not
@@ -223,10 +222,6 @@ class Line:
     """One line.
 
     Attributes:
-        who: Name of the process.
-        what: What it tells.
-        text: The same in words.
-        fields: Everything else the line carries.
         beat: Which step of the demonstration it shows, if any.
     """
 

@@ -299,8 +299,6 @@ class Play:
 
     Attributes:
         kinds: Transports the link may use, best first, as on the command line.
-        requests: How many are measured on each way.
-        traces: Where the traces and the report go.
     """
 
     kinds: str

@@ -31,7 +31,6 @@ class SigningKey:
 
     Attributes:
         name: What signatures call it (`kid`).
-        algorithm: What it signs by.
     """
 
     name: str

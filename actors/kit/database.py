@@ -35,7 +35,6 @@ class FileLock:
     could be locked twice.
 
     Args:
-        path: The file.
         holder: What kind of program uses such files, for people.
     """
 
@@ -97,10 +96,8 @@ class DatabaseForm:
     """What a file of ours looks like.
 
     Attributes:
-        tables: What we keep in it.
         version: Of the form in which we keep it; written by the caller.
         writer: What kind of program keeps it, for people.
-        durability: What a commit survives.
         is_private: Whether a file that is made is for its owner only.
     """
 

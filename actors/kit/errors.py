@@ -21,9 +21,6 @@ class ActorStoppedError(ProtoflyError):
 
     Raised by a restart too: what the actor had in hand then is lost, and the
     cause of this error is what made it crash.
-
-    Attributes:
-        name: Which actor.
     """
 
     def __init__(self, name: str) -> None:
@@ -46,11 +43,7 @@ class DeadlockError(ProtoflyError):
 
 @final
 class NameTakenError(ProtoflyError):
-    """A supervisor has a child of this name already: a bug of the caller.
-
-    Attributes:
-        name: The name.
-    """
+    """A supervisor has a child of this name already: a bug of the caller."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is a child {name!r} already")
@@ -70,7 +63,6 @@ class RestartLimitError(ProtoflyError):
     """A child crashed too often: its supervisor gives up and says so above.
 
     Attributes:
-        supervisor: Who gives up.
         child: Whose crash was one too many; the cause of this error is that crash.
     """
 
@@ -82,12 +74,7 @@ class RestartLimitError(ProtoflyError):
 
 @final
 class TraceDirectoryError(ProtoflyError):
-    """No trace can be kept there: the user must name another directory.
-
-    Attributes:
-        path: The directory of the node.
-        reason: Why, as half a sentence.
-    """
+    """No trace can be kept there: the user must name another directory."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"cannot keep a trace in {path}: {reason}; choose another directory")

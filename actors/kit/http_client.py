@@ -75,7 +75,6 @@ class ServerUrl:
     """Where a server is, as its operator wrote it.
 
     Attributes:
-        port: Also if the text leaves it out.
         path: What every path on it begins with; empty, or beginning with a slash.
     """
 
@@ -132,11 +131,7 @@ def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
 @final
 @attrs.frozen
 class HttpAnswer:
-    """What a server answered.
-
-    Attributes:
-        server: Which server, for errors.
-    """
+    """What a server answered."""
 
     status: int
     body: bytes
@@ -217,9 +212,7 @@ class HttpClient:
     """Asks one server.
 
     Args:
-        server: The server.
         limit: Bytes an answer may have.
-        dial: Opens the connections.
         keep_alive: Seconds an idle connection is kept.
     """
 

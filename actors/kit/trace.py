@@ -219,9 +219,7 @@ class Tracer(ABC):
     """Where a component reports what it did.
 
     Attributes:
-        hops: Whether message hops are wanted.
         steps: Whether state changes are; they are by all who keep anything.
-        dropped: Records that there was no room for.
     """
 
     hops: bool
@@ -230,12 +228,7 @@ class Tracer(ABC):
 
     @abstractmethod
     def record(self, actor: str, fact: Fact) -> None:
-        """Keep a fact; never waits, never raises.
-
-        Args:
-            actor: Who reports.
-            fact: What happened.
-        """
+        """Keep a fact; never waits, never raises."""
 
     def step(self, actor: str, step: Step) -> None:
         """Keep that an entity moved: `record` of its fact, by a shorter way perhaps."""

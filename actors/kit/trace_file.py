@@ -91,9 +91,6 @@ class TraceParts:
 
     What has reached the disk is always a prefix of what was given, to the byte: a
     write that fails keeps what it could not write for the next.
-
-    Attributes:
-        directory: Where the parts are.
     """
 
     def __init__(
@@ -207,7 +204,6 @@ class FileTracer(Tracer):
 
     Attributes:
         run: Name of this run: when it started, in UTC, and what makes it unique.
-        dropped: Records dropped so far.
     """
 
     hops = True

@@ -64,7 +64,6 @@ class Dispatch:
     """Carries out what routing says; part of the bus's task.
 
     Args:
-        exchange: Sessions and links.
         control: Session control, which hears the answers to what it asks.
         desks: Parts of the node that answer on the spot, by address.
     """
@@ -157,10 +156,7 @@ class Ingress:
     """Takes in what links bring; part of the bus's task.
 
     Args:
-        exchange: Sessions and links.
-        control: Session control.
         gate: Where policy is asked, once per message.
-        dispatch: Where admitted messages go.
     """
 
     def __init__(
@@ -302,8 +298,6 @@ class NodeBusParts:
     """What the bus is made of; all of it belongs to its task from then on.
 
     Attributes:
-        exchange: Sessions and links.
-        control: Session control.
         desks: Parts of the node that answer on the spot, by address.
         gate: Where policy is asked, once per message.
     """

@@ -46,7 +46,6 @@ class Components(Collection[str]):
 
     Args:
         declared: Addresses of the parts that the node is to have.
-        witness: Where rows are traced.
     """
 
     def __init__(self, declared: Collection[str], witness: ComponentTrace) -> None:

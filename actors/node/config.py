@@ -55,7 +55,6 @@ class ForeignPlan:
 
     Attributes:
         domains: By name; may be filled while the node runs.
-        spawn: Makes a sandbox for a stub.
     """
 
     domains: Mapping[str, Endpoint]
@@ -91,12 +90,7 @@ class PolicyConfig:
 @final
 @attrs.frozen
 class ShownCatalogue:
-    """A catalogue that is served.
-
-    Attributes:
-        domain: Whose it is.
-        directory: What holds it.
-    """
+    """A catalogue that is served."""
 
     domain: str
     directory: Path

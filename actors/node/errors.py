@@ -22,11 +22,7 @@ class RegistryFileError(PlaceError):
 
 @final
 class OpenMetricsError(ProtoflyError):
-    """Metrics would be readable by everybody who reaches the place.
-
-    Attributes:
-        where: The place asked for.
-    """
+    """Metrics would be readable by everybody who reaches the place."""
 
     def __init__(self, where: str) -> None:
         super().__init__(f"metrics at {where} would be readable from other machines by anybody")
@@ -49,13 +45,7 @@ class PolicyFileError(PlaceError):
 
 @final
 class AddressTakenError(ProtoflyError):
-    """Two parts of a node want to answer at one address.
-
-    Attributes:
-        address: The address.
-        part: Who wants to.
-        holder: Who does.
-    """
+    """Two parts of a node want to answer at one address."""
 
     def __init__(self, address: str, part: str, holder: str) -> None:
         super().__init__(f"{part} cannot answer at {address}: {holder} answers there")

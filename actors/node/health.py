@@ -89,9 +89,6 @@ class Parts:
     Attributes:
         registry: File of the domain registry; None: there is none.
         has_records: Whether the domain registry is the node's own, not a service behind it.
-        supervisor: Who started them.
-        bus: The bus.
-        provider: Who looks into logins, if anybody does.
     """
 
     registry: Path | None

@@ -45,13 +45,10 @@ class NodeLimits:
         nodes: What the node of another domain may send: a whole domain, not one runtime.
         handshakes: How often one host may connect; who comes more often is turned away.
         strangers: Connections without a session; beyond it the oldest makes room.
-        strangers_per_host: The same of one host.
-        outbox_messages: Messages that may wait for one link.
         outbox_bytes: Bytes that may wait for one link.
         outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
         write_timeout: Seconds a peer has to take in what is handed to its link at once.
         soft_errors: Malformed messages of one link that are borne in a minute.
-        fan_out: Sessions one message may be given to.
     """
 
     messages: Rate = _MESSAGES

@@ -61,12 +61,7 @@ class ForgottenBy:
 @final
 @attrs.frozen
 class FromAbroad:
-    """A stub of a foreign domain has brought a message; nothing of it was checked.
-
-    Attributes:
-        peer: The node of that domain.
-        stub: The stub that brought it.
-    """
+    """A stub of a foreign domain has brought a message; nothing of it was checked."""
 
     peer: str
     stub: str
@@ -124,7 +119,6 @@ class Asked:
     Attributes:
         by: The runtime whose session it came over.
         owner: Who owns the address the message is about, if anybody.
-        is_moved: Whether it has it from somebody else.
         is_upstream: Whether that runtime speaks upstream's form.
     """
 
@@ -207,8 +201,6 @@ class SessionView:
 
     Attributes:
         link: Name of its link; None while detached.
-        addresses: What it owns.
-        paths: What it subscribes to.
     """
 
     runtime: str

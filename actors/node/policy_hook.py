@@ -29,8 +29,6 @@ class Ruling:
     """A decision and where it comes from.
 
     Attributes:
-        policy: Name of what decided.
-        why: Half a sentence for whoever is refused.
         obligations: What has been done along with it, for the trace (I-K3).
         version: Of the policies by which was decided; None: they have none.
         direction: Whether the message is going `out`, to another domain, or comes `in`

@@ -33,7 +33,6 @@ class NodeAddresses:
     """The addresses of one node's parts (ADR-04).
 
     Args:
-        domain: The domain it serves.
         served: Which parts there are, beside those that every node has.
     """
 
@@ -57,8 +56,6 @@ class TableRules:
     """By what the tables go.
 
     Attributes:
-        mint: Makes the names of addresses.
-        observation: Who decides that an object is observed.
         abroad: Other domains to which the node knows a way of its own.
     """
 
@@ -75,10 +72,7 @@ class Tables:
     anything, and every change is traced there.
 
     Args:
-        addresses: The node's own.
-        rules: By what they go.
         parts: Where parts of the node answer; looked at for each message.
-        witness: Where changes are told.
     """
 
     def __init__(

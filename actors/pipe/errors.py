@@ -16,21 +16,13 @@ class PipeError(ReasonError):
 
 @final
 class RoomError(ReasonError):
-    """A sandbox process did not start, or its content did not.
-
-    Attributes:
-        reason: Why, as half a sentence.
-    """
+    """A sandbox process did not start, or its content did not."""
 
     told = "no sandbox"
 
 
 @final
 class RoomEndedError(ReasonError):
-    """A sandbox process ended although nobody had asked it to.
-
-    Attributes:
-        reason: Why, as half a sentence.
-    """
+    """A sandbox process ended although nobody had asked it to."""
 
     told = "its sandbox has ended"

@@ -112,8 +112,6 @@ class KeeperTools:
     """What a keeper works with.
 
     Attributes:
-        spawn: Makes the sandbox.
-        network: Dials for it.
         login: Returns what its stub opens a session with, asked for at each open.
         archive: The code that goes into it, if its plan speaks of a package.
         rate: Messages a second it may post.
@@ -134,7 +132,6 @@ class RoomKeeper(Actor[M], ABC):
     """One sandbox with one component.
 
     Attributes:
-        plan: What it is opened for.
         why: Why it is no more, once it is.
     """
 

@@ -91,7 +91,6 @@ class Outlet:
     """The way out of one end of a pipe.
 
     Attributes:
-        is_closed: Whether nothing is written any more.
         is_overrun: Whether that is because the other end left too much unread.
     """
 

@@ -56,7 +56,6 @@ class PackageRoom:
 
     Attributes:
         entry_point: What makes the stub, as `module:function`.
-        options: What its descriptor says of it.
     """
 
     entry_point: str
@@ -84,13 +83,10 @@ class RoomPlan:
     """One component in a room.
 
     Attributes:
-        url: Its address.
         runtime: Whose session a stub opens: a runtime, or a node.
         domain: The domain a stub's link leads to; that of a hyperty.
-        contents: What it is.
         endpoints: The only places it may dial, as `transports.urls` writes them.
         session: Token of a session that an earlier stub had, to come back to.
-        ids: Its message ids begin above this.
         hops: Whether anybody wants to know what happens to messages.
     """
 

@@ -111,9 +111,7 @@ class Relays:
     """All links of one sandbox.
 
     Args:
-        network: What really dials.
         endpoints: The only places it dials, as the plan of the room names them.
-        outlet: The way into the sandbox.
     """
 
     def __init__(self, network: Network, endpoints: Iterable[str], outlet: Outlet) -> None:

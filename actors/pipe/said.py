@@ -88,9 +88,6 @@ class Said:
 
     Attributes:
         number: Of a link of the sandbox, or of a login; 0 where none is meant.
-        text: One short text.
-        told: Whatever else is told.
-        rest: A message, or part of a frame.
     """
 
     word: Word

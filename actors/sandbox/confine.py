@@ -91,7 +91,6 @@ class _Machine:
     """What calls are on one kind of processor.
 
     Attributes:
-        architecture: As the kernel tells a filter.
         column: Of the numbers in the table of what is forbidden.
         pair: The call `socketpair`: of streams only, which reach nobody else.
         limit: The call `prlimit64`: for this process only.
@@ -250,7 +249,6 @@ class Confined:
 
     Attributes:
         given_up: What, in order.
-        lacking: What it could not.
     """
 
     given_up: tuple[str, ...]

@@ -321,11 +321,7 @@ class _Tools:
 
 @final
 class _Sandbox:
-    """A room in which the MiniBUS runs.
-
-    Attributes:
-        shall_leave: Set when the keeper has said so.
-    """
+    """A room in which the MiniBUS runs."""
 
     def __init__(
         self,

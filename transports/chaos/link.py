@@ -30,7 +30,6 @@ class Weather:
 
     Attributes:
         toxics: Faults that change frames, in the order in which they began.
-        is_held: Whether nothing passes.
         reset_at: Trio time at which the link is reset; infinity: never.
         linger: Seconds by which the end of a link is delayed.
     """
@@ -62,22 +61,13 @@ class Course:
 
 
 class Climate(ABC):
-    """Knows the present faults, and the links of each party.
-
-    Attributes:
-        random: Source of the random choices.
-    """
+    """Knows the present faults, and the links of each party."""
 
     random: Random
 
     @abstractmethod
     def weather(self, course: Course, receiver: str | None) -> Weather:
-        """Return the faults of a link on the way to one of its ends.
-
-        Args:
-            course: The parties of the link.
-            receiver: The receiving party.
-        """
+        """Return the faults of a link on the way to one of its ends."""
 
     @abstractmethod
     def break_link(self, course: Course) -> None:
@@ -90,11 +80,7 @@ class Climate(ABC):
 
 @final
 class ChaosLink(Link):
-    """A link whose receiver suffers the faults; otherwise the link below.
-
-    Attributes:
-        course: The parties of the link.
-    """
+    """A link whose receiver suffers the faults; otherwise the link below."""
 
     __slots__ = (
         "_carried",

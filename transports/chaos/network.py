@@ -40,7 +40,6 @@ class Trouble:
 
     Attributes:
         toxic: The fault; None: a partition: nothing passes, and nothing is lost.
-        ways: The pairs that it affects.
         since: Trio time at which it began.
     """
 
@@ -244,7 +243,6 @@ class _Place:
     """An address at which one party listens.
 
     Attributes:
-        who: Name of the party.
         coming: Dials under way, in the order in which their links will come.
         turn: Allows one dial at a time, so that this order is known.
     """

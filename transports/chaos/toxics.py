@@ -58,7 +58,6 @@ class Road:
     Attributes:
         busy_until: Trio time at which the frame before arrives.
         carried: Bytes of all frames before.
-        random: Source of the random choices.
     """
 
     busy_until: float
@@ -70,12 +69,7 @@ class Toxic:
     """One fault; the base class does nothing."""
 
     def touch(self, passing: Passing, road: Road) -> Passing:
-        """Return what becomes of a frame.
-
-        Args:
-            passing: The frame.
-            road: The direction of its link.
-        """
+        """Return what becomes of a frame."""
         del road
         return passing
 

@@ -137,10 +137,7 @@ class Approach:
     """The dial of one WebSocket.
 
     Attributes:
-        url: URL of the server.
         subprotocol: Subprotocol to ask for; None: for peers that expect none.
-        name: Name of the link.
-        stream: The connection to the server.
     """
 
     url: WebSocketUrl
@@ -153,10 +150,6 @@ async def shake_hands(
     approach: Approach, *, task_status: "trio.TaskStatus[Link]" = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Open a WebSocket and run its reader until the link ends.
-
-    Args:
-        approach: The dial.
-        task_status: Started with the link.
 
     If cancelled, the connection is closed by force; the user of the link sees a break.
 

@@ -238,12 +238,7 @@ class _WebSocketListener(Listener):
 @final
 @attrs.frozen
 class Porch:
-    """What is served, and the gate that admits connections.
-
-    Attributes:
-        doors: Paths and subprotocols.
-        gate: Admits connections.
-    """
+    """What is served, and the gate that admits connections."""
 
     doors: Doors
     gate: Gate = EVERYBODY

@@ -78,11 +78,7 @@ class DropLedger:
 
 @final
 class Drops:
-    """Counts drops, and keeps the last of them.
-
-    Attributes:
-        counts: Number of drops, by reason.
-    """
+    """Counts drops, and keeps the last of them."""
 
     def __init__(self) -> None:
         self._counts: Counter[DropReason] = Counter()
@@ -103,12 +99,7 @@ class Drops:
             self._last.append(Drop(time.time_ns(), where, reason, *ends))
 
     def count(self, reason: DropReason, count: int) -> None:
-        """Record drops of which only the number is known.
-
-        Args:
-            reason: Why the messages were dropped.
-            count: Number of messages.
-        """
+        """Record drops of which only the number is known."""
         self._counts[reason] += count
 
     def ledger(self) -> DropLedger:
@@ -131,12 +122,7 @@ BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 
 @final
 class Traffic:
-    """Messages of one wire form.
-
-    Attributes:
-        received: Read from links, before anything was checked.
-        sent: Handed to links to be written.
-    """
+    """Messages of one wire form."""
 
     __slots__ = ("received", "sent")
 
@@ -171,17 +157,10 @@ class Counters:
     """Counts of one process, for tests and metrics; whoever drops counts here, once.
 
     Attributes:
-        admitted: Messages that passed every check.
-        traffic: Messages by wire form.
-        permitted: Messages that the policy engine let pass.
-        denied: Messages that it did not.
         drops: Messages not delivered, by the one reason each has.
-        violations: Steps no table declares, by machine.
         dead_letters: Messages left to actors that were gone, by actor.
-        restarts: Actors started again, by actor.
         tallies: All that `count` counted, by labels.
         timings: All that `took` was told, by labels.
-        gauges: What is read when somebody looks.
     """
 
     def __init__(self) -> None:

@@ -177,10 +177,6 @@ class Actor(ABC, Generic[M_contra]):
         An exception of the work is a crash of the actor. The work is cancelled when the actor
         stops.
 
-        Args:
-            work: The async function to run.
-            args: Its arguments.
-
         Raises:
             ActorStoppedError: The actor has not started, or has stopped.
         """

@@ -154,10 +154,7 @@ class ChildSpec(Generic[M]):
     """How to make a child, and when to start it again.
 
     Attributes:
-        name: Name, unique under its supervisor.
         make: Builds a new actor object for each life.
-        restart: When the child is started again.
-        mailbox: Messages that its mailbox holds at most.
     """
 
     name: str
@@ -171,7 +168,6 @@ class Child(Generic[M]):
     """One actor under a supervisor, through all its lives.
 
     Attributes:
-        was_started: Whether a start has succeeded.
         is_leaving: Whether the child is to stop for good: it is not restarted any more.
     """
 

@@ -23,12 +23,7 @@ class DeadLetters(ABC):
 
     @abstractmethod
     def lost(self, actor: str, message: object) -> None:
-        """Take a message that nobody will handle; must not wait or raise.
-
-        Args:
-            actor: Name of the actor.
-            message: The message.
-        """
+        """Take a message that nobody will handle; must not wait or raise."""
 
 
 @final

@@ -163,7 +163,6 @@ class Mailbox(Generic[M]):
     """Messages for one actor, and the asks that it has not answered.
 
     Attributes:
-        party: The actor in the graph of waits.
         put_nowait: Puts without waiting; raises what a Trio channel raises.
         take_nowait: Takes without waiting; raises what a Trio channel raises.
         stopped: Set when the actor has ended for good.

@@ -78,7 +78,6 @@ class Monitor:
     """Traces, counts and logs the refused steps of one process, each once.
 
     Args:
-        tracer: Takes their trace records.
         counters: Counts them, by machine; other parts of the process count there, too.
     """
 
@@ -93,10 +92,6 @@ class Monitor:
         They are also found in groups, causes and contexts of the exception: an actor that has
         failed may fail again while it stops. An exception that passes through several actors is
         recorded for the first.
-
-        Args:
-            actor: Name of the actor.
-            error: The exception that it crashed with.
         """
         for one in _all_of(error):
             if isinstance(one, UndeclaredTransitionError) and one not in self._told:

@@ -52,7 +52,6 @@ class Intensity:
     """How many restarts a supervisor may make before it gives up.
 
     Attributes:
-        restarts: Number of restarts.
         seconds: Length of the time window in which they are counted.
     """
 
@@ -107,13 +106,7 @@ class _AnyChild(Protocol):
 
 @final
 class Supervisor:
-    """Starts, watches, restarts and stops its children; made by `open_supervisor`.
-
-    Attributes:
-        name: Name for people and logs.
-        dead_letters: Takes the messages that nobody will handle.
-        monitor: Takes the exceptions of children.
-    """
+    """Starts, watches, restarts and stops its children; made by `open_supervisor`."""
 
     def __init__(
         self,

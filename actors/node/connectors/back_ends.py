@@ -69,10 +69,7 @@ class ConnectorParts:
     """What a connector is made of.
 
     Attributes:
-        name: What it is, for counts.
-        address: Where it listens.
         service: Its back end; belongs to the connector.
-        bus: Whom it is attached to.
     """
 
     name: BackEnd
@@ -264,7 +261,6 @@ class BackEnds:
         registry: Server that keeps the domain's records instead of the node.
         global_registry: Makes the way to the global registry; called for each start.
         quality: Makes the way to the quality broker; called for each start.
-        limits: How much each of them is asked.
     """
 
     registry: ServerUrl | None = None
@@ -276,12 +272,7 @@ class BackEnds:
 @final
 @attrs.frozen
 class Home:
-    """What connectors need of the node they are part of.
-
-    Attributes:
-        entropy: Source of names that nobody guesses.
-        witness: Makes the pen of a part.
-    """
+    """What connectors need of the node they are part of."""
 
     addresses: NodeAddresses
     ids: IdSource

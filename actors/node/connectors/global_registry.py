@@ -72,11 +72,7 @@ class GlobalRecords(ABC):
 
 @final
 class HttpGlobalRecords(GlobalRecords):
-    """A global registry with `GET` and `PUT /guid/<guid>`.
-
-    Args:
-        server: Where it is.
-    """
+    """A global registry with `GET` and `PUT /guid/<guid>`."""
 
     def __init__(self, server: ServerUrl) -> None:
         self._client = HttpClient(server)
@@ -105,11 +101,7 @@ class HttpGlobalRecords(GlobalRecords):
 
 @final
 class GlobalRegistry(Service):
-    """Relays to the global registry.
-
-    Args:
-        records: The registry.
-    """
+    """Relays to the global registry."""
 
     def __init__(self, records: GlobalRecords) -> None:
         self._records = records

@@ -78,12 +78,7 @@ class QualityBroker(ABC):
 
 @final
 class Quality(Service):
-    """Relays to a quality broker, and gives back what sessions leave behind.
-
-    Args:
-        broker: The broker.
-        entropy: Source of the names of reservations.
-    """
+    """Relays to a quality broker, and gives back what sessions leave behind."""
 
     def __init__(self, broker: QualityBroker, entropy: Callable[[int], bytes]) -> None:
         self._broker = broker
@@ -183,11 +178,7 @@ def _client(message: Message) -> str:
 
 @final
 class HttpQualityBroker(QualityBroker):
-    """Asks one server.
-
-    Args:
-        server: Where it is.
-    """
+    """Asks one server."""
 
     def __init__(self, server: ServerUrl) -> None:
         self._client = HttpClient(server)

@@ -76,13 +76,7 @@ _SHOWN: Final = 200
 
 @final
 class RestRegistry(Service):
-    """Relays to a registry behind a REST interface.
-
-    Args:
-        address: Where the connector listens.
-        server: Where the registry is.
-        ids: Ids of notifications.
-    """
+    """Relays to a registry behind a REST interface."""
 
     def __init__(self, address: str, server: ServerUrl, ids: IdSource) -> None:
         self._address = address

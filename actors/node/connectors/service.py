@@ -50,8 +50,6 @@ class Replied:
     """What the back end answered, in the protocol's terms.
 
     Attributes:
-        code: A reply code.
-        body: What the answer says besides its code.
         news: What others are to be told, after the answer.
     """
 
@@ -145,7 +143,6 @@ class Collector:
     """Owes things to one back end.
 
     Args:
-        what: What is owed, for the log.
         pay: Does one of them by its name; raises `HttpError` or `BackEndError` if it cannot.
     """
 

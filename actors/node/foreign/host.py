@@ -66,13 +66,7 @@ __all__ = ["ForeignHost", "ForeignKeeper", "ForeignParts"]
 
 @final
 class ForeignKeeper(StubKeeper[Parcel]):
-    """Tells the owner of the table what comes of one sandbox; takes what is for its stub.
-
-    Args:
-        plan: What is in it.
-        tools: What it is kept with.
-        owner: Is told.
-    """
+    """Tells the owner of the table what comes of one sandbox; takes what is for its stub."""
 
     def __init__(self, plan: RoomPlan, tools: KeeperTools, owner: ActorRef[OfRoom]) -> None:
         super().__init__(plan, tools)
@@ -134,13 +128,7 @@ _Message: TypeAlias = Send | Banish | OfRoom
 @final
 @attrs.frozen
 class ForeignParts:
-    """What the ways to other domains are made of.
-
-    Attributes:
-        node: The node's address.
-        plan: Where they lead.
-        network: Dials for the sandboxes.
-    """
+    """What the ways to other domains are made of."""
 
     node: str
     plan: ForeignPlan

@@ -42,9 +42,7 @@ class _Asked:
     """A path that another node was asked for.
 
     Attributes:
-        manager: Whom it was asked of.
         request: Of whoever set it here; None: this node set it again.
-        by: Whose session that came over.
         give_up: Takes the path away here, if it is refused there.
         until: When the other node has had time enough to answer.
     """
@@ -189,11 +187,7 @@ def _refusal(answer: Message) -> Refused:
 
 @final
 class OnwardDesk(LocalService):
-    """The subscription manager of a node that has ways to other domains.
-
-    Args:
-        desk: Sets paths here.
-    """
+    """The subscription manager of a node that has ways to other domains."""
 
     def __init__(self, desk: LocalService, onward: Onward, tables: Tables) -> None:
         self._desk = desk

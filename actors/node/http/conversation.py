@@ -54,7 +54,6 @@ class Place:
     """What one connection takes up.
 
     Attributes:
-        shares: Where its host's are counted.
         host: Where it comes from; what a link knows of that it forgets with its end.
     """
 

@@ -50,7 +50,6 @@ class ReadyPage:
     """Makes /readyz: what the parts say of themselves, and what they show when asked.
 
     Args:
-        standing: What the parts say.
         probes: Asked only of parts that say nothing against themselves.
     """
 

@@ -30,8 +30,6 @@ class Visit:
     """One request.
 
     Attributes:
-        path: Without the query.
-        headers: As they were sent.
         query: Decoded; of a repeated name the last value.
         body: Empty where none is wanted.
         host: Where it comes from, as the system says.
@@ -62,7 +60,6 @@ class Page:
 
     Attributes:
         body: All of it; with `HEAD` only its length is told.
-        headers: Besides those that every answer has.
     """
 
     status: HTTPStatus

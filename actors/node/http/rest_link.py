@@ -44,11 +44,7 @@ class NewerPollError(ProtoflyError):
 
 @final
 class PostNumberError(ProtoflyError):
-    """A post is neither the next one nor the last one again.
-
-    Attributes:
-        expected: The next number.
-    """
+    """A post is neither the next one nor the last one again."""
 
     def __init__(self, expected: int) -> None:
         super().__init__(f"posts are numbered without gaps; the next one is {expected}")
@@ -73,12 +69,7 @@ class RestGoneError(ProtoflyError):
 
 @final
 class RestLink(Link):
-    """One runtime's requests, as the front door sees them.
-
-    Args:
-        name: Of the link.
-        guest: How it counts at the gate.
-    """
+    """One runtime's requests, as the front door sees them."""
 
     __slots__ = (
         "__weakref__",
@@ -279,9 +270,6 @@ class RestLinks(Listener):
     """Where the front door accepts them, and by the tokens of their sessions.
 
     A link lives as long as the connection that serves it; nothing here keeps it longer.
-
-    Args:
-        gate: Who may come in.
     """
 
     __slots__ = ("_arrivals", "_arrive", "_by_token", "_gate", "_numbers")

@@ -48,8 +48,6 @@ class EventParts(Parts):
     has read. It also ends when somebody else asks, or the session is closed.
 
     Args:
-        link: Whose messages.
-        after: Up to where they were read.
         turn: Whose turn it is, of `RestLink.begin`.
     """
 
@@ -130,12 +128,7 @@ class _RestDesk(HttpService):
 
 @final
 class SessionDesk(_RestDesk):
-    """Opens, re-opens and closes sessions (M-14..M-16).
-
-    Args:
-        links: The links there are.
-        origins: Web origins whose pages may come.
-    """
+    """Opens, re-opens and closes sessions (M-14..M-16)."""
 
     methods: tuple[str, ...] = ("POST",)
     limit = MAX_MESSAGE_BYTES

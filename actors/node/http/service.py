@@ -41,9 +41,6 @@ class HttpDoor(Actor[Never]):
     """Gives each connection an actor of its own; above its host's share it is hung up.
 
     Args:
-        listener: Where connections come from.
-        site: Who answers.
-        monitor: Who hears what conversations crashed with.
         shares: Connections at once, in all and of one host.
     """
 

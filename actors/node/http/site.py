@@ -52,7 +52,6 @@ class WellKnown:
     """Answers visits to a catalogue.
 
     Args:
-        domain: The domain whose catalogue it is.
         directory: What holds it; read anew for each visit.
     """
 
@@ -119,7 +118,6 @@ class HttpService(ABC):
     """One path where more can be asked than a page.
 
     Attributes:
-        methods: What it is asked by.
         limit: Bytes that a body may have.
     """
 
@@ -191,10 +189,6 @@ class Site:
     """Answers visits.
 
     Args:
-        public: Pages for everybody, by path.
-        guarded: Pages for whom the gate lets in.
-        gate: Who that is.
-        desks: What else there is, by path.
         catalogue: What stands below /.well-known/; None: nothing.
     """
 

@@ -54,7 +54,6 @@ class Acceptor(ABC):
 
     Attributes:
         liveness: How it is noticed that the peer is gone.
-        form: In whose form the peer speaks.
         dialect: How the peer spells, as far as it has shown; outlives the link with
             the session (N3).
         has_shown: Whether it has shown on this link how it spells.

@@ -214,8 +214,6 @@ class Port:
 
     Attributes:
         number: Never used twice in a node.
-        name: Name of the link.
-        door: How the link writes the protocol.
         farewell: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.

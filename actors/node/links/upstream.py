@@ -35,7 +35,6 @@ class PlainDoor(Acceptor):
     be read, so that a refusal too is spelt as the peer does.
 
     Args:
-        control: Address of the node's session manager.
         upgrade: What the peer asked for when it came.
     """
 
@@ -106,9 +105,6 @@ class SessionDoor(Acceptor):
     Its stubs call themselves `<runtime>/<token>`. The token stays behind this door:
     inside, and towards everybody else, that is an address without it.
     Session control is spelt apart: those stubs count and compare its ids by themselves.
-
-    Args:
-        control: Address of the node's session manager.
     """
 
     wire = Form.SESSION

@@ -102,9 +102,7 @@ class ConnectorParts:
     """What an identity connector is made of.
 
     Attributes:
-        address: Where it listens.
         session: The node's session manager, who is answered there.
-        bus: Whom it is attached to.
         provider: Who vouches for people; outlives the connector.
     """
 

@@ -45,7 +45,6 @@ class KeySource(ABC):
     """Gives out the keys of the day.
 
     Attributes:
-        name: What an operator calls it.
         fresh: Seconds for which what it gave need not be asked for again.
         pause: Seconds between two attempts.
     """
@@ -203,8 +202,6 @@ class KeyProvider(IdentityProvider):
     """Verifies tokens by keys, judges what they claim, and takes each of them once.
 
     Args:
-        source: Where the keys come from.
-        terms: What is asked of a token.
         clock: Seconds since the epoch, as the world counts them.
         used: Where used tokens are written down; None: nowhere.
 

@@ -77,7 +77,6 @@ class Login:
 
     Attributes:
         provider: Who validates credentials; made once for the life of the node.
-        admission: Who may come without any.
         life: Seconds a session lives on its credentials.
         clock: Seconds since the epoch, as the world counts them; None: as the node does.
     """

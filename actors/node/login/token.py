@@ -38,10 +38,7 @@ class SignedToken:
     """A token of the right form; nothing of it has been verified.
 
     Attributes:
-        text: As it was brought.
         key_name: Which key it says it was signed with.
-        algorithm: How it says it was signed.
-        claims: What it says.
     """
 
     text: str = attrs.field(repr=False)

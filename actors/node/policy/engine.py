@@ -66,10 +66,8 @@ class PolicyDesk(LocalService):
     are the operator's, and the node writes none of them.
 
     Args:
-        store: The policies.
         identity_of: Who vouches for the session of a runtime now; None: nobody.
         reloader: Who reads the files again; None: not yet there.
-        counts: What obligations count.
     """
 
     def __init__(
@@ -189,9 +187,6 @@ class PolicyEngine(Policy):
     """Judges by what the store holds when a message comes.
 
     Args:
-        store: The policies.
-        tasks: Does what decisions oblige to.
-        place: Where messages are judged.
         clock: Seconds since the epoch.
     """
 

@@ -96,10 +96,6 @@ class PolicyStore:
     Who judges takes `pdp` once per message. It is changed by one assignment only, when
     the next one is complete: nobody ever judges by half of a change.
 
-    Attributes:
-        config: What the node was told.
-        pdp: What judges now.
-
     Raises:
         PolicyFileError: A file cannot be used; a node must not start without it.
     """
@@ -158,11 +154,7 @@ class Reload:
 @final
 @attrs.frozen
 class ReloadAsked:
-    """An administrator asks for it by a message, which is answered when it is done.
-
-    Attributes:
-        by: Over whose session it came.
-    """
+    """An administrator asks for it by a message, which is answered when it is done."""
 
     message: Message
     by: str
@@ -173,12 +165,7 @@ _Message: TypeAlias = ReloadAsked | Reload
 
 @final
 class PolicyReloader(Actor[_Message]):
-    """Reads in a thread, one after the other, and replaces all policies or none.
-
-    Args:
-        store: The policies.
-        bus: What carries its answers.
-    """
+    """Reads in a thread, one after the other, and replaces all policies or none."""
 
     def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage]) -> None:
         self._store = store

@@ -27,13 +27,7 @@ _HYPERTY: Final = "hyperty"
 
 @final
 class AllocationDesk(LocalService):
-    """Hands out addresses of the node's domain, moves them, and takes them back.
-
-    Args:
-        tables: Where owners are noted.
-        schemes: What addresses are handed out for.
-        entropy: Makes them unguessable.
-    """
+    """Hands out addresses of the node's domain, moves them, and takes them back."""
 
     def __init__(
         self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]

@@ -171,10 +171,6 @@ class RegistryParts:
     """What a domain registry is made of.
 
     Attributes:
-        address: Where it listens.
-        file: Where its records were kept.
-        bus: Whom it is attached to.
-        writer: Who makes changes durable.
         clock_offset: Seconds from the Trio clock to the epoch.
     """
 
@@ -195,7 +191,6 @@ class _Batch:
     Attributes:
         anyway: What is said whether it succeeds or not.
         asked: Who is to be told if it fails.
-        left: Who left meanwhile, and why.
     """
 
     changes: list[Change] = attrs.field(factory=list)

@@ -170,8 +170,6 @@ class Bounds:
     """The limits, and what has been used of them.
 
     Attributes:
-        limits: As configured.
-        gate: Who may come in.
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
         heartbeat: Asks peers that are silent; the listener runs it.

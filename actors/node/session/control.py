@@ -45,9 +45,6 @@ class ControlParts:
     """What session control is made of.
 
     Attributes:
-        exchange: The sessions.
-        gate: Where policy is asked.
-        entropy: Source of tokens.
         login: Who has to log in; None: nobody is asked.
         clock: Seconds since the epoch, as the node counts them.
     """

@@ -89,8 +89,6 @@ class Session:
     """A runtime's session and the link that has it.
 
     Attributes:
-        core: Decides.
-        stub: The address session control comes from.
         asker: What policy may know of whoever sends over this session.
         port: The link that has the session; None while detached.
         dialect: How the runtime spelt over its last link; None while it has one (N3).
@@ -114,7 +112,6 @@ class Outcome:
     """What became of an open request.
 
     Attributes:
-        verdict: Whether the link has it.
         waiting: What is to be written to the link after the answer, in order.
     """
 
@@ -257,9 +254,7 @@ class Exchange:
         ports: By number, of links that may still be written to.
         components: Which parts of the node answer at which addresses.
         departures: Who of them still has to hear that a runtime has left.
-        tables: Who owns and who subscribes to what.
         border: Which other domains can be reached, and how.
-        witness: Where it reports.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
     """

@@ -38,10 +38,6 @@ class ForeignRoutes:
 
     Whoever is of another domain is known by that domain's node, the peer: over the
     session it has here, and over the stub that leads to it.
-
-    Args:
-        domain: The node's own.
-        domains: Those there is a stub for.
     """
 
     def __init__(self, domain: str, domains: Container[str]) -> None:

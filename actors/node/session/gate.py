@@ -19,12 +19,7 @@ _After: TypeAlias = Callable[[], object]
 
 @final
 class Gate:
-    """Where the node's policy is asked, once for each message; part of the bus's task.
-
-    Args:
-        exchange: Sessions and links.
-        policy: Who may send what.
-    """
+    """Where the node's policy is asked, once for each message; part of the bus's task."""
 
     def __init__(self, exchange: Exchange, policy: Policy) -> None:
         self._exchange = exchange

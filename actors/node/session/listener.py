@@ -234,14 +234,7 @@ DoorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 @final
 @attrs.frozen
 class Entrance:
-    """Where links come from, and on what terms; outlives a front door that is restarted.
-
-    Attributes:
-        listeners: Where links come from.
-        doors: How each path speaks.
-        numbers: Numbers of links.
-        bounds: What one peer may do.
-    """
+    """Where links come from, and on what terms; outlives a front door that is restarted."""
 
     listeners: tuple[Listener, ...]
     doors: Mapping[str, DoorMaker]
@@ -251,13 +244,7 @@ class Entrance:
 
 @final
 class SessionListener(Actor[Never]):
-    """Accepts links; a crash of one connection is nobody else's.
-
-    Args:
-        entrance: Where links come from.
-        bus: Where everything goes.
-        monitor: Who hears what connections crashed with.
-    """
+    """Accepts links; a crash of one connection is nobody else's."""
 
     def __init__(self, entrance: Entrance, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
         self._entrance = entrance

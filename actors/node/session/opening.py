@@ -48,8 +48,6 @@ class OpenRequest:
     """A link wants the session of a runtime, or of another domain's node.
 
     Attributes:
-        message: What it said.
-        port: The link.
         runtime: Whose session; the node of a domain is known by its own address.
         token: What it brought, a session's token or credentials; None: nothing.
     """
@@ -84,14 +82,7 @@ _TOKEN_BYTES: Final = 32
 
 @final
 class Opening:
-    """Asks policy about each request exactly once, then the session; part of the bus's task.
-
-    Args:
-        exchange: The sessions.
-        gate: Where policy is asked.
-        entropy: Source of tokens.
-        has_login: Whether anybody can log in here.
-    """
+    """Asks policy about each request exactly once, then the session; part of the bus's task."""
 
     def __init__(
         self, exchange: Exchange, gate: Gate, entropy: Callable[[int], bytes], *, has_login: bool
@@ -208,11 +199,7 @@ _AWAY = "who you are cannot be found out now; try again"
 @final
 @attrs.frozen
 class Vouched:
-    """A login succeeded.
-
-    Attributes:
-        credentials: The same, as a session keeps it.
-    """
+    """A login succeeded."""
 
     request: OpenRequest
     identity: Identity
