@@ -20,6 +20,8 @@ from actors.catalogue.errors import (
     SourceAwayError,
     from_error,
     no_trust,
+    refusals,
+    refuse_if,
 )
 from actors.catalogue.memory import (
     CatalogueMemory,
@@ -32,11 +34,10 @@ from actors.catalogue.memory import (
 )
 from actors.catalogue.opening import (
     check_publisher,
+    described,
     known_revocations,
-    revocations_of,
-    schema_of,
     sealed_descriptor,
-    stub_of,
+    signed_revocations,
 )
 from actors.catalogue.seal import Sealed
 from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
@@ -251,17 +252,16 @@ class CatalogueClient:
             served = await source.read(REVOKED, REVOCATIONS_BYTES)
         except (NotServedError, SourceAwayError):
             return None if known is None or text is None else (known, text)
-        found = revocations_of(served, keys)
-        refused = judge_revocations(domain, found, known, self._now())
-        if refused is not None:
-            raise RefusalError(refused)
+        with refusals():
+            found = signed_revocations(served, keys)
+        refuse_if(judge_revocations(domain, found, known, self._now()))
         return found, served.decode()
 
     # ---- the descriptor
 
     async def _visited(self, visit: _Visit) -> Found:
         sealed = await self._fetch(visit)
-        descriptor = stub_of(sealed, visit.keys.keys)
+        descriptor = described(StubDescriptor, sealed, visit.keys.keys)
         # Keys that are new count from here on: they signed what was asked for.
         await self._remember(visit, {})
         facts = Facts(visit.entry, descriptor, sealed.digest)
@@ -278,12 +278,10 @@ class CatalogueClient:
 
     async def _schema(self, visit: _Visit) -> SchemaDescriptor:
         sealed = await self._fetch(visit)
-        descriptor = schema_of(sealed, visit.keys.keys)
+        descriptor = described(SchemaDescriptor, sealed, visit.keys.keys)
         await self._remember(visit, {})
         memory = self._memory(visit)
-        refused = judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now())
-        if refused is not None:
-            raise RefusalError(refused)
+        refuse_if(judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now()))
         seen = Seen(descriptor.counter, sealed.digest)
         await self._remember(visit, {visit.entry: Known(seen, sealed.text)})
         return descriptor

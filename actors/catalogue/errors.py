@@ -1,5 +1,7 @@
 """The errors of catalogues, split by who must act, and the refusals that they stand for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, final
 
 from fsm.catalogue.descriptor_io import Reason, Refused
@@ -18,6 +20,8 @@ __all__ = [
     "TrustFileError",
     "from_error",
     "no_trust",
+    "refusals",
+    "refuse_if",
 ]
 
 
@@ -130,3 +134,18 @@ def from_error(
             return Refused(Reason.NOT_THERE, str(error), "ask the domain to publish it")
         case SourceAwayError():
             return Refused(Reason.AWAY, str(error), "try again later")
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Raise `RefusalError` for an error that is a verdict about a descriptor."""
+    try:
+        yield
+    except (BadSealError, BadDescriptorError, NotServedError, SourceAwayError) as exc:
+        raise RefusalError(from_error(exc)) from exc
+
+
+def refuse_if(refused: Refused | None) -> None:
+    """Raise `RefusalError` if there is a refusal."""
+    if refused is not None:
+        raise RefusalError(refused)

@@ -10,20 +10,19 @@ import attrs
 
 from actors.catalogue.client import keys_of
 from actors.catalogue.errors import (
-    BadDescriptorError,
-    BadSealError,
     NotServedError,
     RefusalError,
     SourceAwayError,
-    from_error,
     no_trust,
+    refusals,
+    refuse_if,
 )
 from actors.catalogue.opening import (
     check_publisher,
     entry_of,
     flaw_of,
     read_descriptor,
-    revocations_of,
+    signed_revocations,
 )
 from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.catalogue.source import REVOKED, Source, package_path
@@ -154,12 +153,10 @@ class _Inspector:
             await self._package(descriptor.source_package)
 
     def _read(self, text: bytes) -> tuple[Sealed, Described, Entry]:
-        try:
+        with refusals():
             seal = read_seal(text, SealType.DESCRIPTOR)
             self.descriptor = descriptor = read_descriptor(seal.content)
             entry = entry_of(descriptor)
-        except (BadSealError, BadDescriptorError) as exc:
-            raise RefusalError(from_error(exc)) from exc
         self._say("form", f"a {descriptor.type} for {entry.address}")
         return seal, descriptor, entry
 
@@ -184,10 +181,8 @@ class _Inspector:
         return (await keys_of(said.keys, self.source, None)).keys
 
     def _verify(self, seal: Sealed, keys: Keys) -> None:
-        try:
+        with refusals():
             verified(seal, keys)
-        except BadSealError as exc:
-            raise RefusalError(from_error(exc)) from exc
         self._say("signature", f"by the key {seal.key_name!r}")
 
     async def _revoked(self, entry: Entry, keys: Keys) -> Revocations | None:
@@ -196,17 +191,14 @@ class _Inspector:
         except (NotServedError, SourceAwayError):
             self._say("revoked", "the catalogue has no list of what is revoked")
             return None
-        found = revocations_of(text, keys)
-        refused = judge_revocations(entry.domain, found, None, self.now)
-        if refused is not None:
-            raise RefusalError(refused)
+        with refusals():
+            found = signed_revocations(text, keys)
+        refuse_if(judge_revocations(entry.domain, found, None, self.now))
         self._say("revoked", f"the list has {len(found.revoked)} entries")
         return found
 
     def _judge(self, entry: Entry, descriptor: Described, digest: str, memory: Memory) -> None:
-        refused = judge_entry(entry, descriptor, memory, digest, self.now)
-        if refused is not None:
-            raise RefusalError(refused)
+        refuse_if(judge_entry(entry, descriptor, memory, digest, self.now))
         left = (descriptor.expires - self.now) / 86_400
         self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
 
@@ -221,11 +213,7 @@ class _Inspector:
             keys = self.believed.trust.publishers.get(promised.publisher, {})
             check_publisher(promised, keys)
             self._say("publisher", f"signed by {promised.publisher!r}")
-        try:
+        with refusals():
             content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
-        except (NotServedError, SourceAwayError) as exc:
-            raise RefusalError(from_error(exc)) from exc
-        refused = flaw_of(promised, content)
-        if refused is not None:
-            raise RefusalError(refused)
+        refuse_if(flaw_of(promised, content))
         self._say("package", f"{promised.size} bytes, {promised.sha256}")

@@ -19,13 +19,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.catalogue.errors import (
-    CatalogueFileError,
-    NotServedError,
-    RefusalError,
-    SourceAwayError,
-    from_error,
-)
+from actors.catalogue.errors import CatalogueFileError, RefusalError, refusals, refuse_if
 from actors.catalogue.opening import flaw_of, known_revocations
 from actors.catalogue.source import Source, package_path
 from fsm.catalogue.descriptor_io import Seen
@@ -164,13 +158,9 @@ async def fetched_package(store: PackageStore, source: Source, promised: SourceP
     kept = await store.get(promised.sha256)
     if kept is not None and flaw_of(promised, kept) is None:
         return kept
-    try:
+    with refusals():
         content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
-    except (NotServedError, SourceAwayError) as exc:
-        raise RefusalError(from_error(exc)) from exc
-    refused = flaw_of(promised, content)
-    if refused is not None:
-        raise RefusalError(refused)
+    refuse_if(flaw_of(promised, content))
     await store.put(promised.sha256, content)
     return content
 

@@ -2,10 +2,11 @@
 
 from typing import Final, TypeVar
 
+import attrs
 import orjson
 
 from actors.catalogue.archive import facts_of
-from actors.catalogue.errors import BadDescriptorError, BadSealError, RefusalError, from_error
+from actors.catalogue.errors import BadDescriptorError, BadSealError, RefusalError, refusals
 from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.keys.key_set import Keys
 from fsm.catalogue.descriptor_io import Reason, Refused
@@ -27,6 +28,7 @@ from transports.bodies import read_object
 
 __all__ = [
     "check_publisher",
+    "described",
     "entry_of",
     "flaw_of",
     "known_revocations",
@@ -34,15 +36,16 @@ __all__ = [
     "read_descriptor",
     "read_listing",
     "read_revocations",
-    "revocations_of",
-    "schema_of",
     "sealed_descriptor",
-    "stub_of",
+    "signed_revocations",
 ]
 
 _TYPES: Final = frozenset(map(str, CatalogueType))
 
-B = TypeVar("B", Listing, Revocations)
+B = TypeVar("B", bound=attrs.AttrsInstance)
+D = TypeVar("D", StubDescriptor, SchemaDescriptor)
+
+_NAMES: Final[dict[type, str]] = {StubDescriptor: "stub", SchemaDescriptor: "schema"}
 
 
 def read_descriptor(content: JsonObject) -> Described:
@@ -56,10 +59,7 @@ def read_descriptor(content: JsonObject) -> Described:
         raise BadDescriptorError(f"its type is none of {', '.join(CatalogueType)}")
     if not is_json(content):
         raise BadDescriptorError("it is nested too deep")
-    try:
-        return read_object(content, DESCRIPTORS[CatalogueType(kind)], "descriptor")
-    except BadMessageError as exc:
-        raise BadDescriptorError(exc.reason) from exc
+    return _read(content, DESCRIPTORS[CatalogueType(kind)], "descriptor")
 
 
 def entry_of(descriptor: Described) -> Entry:
@@ -80,10 +80,7 @@ def read_revocations(content: JsonObject) -> Revocations:
     Raises:
         BadDescriptorError: It is none.
     """
-    try:
-        return read_object(content, Revocations, "list")
-    except BadMessageError as exc:
-        raise BadDescriptorError(exc.reason) from exc
+    return _read(content, Revocations, "list")
 
 
 def read_listing(text: bytes) -> Listing:
@@ -98,8 +95,12 @@ def read_listing(text: bytes) -> Listing:
         content = None
     if not isinstance(content, dict):
         raise BadDescriptorError("the listing is no JSON object")
+    return _read(content, Listing, "listing")
+
+
+def _read(content: JsonObject, kind: type[B], where: str) -> B:
     try:
-        return read_object(content, Listing, "listing")
+        return read_object(content, kind, where)
     except BadMessageError as exc:
         raise BadDescriptorError(exc.reason) from exc
 
@@ -140,55 +141,38 @@ def sealed_descriptor(text: bytes) -> Sealed:
     Raises:
         RefusalError: It is not signed.
     """
-    try:
+    with refusals():
         return read_seal(text, SealType.DESCRIPTOR)
-    except BadSealError as exc:
-        raise RefusalError(from_error(exc)) from exc
 
 
-def stub_of(sealed: Sealed, keys: Keys) -> StubDescriptor:
-    """Verify the signature of a descriptor, and return it as that of a stub.
+def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
+    """Verify the signature of a descriptor, and return it if it describes a stub, or a schema.
+
+    Args:
+        kind: The expected class of descriptor.
+        sealed: The descriptor.
+        keys: The trusted keys.
 
     Raises:
-        RefusalError: None of the keys has signed it, or it does not describe a stub.
+        RefusalError: None of the keys has signed it, or it describes something else.
     """
-    descriptor = _descriptor_of(sealed, keys)
-    if not isinstance(descriptor, StubDescriptor):
-        why = f"it describes a {descriptor.type} and not a stub"
-        raise RefusalError(Refused(Reason.MISPLACED, why, "ask the domain for one of a stub"))
+    with refusals():
+        descriptor = read_descriptor(verified(sealed, keys))
+    if not isinstance(descriptor, kind):
+        wanted = _NAMES[kind]
+        why = f"it describes a {descriptor.type} and not a {wanted}"
+        raise RefusalError(Refused(Reason.MISPLACED, why, f"ask the domain for one of a {wanted}"))
     return descriptor
 
 
-def schema_of(sealed: Sealed, keys: Keys) -> SchemaDescriptor:
-    """Verify the signature of a descriptor, and return it as that of a schema.
-
-    Raises:
-        RefusalError: None of the keys has signed it, or it does not describe a schema.
-    """
-    descriptor = _descriptor_of(sealed, keys)
-    if not isinstance(descriptor, SchemaDescriptor):
-        why = f"it describes a {descriptor.type} and not a schema"
-        raise RefusalError(Refused(Reason.MISPLACED, why, "ask the domain for one of a schema"))
-    return descriptor
-
-
-def _descriptor_of(sealed: Sealed, keys: Keys) -> Described:
-    try:
-        return read_descriptor(verified(sealed, keys))
-    except (BadSealError, BadDescriptorError) as exc:
-        raise RefusalError(from_error(exc)) from exc
-
-
-def revocations_of(text: bytes, keys: Keys) -> Revocations:
+def signed_revocations(text: bytes, keys: Keys) -> Revocations:
     """Verify the signature of a list of revocations, and return it.
 
     Raises:
-        RefusalError: None of the keys has signed it, or it is no list.
+        BadSealError: None of the keys has signed it.
+        BadDescriptorError: It is no list.
     """
-    try:
-        return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
-    except (BadSealError, BadDescriptorError) as exc:
-        raise RefusalError(from_error(exc)) from exc
+    return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
 
 
 def known_revocations(text: str) -> Revocations:
@@ -197,10 +181,8 @@ def known_revocations(text: str) -> Revocations:
     Raises:
         RefusalError: The text is no list: its store has changed it.
     """
-    try:
+    with refusals():
         return read_revocations(read_seal(text.encode(), SealType.REVOCATIONS).content)
-    except (BadSealError, BadDescriptorError) as exc:
-        raise RefusalError(from_error(exc)) from exc
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:

@@ -10,7 +10,6 @@ from typing import Final, final
 import attrs
 import orjson
 
-from actors.catalogue.archive import facts_of
 from actors.catalogue.errors import (
     BadDescriptorError,
     BadSealError,
@@ -20,13 +19,19 @@ from actors.catalogue.errors import (
 )
 from actors.catalogue.making import revocation_list
 from actors.catalogue.memory import write_whole
-from actors.catalogue.opening import entry_of, read_descriptor, read_listing, read_revocations
+from actors.catalogue.opening import (
+    entry_of,
+    flaw_of,
+    read_descriptor,
+    read_listing,
+    signed_revocations,
+)
 from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey
 from fsm.catalogue.descriptor_io import Memory, Reason, Refused, Seen
-from fsm.catalogue.descriptor_trust import judge_entry, judge_package
+from fsm.catalogue.descriptor_trust import judge_entry
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Described, Listing, ListingEntry, Revocations, Revoked
 from specs.limits.catalogue import LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
@@ -143,7 +148,7 @@ class CatalogueFolder:
     def _countersigned(text: bytes, keys: Keys) -> Revocations:
         """Read a list as runtimes will: a list that they refuse takes everything away."""
         try:
-            return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
+            return signed_revocations(text, keys)
         except BadSealError as exc:
             refused = Refused(exc.reason, exc.why, "sign it with a key that is published there")
             raise RefusedDescriptorError("the list of what is revoked", refused) from exc
@@ -162,7 +167,7 @@ class CatalogueFolder:
         if text is None:
             return None
         try:
-            return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
+            return signed_revocations(text, keys)
         except (BadSealError, BadDescriptorError) as exc:
             raise CatalogueFileError(self._directory / REVOKED, str(exc)) from exc
 
@@ -211,7 +216,7 @@ class CatalogueFolder:
             raise RefusedDescriptorError(
                 entry.told, Refused(Reason.NOT_THERE, why, "name it with --package")
             )
-        refused = judge_package(promised, facts_of(content, promised.entry_point))
+        refused = flaw_of(promised, content)
         if refused is not None:
             raise RefusedDescriptorError(entry.told, refused)
         return {path: content}

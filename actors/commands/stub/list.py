@@ -15,7 +15,7 @@ from actors.catalogue.errors import (
     NotServedError,
     SourceAwayError,
 )
-from actors.catalogue.opening import entry_of, read_descriptor, read_listing, read_revocations
+from actors.catalogue.opening import entry_of, read_descriptor, read_listing, signed_revocations
 from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source, source_at
 from actors.cli.command_error import ExitCode
@@ -114,7 +114,7 @@ async def _revocations(source: Source, keys: Keys) -> Revocations | None:
     """Return what is revoked; None: there is no list that counts."""
     try:
         text = await source.read(REVOKED, REVOCATIONS_BYTES)
-        return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
+        return signed_revocations(text, keys)
     except (NotServedError, BadSealError, BadDescriptorError):
         return None
 

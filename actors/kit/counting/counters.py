@@ -23,7 +23,6 @@ __all__ = [
     "Counters",
     "Drop",
     "DropLedger",
-    "Drops",
     "Durations",
     "Label",
     "Labels",
@@ -74,37 +73,6 @@ class DropLedger:
     def total(self) -> int:
         """Number of messages that were not delivered."""
         return sum(self.counts.values())
-
-
-@final
-class Drops:
-    """Counts drops, and keeps the last of them."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[DropReason] = Counter()
-        self._last: deque[Drop] = deque(maxlen=DROPS_KEPT)
-        self.counts = MappingProxyType(self._counts)
-
-    def add(self, reason: DropReason, message: Message | None, where: str) -> None:
-        """Record one drop.
-
-        Args:
-            reason: Why the message was dropped.
-            message: The message; None: it could not be read as one.
-            where: Part of the process that dropped it.
-        """
-        self._counts[reason] += 1
-        if message is not None:
-            ends = (message.id, message.type, message.from_, message.to)
-            self._last.append(Drop(time.time_ns(), where, reason, *ends))
-
-    def count(self, reason: DropReason, count: int) -> None:
-        """Record drops of which only the number is known."""
-        self._counts[reason] += count
-
-    def ledger(self) -> DropLedger:
-        """Return all counts and drops as they are now."""
-        return DropLedger(MappingProxyType(dict(self._counts)), tuple(self._last))
 
 
 Label: TypeAlias = StrEnum | IntEnum
@@ -164,7 +132,8 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self._drops = Drops()
+        self._drops: Counter[DropReason] = Counter()
+        self._last_drops: deque[Drop] = deque(maxlen=DROPS_KEPT)
         self._violations: Counter[str] = Counter()
         self._dead_letters: Counter[str] = Counter()
         self._restarts: Counter[str] = Counter()
@@ -175,7 +144,7 @@ class Counters:
         self.permitted = 0
         self.denied = 0
         self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
-        self.drops = self._drops.counts
+        self.drops = MappingProxyType(self._drops)
         self.violations = MappingProxyType(self._violations)
         self.dead_letters = MappingProxyType(self._dead_letters)
         self.restarts = MappingProxyType(self._restarts)
@@ -196,15 +165,18 @@ class Counters:
             message: None: it could not be read as a message.
             where: The part of the process that ended it.
         """
-        self._drops.add(reason, message, where)
+        self._drops[reason] += 1
+        if message is not None:
+            ends = (message.id, message.type, message.from_, message.to)
+            self._last_drops.append(Drop(time.time_ns(), where, reason, *ends))
 
     def dropped_elsewhere(self, reason: DropReason, count: int) -> None:
         """Record messages that were not delivered in another process, which tells how many."""
-        self._drops.count(reason, count)
+        self._drops[reason] += count
 
     def ledger(self) -> DropLedger:
         """Return what was not delivered until now."""
-        return self._drops.ledger()
+        return DropLedger(MappingProxyType(dict(self._drops)), tuple(self._last_drops))
 
     def violation(self, machine: str) -> None:
         """Count a step that was refused."""
