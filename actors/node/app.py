@@ -24,7 +24,7 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
 from actors.kit.trace import Tracer
-from actors.node.bus import NodeBus, NodeBusParts
+from actors.node.bus import NodeBus
 from actors.node.components import LocalService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
@@ -42,7 +42,7 @@ from actors.node.registry.allocation import AllocationDesk
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
 from actors.node.session.bounds import Bounds
-from actors.node.session.control import Control, ControlParts
+from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import DoorMaker, Entrance, SessionListener
@@ -164,8 +164,8 @@ def _make_bus(plan: Plan) -> NodeBus:
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
-    control = Control(ControlParts(exchange, gate, config.entropy, config.login, plan.clock))
-    return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange), gate))
+    control = Control(exchange, gate, config.entropy, config.login, plan.clock)
+    return NodeBus(exchange, control, _desks(plan, exchange), gate)
 
 
 def _desks(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:

@@ -9,7 +9,6 @@ refused request is answered over the link it came from; any other refused messag
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never, final
 
-import attrs
 import structlog
 import trio
 from typing_extensions import override
@@ -56,7 +55,7 @@ from specs.trace import Op
 from transports.codec import BadLine, encode
 from transports.errors import CloseReason
 
-__all__ = ["Dispatch", "Ingress", "NodeBus", "NodeBusParts"]
+__all__ = ["Dispatch", "Ingress", "NodeBus"]
 
 
 @final
@@ -86,7 +85,7 @@ class Dispatch:
                 self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
             case ToRuntimes(runtimes, is_published):
                 if is_published:
-                    self._witness.publish(message, len(runtimes))
+                    self._witness.hop(Op.PUBLISH, message, targets=len(runtimes))
                 parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
                 self._exchange.hand_out_to(runtimes, parcel)
             case ToComponent(address):
@@ -111,7 +110,7 @@ class Dispatch:
         if by is None or not message.is_request:
             self._witness.drop(message, DropReason.UNMATCHED)
             return
-        self._witness.deliver(message, address)
+        self._witness.hop(Op.DELIVER, message, listener=address)
         desk = self._desks.get(address)
         if desk is None:
             self._ask(message, address, by)
@@ -218,7 +217,7 @@ class Ingress:
         if message.to == self._node.session:
             self._controlled(self._control.receive, message, port)
             return
-        self._witness.rcv(message, port.name)
+        self._witness.hop(Op.RCV, message, link=port.name)
         session = self._exchange.session_of(port.number)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
@@ -240,7 +239,7 @@ class Ingress:
 
     def abroad(self, came: FromAbroad) -> None:
         """Take in what a stub of another domain has brought, as if over a link."""
-        self._witness.rcv(came.message, came.stub)
+        self._witness.hop(Op.RCV, came.message, link=came.stub)
         refusal = self._routed_out(came.message, came.peer, Asker(came.peer))
         if refusal is not None:
             self._gate.turn_back(came.message, came.peer, refusal)
@@ -274,7 +273,7 @@ class Ingress:
         refusal = self._unbound(admission, by)
         if refusal is None:
             self._counters.admitted += 1
-            self._witness.admit(message, by)
+            self._witness.hop(Op.ADMIT, message, by=by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
             self._dispatch.route(message, by)
@@ -293,39 +292,32 @@ _log = structlog.get_logger("actors.node")
 
 
 @final
-@attrs.frozen
-class NodeBusParts:
-    """What the bus is made of; all of it belongs to its task from then on.
+class NodeBus(Actor[BusMessage]):
+    """Routes between sessions and the parts of the node; owns all that it is made of.
 
-    Attributes:
-        desks: Parts of the node that answer on the spot, by address.
-        gate: Where policy is asked, once per message.
+    Args:
+        exchange: Sessions and links.
+        control: Session control.
+        services: Local services of the node, by address.
+        gate: Asks the policy, once per message.
     """
 
-    exchange: Exchange
-    control: Control
-    desks: dict[str, LocalService]
-    gate: Gate
-
-
-@final
-class NodeBus(Actor[BusMessage]):
-    """Routes between sessions and the parts of the node."""
-
-    def __init__(self, parts: NodeBusParts) -> None:
-        self._exchange = parts.exchange
-        self._control = parts.control
-        self._witness = parts.exchange.witness
-        self._node = parts.exchange.tables.addresses
-        self._dispatch = Dispatch(parts.exchange, parts.control, parts.desks)
-        self._ingress = Ingress(parts.exchange, parts.control, parts.gate, self._dispatch)
-        self._desks = (self._node.session, *parts.desks)
+    def __init__(
+        self, exchange: Exchange, control: Control, services: dict[str, LocalService], gate: Gate
+    ) -> None:
+        self._exchange = exchange
+        self._control = control
+        self._witness = exchange.witness
+        self._node = exchange.tables.addresses
+        self._dispatch = Dispatch(exchange, control, services)
+        self._ingress = Ingress(exchange, control, gate, self._dispatch)
+        self._served = (self._node.session, *services)
         self._drained: Reply[None] | None = None
         self._is_leaving = False
 
     @override
     async def start(self) -> None:
-        for address in self._desks:
+        for address in self._served:
             self._exchange.components.serve(address, last_segment(address))
 
     @override

@@ -1,12 +1,12 @@
 """What the node's bus reports: steps and tables always, hops of messages when wanted."""
 
 from enum import StrEnum, unique
-from typing import final
+from typing import Unpack, final
 
 import attrs
 
 from actors.kit.counting.counters import Counters
-from actors.kit.trace import Tracer, message_fact
+from actors.kit.trace import Tracer, Where, message_fact
 from actors.node.links.port import Port
 from actors.node.policy_hook import Decision, Ruling
 from fsm.effects import RowChanged
@@ -74,41 +74,16 @@ class ComponentTrace:
                 obligations=",".join(ruling.obligations) or None,
             )
 
-    def rcv(self, message: Message, link: str) -> None:
-        """A message came over a link."""
+    def hop(self, op: Op, message: Message, **where: Unpack[Where]) -> None:
+        """Something happened to a message; `where`: at which link, listener or session."""
         if self._tracer.hops:
-            self._tracer.message(self._actor, Op.RCV, message, link=link)
-
-    def xmit(self, message: Message, link: str) -> None:
-        """A message was given to a link."""
-        if self._tracer.hops:
-            self._tracer.message(self._actor, Op.XMIT, message, link=link)
-
-    def hop(self, op: Op, message: Message) -> None:
-        """Something happened to a message that needs no more words."""
-        if self._tracer.hops:
-            self._tracer.message(self._actor, op, message)
-
-    def admit(self, message: Message, by: str) -> None:
-        """A message has passed all checks; `by`: whose session brought it (I-B10)."""
-        if self._tracer.hops:
-            self._tracer.message(self._actor, Op.ADMIT, message, by=by)
-
-    def deliver(self, message: Message, listener: str) -> None:
-        """A message was given to a part of the node."""
-        if self._tracer.hops:
-            self._tracer.message(self._actor, Op.DELIVER, message, listener=listener)
+            self._tracer.message(self._actor, op, message, **where)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
         """A message was refused before it had any effect."""
         if self._tracer.hops:
             fact = attrs.evolve(message_fact(Op.DENY, message), code=int(code), why=why)
             self._tracer.record(self._actor, fact)
-
-    def publish(self, message: Message, targets: int) -> None:
-        """A message is fanned out."""
-        if self._tracer.hops:
-            self._tracer.message(self._actor, Op.PUBLISH, message, targets=targets)
 
     def relay(self, message: Message, direction: Direction) -> None:
         """A request went to a back end, or its answer came back."""

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeAlias, final
 
-import attrs
 import trio
 from typing_extensions import override
 
@@ -28,7 +27,6 @@ from transports.bodies import read_body
 
 __all__ = [
     "VALIDATE",
-    "ConnectorParts",
     "IdentityConnector",
     "open_provider",
     "read_identity",
@@ -97,32 +95,28 @@ _Message: TypeAlias = Asked | RuntimeLeft
 
 
 @final
-@attrs.frozen
-class ConnectorParts:
-    """What an identity connector is made of.
+class IdentityConnector(Actor[_Message]):
+    """Answers each question once, whatever becomes of the provider; bounded in number.
 
-    Attributes:
-        session: The node's session manager, who is answered there.
-        provider: Who vouches for people; outlives the connector.
+    Args:
+        address: Address of the connector.
+        session: Address of the session manager, which gets its answers there.
+        bus: The bus.
+        provider: Validates logins; outlives the connector.
     """
 
-    address: str
-    session: str
-    bus: ActorRef[BusMessage]
-    provider: IdentityProvider
-
-
-@final
-class IdentityConnector(Actor[_Message]):
-    """Answers each question once, whatever becomes of the provider; bounded in number."""
-
-    def __init__(self, parts: ConnectorParts) -> None:
-        self._parts: Final = parts
+    def __init__(
+        self, address: str, session: str, bus: ActorRef[BusMessage], provider: IdentityProvider
+    ) -> None:
+        self._address: Final = address
+        self._session: Final = session
+        self._bus: Final = bus
+        self._provider: Final = provider
         self._pending = 0
 
     @override
     async def start(self) -> None:
-        await self._parts.bus.tell(Attached(self._parts.address, self.me))
+        await self._bus.tell(Attached(self._address, self.me))
 
     @override
     async def handle(self, message: Asked | RuntimeLeft) -> None:
@@ -151,7 +145,7 @@ class IdentityConnector(Actor[_Message]):
 
     async def _validated(self, message: Message, assertion: str) -> Message:
         try:
-            identity = await self._parts.provider.validate(assertion)
+            identity = await self._provider.validate(assertion)
         except LoginRefusedError as exc:
             return refuse(message, Code.UNAUTHENTICATED, exc.reason)
         except ProviderAwayError as exc:
@@ -159,8 +153,8 @@ class IdentityConnector(Actor[_Message]):
         return reply_to(message, Code.OK, {"value": written_identity(identity)})
 
     async def _answer(self, asked: Asked, answer: Message) -> None:
-        is_own = asked.message.from_ == self._parts.session
-        await self._parts.bus.tell(Emitted(answer, None if is_own else asked.by))
+        is_own = asked.message.from_ == self._session
+        await self._bus.tell(Emitted(answer, None if is_own else asked.by))
 
 
 def _assertion(message: Message) -> str:
@@ -206,5 +200,6 @@ async def start_connector(
 ) -> None:
     """Start the connector, if somebody is to log in."""
     if provider is not None:
-        parts = ConnectorParts(addresses.identities, addresses.session, bus, provider)
-        await supervisor.start_child(ChildSpec("idm", partial(IdentityConnector, parts)))
+        names = addresses.identities, addresses.session
+        make = partial(IdentityConnector, *names, bus, provider)
+        await supervisor.start_child(ChildSpec("idm", make))

@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Final, assert_never, final
 
-import attrs
-
 from actors.node.links.port import Port
 from actors.node.login.provider import Admission, Login
 from actors.node.session.exchange import Exchange, Session
@@ -34,41 +32,36 @@ from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
 
-__all__ = ["Control", "ControlParts"]
+__all__ = ["Control"]
 
 _LOGIN: Final = "this node asks for a login, and no token was brought"
 
 
 @final
-@attrs.frozen
-class ControlParts:
-    """What session control is made of.
+class Control:
+    """The session manager at `MN(d)/session`; part of the bus's task.
 
-    Attributes:
-        login: Who has to log in; None: nobody is asked.
+    Args:
+        exchange: The sessions.
+        gate: Asks the policy.
+        entropy: Source of tokens.
+        login: Required logins; None: there is no login.
         clock: Seconds since the epoch, as the node counts them.
     """
 
-    exchange: Exchange
-    gate: Gate
-    entropy: Callable[[int], bytes]
-    login: Login | None
-    clock: Callable[[], float]
-
-
-@final
-class Control:
-    """The session manager at `MN(d)/session`; part of the bus's task."""
-
-    def __init__(self, parts: ControlParts) -> None:
-        self._exchange = parts.exchange
-        self._gate = parts.gate
-        has_login = parts.login is not None
-        self._opening = Opening(parts.exchange, parts.gate, parts.entropy, has_login=has_login)
-        self._login = parts.login
-        self._logins = (
-            None if parts.login is None else Logins(parts.exchange, parts.login, parts.clock)
-        )
+    def __init__(
+        self,
+        exchange: Exchange,
+        gate: Gate,
+        entropy: Callable[[int], bytes],
+        login: Login | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._exchange = exchange
+        self._gate = gate
+        self._opening = Opening(exchange, gate, entropy, has_login=login is not None)
+        self._login = login
+        self._logins = None if login is None else Logins(exchange, login, clock)
 
     def receive(self, message: Message, port: Port) -> None:
         """Do what a link asks for, and answer it.

@@ -366,14 +366,14 @@ class Exchange:
         elif (port := session.port) is None:
             self.feed(session, Wait(parcel))
         elif port.put(parcel):
-            self.witness.xmit(message, port.name)
+            self.witness.hop(Op.XMIT, message, link=port.name)
         else:
             self._overload.overrun(session, port, parcel)
 
     def _send_abroad(self, peer: str, parcel: Parcel) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
         if self.border.send(peer, parcel):
-            self.witness.deliver(parcel.message, "foreign")
+            self.witness.hop(Op.DELIVER, parcel.message, listener="foreign")
         else:
             why = f"too much is on its way to {peer}"
             self.undeliverable(parcel.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
@@ -388,7 +388,7 @@ class Exchange:
         port.refill([Parcel(answer, encode(answer)), *waiting])
         for parcel in waiting:
             self.witness.hop(Op.FLUSH, parcel.message)
-            self.witness.xmit(parcel.message, port.name)
+            self.witness.hop(Op.XMIT, parcel.message, link=port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""

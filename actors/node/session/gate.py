@@ -53,7 +53,7 @@ class Gate:
         answer = self._answer(message, refusal)
         if answer is not None:
             self._exchange.tell_link(port, answer)
-            self._witness.xmit(answer, port.name)
+            self._witness.hop(Op.XMIT, answer, link=port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
         """Say no to the node of another domain, by the way that leads there."""

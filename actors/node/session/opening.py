@@ -37,6 +37,7 @@ from specs.limits.login import LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
+from specs.trace import Op
 from transports.bodies import write_body
 
 __all__ = ["Denied", "Logins", "OpenRequest", "Opening", "Verdict", "Vouched", "wish_of"]
@@ -254,7 +255,7 @@ class Logins:
         )
         if not connector.try_tell(Asked(question, node.session, None)):
             return Denied(request, Code.UNAVAILABLE, _AWAY)
-        self._exchange.witness.deliver(question, node.identities)
+        self._exchange.witness.hop(Op.DELIVER, question, listener=node.identities)
         self._waiting[number] = request, trio.current_time() + OPEN_TIMEOUT
         self._links[request.port.number] = number
         return None
@@ -264,7 +265,7 @@ class Logins:
         request = self._taken(answer.id)
         if request is None:
             return None
-        self._exchange.witness.deliver(answer, answer.to)
+        self._exchange.witness.hop(Op.DELIVER, answer, listener=answer.to)
         verdict = self._verdict(request, answer)
         self._count(_outcome(verdict))
         return verdict
