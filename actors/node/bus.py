@@ -397,7 +397,7 @@ class NodeBus(Actor[BusMessage]):
 
     def _connected(self, port: Port) -> None:
         self._exchange.ports[port.number] = port
-        port.count_in(self._exchange.budget)
+        port.outbox.count_in(self._exchange.budget)
         self._witness.link(Op.OPEN, port.name, self._node.node)
         if self._is_leaving:
             del self._exchange.ports[port.number]

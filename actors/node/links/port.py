@@ -12,7 +12,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor
-from fsm.session.node_session_io import Liveness, Parcel
+from fsm.session.node_session_io import Parcel
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
 from specs.link_end import LinkEnd
@@ -33,13 +33,14 @@ class Outbox:
     the peer has taken it in, it takes room here, and the frames it is written in too.
 
     Attributes:
+        framed: Bytes of the frames that are being written.
         is_idle: Whether the writer has to be told of what is put next.
         is_leaving: Whether the writer has been told to leave.
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_framed", "_is_closed", "_limits", "_link", "_old", "_parcels",
-        "_taken", "_writing", "is_idle", "is_leaving",
+        "_budget", "_bytes", "_is_closed", "_limits", "_link", "_old", "_parcels",
+        "_taken", "_writing", "framed", "is_idle", "is_leaving",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits, link: Link) -> None:
@@ -50,7 +51,7 @@ class Outbox:
         self._bytes = 0
         self._old: deque[Parcel] | None = None
         self._budget: OutboxBudget | None = None
-        self._framed = 0
+        self.framed = 0
         self._is_closed = False
         self._writing = trio.CancelScope()
         self.is_idle = True
@@ -62,11 +63,6 @@ class Outbox:
     def __iter__(self) -> Iterator[Parcel]:
         """What it holds, in order; what is being written comes first."""
         return chain(self._taken, self._old or (), self._parcels or ())
-
-    @property
-    def framed(self) -> int:
-        """Bytes of the frames that are being written."""
-        return self._framed
 
     def count_in(self, budget: OutboxBudget) -> None:
         """Count what it holds in a budget from now on; nothing is put before."""
@@ -121,8 +117,8 @@ class Outbox:
         """Make the frames of the messages taken; they count until they have been written."""
         made = tuple(frames)
         if self._budget is not None and not self._is_closed:
-            self._framed = sum(map(len, made))
-            self._budget.count(self._framed)
+            self.framed = sum(map(len, made))
+            self._budget.count(self.framed)
             for parcel in self._taken:
                 if parcel.spelt:
                     self._budget.reweigh(parcel)
@@ -167,10 +163,10 @@ class Outbox:
     def _let_go(self, parcels: Iterable[Parcel]) -> None:
         """Count parcels no longer, nor the frames of what was being written."""
         if self._budget is not None:
-            self._budget.count(-self._framed)
+            self._budget.count(-self.framed)
             for parcel in parcels:
                 self._budget.release(parcel)
-        self._framed = 0
+        self.framed = 0
 
 
 def _first(parcels: deque[Parcel], room: int) -> tuple[list[Parcel], int]:
@@ -221,7 +217,7 @@ class Port:
     """
 
     __slots__ = (
-        "_connection", "_outbox", "door", "end", "farewell", "identity", "name", "number",
+        "_connection", "door", "end", "farewell", "identity", "name", "number", "outbox",
         "runtime",
     )  # fmt: skip
 
@@ -240,43 +236,19 @@ class Port:
         self.end: LinkEnd | None = None
         self.runtime: str | None = None
         self.identity: Identity | None = None
-        self._outbox = outbox
+        self.outbox = outbox
         self._connection = connection
-
-    @property
-    def liveness(self) -> Liveness:
-        """How it is noticed that the peer is gone."""
-        return self.door.liveness
-
-    @property
-    def held(self) -> Iterable[Parcel]:
-        """What waits to be written, in order, what is being written included."""
-        return self._outbox
-
-    @property
-    def framed(self) -> int:
-        """Bytes of the frames that are being written."""
-        return self._outbox.framed
-
-    @property
-    def waiting(self) -> int:
-        """Messages that wait to be written."""
-        return len(self._outbox)
-
-    def count_in(self, budget: OutboxBudget) -> None:
-        """Count what waits in a budget from now on."""
-        self._outbox.count_in(budget)
 
     def put(self, parcel: Parcel) -> bool:
         """Have a parcel written; False: the peer reads too slowly, or is gone."""
-        if not self._outbox.put(parcel):
+        if not self.outbox.put(parcel):
             return False
         self._nudge()
         return True
 
     def refill(self, parcels: Iterable[Parcel]) -> None:
         """Have what waited for the session written before anything else."""
-        self._outbox.refill(parcels)
+        self.outbox.refill(parcels)
         self._nudge()
 
     def granted(self, runtime: str) -> None:
@@ -292,7 +264,7 @@ class Port:
     def cut(self, farewell: CloseReason, end: LinkEnd | None = None) -> list[Parcel]:
         """Leave at once, and give back what was not written."""
         self._end_by(farewell, end)
-        unsent = self._outbox.close()
+        unsent = self.outbox.close()
         self._leave()
         return unsent
 
@@ -307,11 +279,11 @@ class Port:
         self.end = self.end or end or _ENDS[farewell]
 
     def _nudge(self) -> None:
-        if self._outbox.is_idle:
-            self._outbox.is_idle = False
+        if self.outbox.is_idle:
+            self.outbox.is_idle = False
             self._connection.try_tell(Nudge.WRITE)
 
     def _leave(self) -> None:
-        if not self._outbox.is_leaving:
-            self._outbox.is_leaving = True
+        if not self.outbox.is_leaving:
+            self.outbox.is_leaving = True
             self._connection.try_tell(Nudge.LEAVE)

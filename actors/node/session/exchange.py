@@ -183,7 +183,7 @@ class Overload:
         as much, one group after the other goes, not a part of each.
         """
         holders: list[tuple[Iterable[Parcel], int, Port | Session]] = [
-            *((port.held, port.framed, port) for port in self._exchange.ports.values()),
+            *((port.outbox, port.outbox.framed, port) for port in self._exchange.ports.values()),
             *((one.core.waiting, 0, one) for one in self._exchange.sessions.values()),
         ]
         groups: dict[int, list[tuple[float, Port | Session]]] = {}

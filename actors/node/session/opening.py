@@ -110,7 +110,7 @@ class Opening:
     def again(self, request: OpenRequest, session: Session) -> None:
         """Give a session back to whoever knows its token."""
         if self._is_permitted(request, session.asker):
-            asked = ReopenAsked(request.port.number, request.token, request.port.liveness)
+            asked = ReopenAsked(request.port.number, request.token, request.port.door.liveness)
             self._ask(request, session, asked)
 
     def claimed(self, request: OpenRequest) -> None:
@@ -118,7 +118,7 @@ class Opening:
         asker = Asker(request.runtime)
         if self._is_permitted(request, asker):
             session = self._session(request, asker)
-            self._ask(request, session, ClaimAsked(request.port.number, request.port.liveness))
+            self._ask(request, session, ClaimAsked(request.port.number, request.port.door.liveness))
 
     def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
         """Say no to a request, whatever the session would say."""
@@ -130,7 +130,7 @@ class Opening:
             return
         session = self._session(request, asker)
         fresh = self._entropy(_TOKEN_BYTES).hex()
-        link, liveness = request.port.number, request.port.liveness
+        link, liveness = request.port.number, request.port.door.liveness
         is_unproved = request.port.door.form is PeerForm.UPSTREAM and not self._has_login
         asked = OpenAsked(link, request.token, fresh, liveness, credentials, is_unproved)
         granted = self._ask(request, session, asked)
