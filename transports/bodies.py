@@ -26,7 +26,7 @@ from specs.reply_code import Code
 from specs.schema.field import is_required, shape_at, wire_name
 from specs.schema.shape import Anything, Free, Many, Maybe, Part, Shape
 
-__all__ = ["make_body_converter", "read_body", "read_object", "write_body"]
+__all__ = ["read_body", "read_object", "write_body"]
 
 _Read: TypeAlias = Callable[[object, type[object]], object]
 _Write: TypeAlias = Callable[[object], object]

@@ -28,7 +28,7 @@ from transports.urls import read_websocket_url
 from transports.websocket.client import Approach, shake_hands
 from transports.websocket.server import Porch, open_websocket_listener
 
-__all__ = ["SystemNetwork", "open_system_network"]
+__all__ = ["open_system_network"]
 
 
 @final

@@ -50,7 +50,7 @@ from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
 from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
 from specs.limits.login import JWKS_BYTES
 
-__all__ = ["CatalogueAccess", "CatalogueClient", "CatalogueStore", "DomainKeys", "Found", "keys_of"]
+__all__ = ["CatalogueAccess", "CatalogueClient", "CatalogueStore", "Found", "keys_of"]
 
 _UNPROVED: Final = Refused(
     Reason.WRONG_KEY,

@@ -40,14 +40,12 @@ from specs.limits.catalogue import FETCH_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = [
-    "DOMAIN",
     "DOMAIN_KEYS",
     "LISTING",
     "REVOKED",
     "BadPlaceError",
     "DirectorySource",
     "HttpSource",
-    "Maker",
     "MemorySource",
     "Places",
     "Source",

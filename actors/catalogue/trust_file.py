@@ -28,7 +28,7 @@ from specs.addresses.address import parse
 from specs.errors import BadUrlError
 from specs.limits.login import JWKS_BYTES
 
-__all__ = ["ANY", "DomainTrust", "KeyTrust", "Trust", "read_trust"]
+__all__ = ["DomainTrust", "KeyTrust", "Trust", "read_trust"]
 
 ANY: Final = "*"
 """Stands for every domain that is not named."""

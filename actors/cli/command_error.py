@@ -1,7 +1,4 @@
-"""What a command tells the person who typed it.
-
-What the exit status of a command says.
-"""
+"""The exit statuses of commands, and the error that ends one with a sentence."""
 
 from enum import IntEnum
 from typing import final
@@ -28,6 +25,6 @@ class ExitCode(IntEnum):
 class CommandError(ProtoflyError):
     """What went wrong, why, and what to do, for the person who typed the command."""
 
-    def __init__(self, sentence: str, code: ExitCode) -> None:
+    def __init__(self, sentence: str, code: ExitCode = ExitCode.CONFIGURATION) -> None:
         super().__init__(sentence)
         self.code = code

@@ -13,7 +13,7 @@ import click
 import structlog
 from click.core import ParameterSource
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.group import SUMMARIES
 
 __all__ = [
@@ -46,8 +46,7 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
         name = key.replace("-", "_")
         if name not in known:
             raise CommandError(
-                f"{path} sets {key!r}, which is no option of {ctx.info_name}; remove it",
-                ExitCode.CONFIGURATION,
+                f"{path} sets {key!r}, which is no option of {ctx.info_name}; remove it"
             )
         named[name] = _flat(value)
         _check_shape(f"{path} [{ctx.info_name}]", key, known[name], named[name])
@@ -78,7 +77,7 @@ def _check_shape(where: str, key: str, option: click.Parameter, value: object) -
         wanted = "a text or a number"
         fits = isinstance(value, str | int | float) and not isinstance(value, bool)
     if not fits:
-        raise CommandError(f"{where}: {key} has to be {wanted}; correct it", ExitCode.CONFIGURATION)
+        raise CommandError(f"{where}: {key} has to be {wanted}; correct it")
 
 
 def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
@@ -106,7 +105,7 @@ def misconfigured(error: click.ClickException) -> CommandError | None:
     _, where = origin_of(error.ctx, error.param.name or "")
     if not where:
         return None
-    return CommandError(f"{where}: {error.format_message()}", ExitCode.CONFIGURATION)
+    return CommandError(f"{where}: {error.format_message()}")
 
 
 def tell_loaded(ctx: click.Context) -> None:
@@ -127,8 +126,7 @@ def checked_tables(path: Path) -> dict[str, object]:
         if name not in _COMMANDS:
             raise CommandError(
                 f"{path} sets {name!r}, and there is no such command, only "
-                f"{', '.join(_COMMANDS)}; rename it, remove it or move it into a table",
-                ExitCode.CONFIGURATION,
+                f"{', '.join(_COMMANDS)}; rename it, remove it or move it into a table"
             )
     return tables
 
@@ -138,11 +136,10 @@ def _tables(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text())
     except OSError as exc:
         raise CommandError(
-            f"cannot read {path}: {exc.strerror}; name another file with --config",
-            ExitCode.CONFIGURATION,
+            f"cannot read {path}: {exc.strerror}; name another file with --config"
         ) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise CommandError(f"{path} is no TOML: {exc}; correct it", ExitCode.CONFIGURATION) from exc
+        raise CommandError(f"{path} is no TOML: {exc}; correct it") from exc
 
 
 def _flat(value: object) -> object:
@@ -153,10 +150,7 @@ def _flat(value: object) -> object:
 def _table(path: Path, command: str) -> dict[str, object]:
     table = checked_tables(path).get(command, {})
     if not isinstance(table, dict):
-        raise CommandError(
-            f"{path} has {command!r} where a table [{command}] belongs; correct it",
-            ExitCode.CONFIGURATION,
-        )
+        raise CommandError(f"{path} has {command!r} where a table [{command}] belongs; correct it")
     return {str(key): value for key, value in table.items()}
 
 

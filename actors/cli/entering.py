@@ -46,8 +46,7 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
     except ListenError as exc:
         raise CommandError(
             f"links to other runtimes cannot be listened for on {host!r}: {exc.reason}; "
-            "name an address of this machine with --p2p-host, or take --p2p none",
-            ExitCode.CONFIGURATION,
+            "name an address of this machine with --p2p-host, or take --p2p none"
         ) from exc
 
 
@@ -87,8 +86,7 @@ def credentials_of(token_file: Path | None) -> Credentials:
     except TokenFileError as exc:
         raise CommandError(
             f"cannot use the token file {token_file}: {exc}; "
-            "put a token into it, such as `token issue` makes",
-            ExitCode.CONFIGURATION,
+            "put a token into it, such as `token issue` makes"
         ) from exc
     return source
 

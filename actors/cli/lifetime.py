@@ -19,7 +19,7 @@ import trio
 from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
 
-__all__ = ["KillTimer", "collect_seldom", "serve"]
+__all__ = ["serve"]
 
 _YOUNG: Final = 2000
 """New objects after which the newest are looked at: a few milliseconds (Python: 700)."""

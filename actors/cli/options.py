@@ -17,7 +17,6 @@ from transports.link import FRAMED, Kind
 from transports.urls import read_host_port, read_websocket_url
 
 __all__ = [
-    "NO_LINKS",
     "Handler",
     "Option",
     "Quantity",
@@ -26,7 +25,6 @@ __all__ = [
     "check_foreign",
     "check_kinds",
     "check_name",
-    "check_node",
     "check_place",
     "log_option",
     "node_option",

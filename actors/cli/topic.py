@@ -13,7 +13,7 @@ import attrs
 from actors.cli.options import Handler, Option
 from actors.node.config import NodeConfig
 
-__all__ = ["Handler", "Option", "Topic", "topic_options", "topics"]
+__all__ = ["Option", "Topic", "topic_options", "topics"]
 
 
 @attrs.frozen

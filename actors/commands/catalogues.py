@@ -8,7 +8,7 @@ import click
 
 from actors.catalogue.errors import TrustFileError
 from actors.catalogue.source import BadPlaceError, Places, read_places
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.options import check_foreign
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
@@ -93,8 +93,7 @@ def catalogue_access(
     if places is None or trust is None:
         raise CommandError(
             "--catalogue and --trust go together: where stubs of other domains are described, "
-            "and whom to believe; add the other one",
-            ExitCode.CONFIGURATION,
+            "and whom to believe; add the other one"
         )
     # Signatures are slow to import, and not needed by who fetches nothing.
     from actors.catalogue.client import CatalogueAccess, CatalogueStore  # noqa: PLC0415
@@ -119,4 +118,4 @@ def _trust(path: Path) -> "Trust":
     try:
         return read_trust(path)
     except TrustFileError as exc:
-        raise CommandError(f"{exc}; correct it", ExitCode.CONFIGURATION) from exc
+        raise CommandError(f"{exc}; correct it") from exc

@@ -20,7 +20,7 @@ from actors.cli.topic import topics
 from actors.node.config import NodeConfig
 from specs.jsonvalue import Json
 
-__all__ = ["Effective", "command", "effective_options", "parsed"]
+__all__ = ["command", "parsed"]
 
 _PREFIX: Final = "PROTOFLY"
 
@@ -175,7 +175,7 @@ def check(*, file: Path) -> int:
             ctx = parsed(command_of(name), ("--config", str(file)))
         except click.UsageError as error:
             raise misconfigured(error) or CommandError(
-                f"{file} [{name}]: {error.format_message()}", ExitCode.CONFIGURATION
+                f"{file} [{name}]: {error.format_message()}"
             ) from error
         if name == "node":
             _apply(ctx.params)

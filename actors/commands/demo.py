@@ -73,8 +73,7 @@ def _check_judge() -> None:
     if find_spec("pyspark") is None:
         raise CommandError(
             "the demonstration ends with a judgement by Spark, which is not installed; "
-            "install protofly with its extra 'spark'",
-            ExitCode.CONFIGURATION,
+            "install protofly with its extra 'spark'"
         )
 
 

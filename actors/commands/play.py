@@ -65,7 +65,7 @@ def _read(files: Sequence[Path]) -> list[Scenario]:
     try:
         return [scenario for file in files for scenario in read_script(file)]
     except ScriptError as error:
-        raise CommandError(str(error), ExitCode.CONFIGURATION) from error
+        raise CommandError(str(error)) from error
 
 
 def _chosen(scenarios: Sequence[Scenario], wanted: Sequence[str]) -> list[Scenario]:

@@ -29,7 +29,7 @@ from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
-__all__ = ["command", "explanation_json", "explanation_lines"]
+__all__ = ["command"]
 
 _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
 
@@ -160,7 +160,7 @@ def _read(files: tuple[Path, ...]) -> tuple[PolicySet, ...]:
     try:
         return read_policies(files)
     except PolicyFileError as exc:
-        raise CommandError(str(exc), ExitCode.CONFIGURATION) from exc
+        raise CommandError(str(exc)) from exc
 
 
 # ---- explain
@@ -272,9 +272,7 @@ def _message(file: BinaryIO) -> Message:
     try:
         return normalise(_object(file))
     except (orjson.JSONDecodeError, BadMessageError) as exc:
-        raise CommandError(
-            f"{file.name} holds no message: {exc}; correct it", ExitCode.CONFIGURATION
-        ) from exc
+        raise CommandError(f"{file.name} holds no message: {exc}; correct it") from exc
 
 
 def _object(file: BinaryIO) -> JsonObject:

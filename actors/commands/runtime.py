@@ -15,7 +15,7 @@ import click
 import structlog
 
 from actors.catalogue.source import Places
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
 from actors.cli.entering import check_host, check_node, credentials_of, enter, token_option
 from actors.cli.failure import run
@@ -58,17 +58,7 @@ from specs.errors import BadUrlError, ProtoflyError
 from transports.link import Kind
 from transports.system import open_system_network
 
-__all__ = [
-    "Deploy",
-    "Housing",
-    "check_hyperties",
-    "command",
-    "crashed",
-    "housed",
-    "links_of",
-    "links_options",
-    "load_hyperty",
-]
+__all__ = ["command", "crashed", "links_of", "links_options"]
 
 _log = structlog.get_logger("actors.commands")
 
@@ -102,14 +92,12 @@ def load_hyperty(where: str) -> type[Hyperty]:
         found = vars(import_module(module)).get(name)
     if isinstance(crash.error, ImportError):
         raise CommandError(
-            f"cannot import {module}: {crash.error}; correct --hyperty", ExitCode.CONFIGURATION
+            f"cannot import {module}: {crash.error}; correct --hyperty"
         ) from crash.error
     if crash.error is not None:
         raise crashed(where, crash.error) from crash.error
     if not isinstance(found, type) or not issubclass(found, Hyperty):
-        raise CommandError(
-            f"{module} has no hyperty {name!r}; correct --hyperty", ExitCode.CONFIGURATION
-        )
+        raise CommandError(f"{module} has no hyperty {name!r}; correct --hyperty")
     _check_making(where, found)
     return found
 
@@ -119,8 +107,7 @@ def crashed(where: str, error: Exception) -> CommandError:
     _log.info("hyperty crashed", hyperty=where, exc_info=error)
     return CommandError(
         f"{where} could not be started: {type(error).__name__}: {error}; "
-        "correct it, or see with --log info where it crashed",
-        ExitCode.CONFIGURATION,
+        "correct it, or see with --log info where it crashed"
     )
 
 
@@ -130,8 +117,7 @@ def _check_making(where: str, made: type[Hyperty]) -> None:
     except TypeError as exc:
         raise CommandError(
             f"{where} cannot be made without arguments: {exc}; "
-            "name a class whose __init__ needs none with --hyperty",
-            ExitCode.CONFIGURATION,
+            "name a class whose __init__ needs none with --hyperty"
         ) from exc
 
 
@@ -241,8 +227,7 @@ async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name:
     except RoomError as exc:
         raise CommandError(
             f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
-            "in this process with --sandbox nursery",
-            ExitCode.CONFIGURATION,
+            "in this process with --sandbox nursery"
         ) from exc
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
 from specs.limits.login import JWKS_BYTES
@@ -32,11 +32,9 @@ def read_signer(path: Path) -> SigningKey:
             return signer
     except OSError as exc:
         raise CommandError(
-            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`",
-            ExitCode.CONFIGURATION,
+            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`"
         ) from exc
     except BadKeysError as exc:
         raise CommandError(
-            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`",
-            ExitCode.CONFIGURATION,
+            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`"
         ) from exc

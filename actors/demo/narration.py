@@ -18,7 +18,7 @@ from specs.addresses.address import parse
 from specs.errors import BadUrlError
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["Narrator", "ObservingTracer", "Told", "short"]
+__all__ = ["Narrator", "ObservingTracer", "short"]
 
 _RUNTIME: Final = "hyperty-runtime"
 _NAMELESS: Final = frozenset({"hyperty", "connection"})

@@ -17,7 +17,7 @@ import orjson
 from actors.cli.output import say
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["ACTS", "SCHEMA", "Act", "Beat", "Line", "What", "first_act", "read_line", "tell"]
+__all__ = ["ACTS", "SCHEMA", "Beat", "Line", "What", "first_act", "read_line", "tell"]
 
 
 class Beat(StrEnum):

@@ -23,7 +23,7 @@ from actors.demo.show import Director, Show
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
-__all__ = ["CONFORMANT", "Cast", "Play", "judge", "open_cast", "perform"]
+__all__ = ["Play", "judge", "open_cast", "perform"]
 
 CONFORMANT: Final = "conformant"
 _WORST_FIRST: Final = ("violations", "incomplete", CONFORMANT)

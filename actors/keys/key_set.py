@@ -19,7 +19,7 @@ from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.login import JWKS_BYTES, JWKS_KEYS
 
-__all__ = ["ALGORITHMS", "EDDSA", "REGISTRY", "BadKeysError", "Keys", "VerifyingKey", "read_keys"]
+__all__ = ["ALGORITHMS", "EDDSA", "REGISTRY", "BadKeysError", "Keys", "read_keys"]
 
 EDDSA: Final = "EdDSA"
 

@@ -16,7 +16,7 @@ from typing import IO, Final, final
 
 import attrs
 
-__all__ = ["DatabaseForm", "Durability", "FileLock", "FileTakenError", "open_database"]
+__all__ = ["DatabaseForm", "Durability", "FileLock", "open_database"]
 
 _SUFFIX: Final = "-lock"
 

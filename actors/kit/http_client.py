@@ -25,8 +25,6 @@ from specs.limits.back_ends import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
 from specs.limits.protocol import DIAL_TIMEOUT, GOODBYE_TIMEOUT
 
 __all__ = [
-    "KEEP_ALIVE",
-    "Dial",
     "HttpAnswer",
     "HttpClient",
     "HttpDialError",

@@ -32,16 +32,7 @@ from specs.limits import protocol as limits
 from specs.message import Message
 from specs.trace import SCHEMA, Fact, Kind, Op, trace_folder
 
-__all__ = [
-    "FileTracer",
-    "OpenPart",
-    "PartFile",
-    "TraceParts",
-    "keep_trace",
-    "node_directory",
-    "open_part",
-    "open_trace",
-]
+__all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
 
 _log = structlog.get_logger("actors.kit")
 

@@ -55,17 +55,7 @@ from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import PROTOFLY_V1, Kind, Listener, Network
 
-__all__ = [
-    "LINK",
-    "PLAIN",
-    "SESSION",
-    "Node",
-    "NodeConfig",
-    "Plan",
-    "open_node",
-    "plan_of",
-    "start_parts",
-]
+__all__ = ["Node", "NodeConfig", "open_node"]
 
 LINK: Final = "/link"
 """Path of our own stubs."""

@@ -55,7 +55,7 @@ from specs.trace import Op
 from transports.codec import BadLine, encode
 from transports.errors import CloseReason
 
-__all__ = ["Dispatch", "Ingress", "NodeBus"]
+__all__ = ["Ingress", "NodeBus"]
 
 
 @final

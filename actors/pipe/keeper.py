@@ -46,7 +46,7 @@ from transports.codec import BadLine, decode_line
 from transports.errors import LinkError
 from transports.link import Link, Network
 
-__all__ = ["Handed", "KeeperTools", "RoomKeeper", "StubKeeper", "count_drops", "keep_hop"]
+__all__ = ["Handed", "KeeperTools", "RoomKeeper", "StubKeeper"]
 
 _OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
 _LONGEST: Final = 2048

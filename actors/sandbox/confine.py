@@ -31,7 +31,7 @@ import attrs
 from specs.limits.isolation import ROOM_NICE
 from specs.limits.protocol import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
 
-__all__ = ["Confined", "confine", "forbid_processes", "preload", "restrict_files"]
+__all__ = ["confine", "preload"]
 
 _SET_FILTER, _BY_PROGRAM = 22, 2
 """`prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ...)`."""

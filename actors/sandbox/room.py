@@ -56,7 +56,7 @@ from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
 from transports.link import Link
 
-__all__ = ["PipeCredentials", "PipeFaults", "PipePort", "PipeTracer", "run_room"]
+__all__ = ["run_room"]
 
 
 @final

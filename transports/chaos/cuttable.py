@@ -11,7 +11,7 @@ from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 
-__all__ = ["CuttableLink", "CuttableNetwork"]
+__all__ = ["CuttableNetwork"]
 
 
 @final

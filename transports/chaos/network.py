@@ -28,7 +28,7 @@ from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
 
-__all__ = ["ChaosNetwork", "Trouble", "Troubles", "Way"]
+__all__ = ["ChaosNetwork"]
 
 Way: TypeAlias = tuple[str | None, str | None]
 """Sender and receiver; None: unknown."""

@@ -39,7 +39,7 @@ from transports.socket_link import SocketLink
 from transports.sockets import next_streams
 from transports.urls import read_target
 
-__all__ = ["Porch", "WebSocketProtocol", "WebSocketServerLink", "open_websocket_listener"]
+__all__ = ["Porch", "WebSocketServerLink", "open_websocket_listener"]
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 

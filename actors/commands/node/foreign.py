@@ -9,7 +9,7 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.options import check_domain, check_foreign
 from actors.cli.topic import Topic, topic_options
 from actors.kit.http_client import HttpUrlError, ServerUrl
@@ -23,10 +23,7 @@ from actors.runtime.stubs.credentials import TokenFile, TokenFileError
 from fsm.registry.node_rights import Observation
 
 __all__ = [
-    "CatalogueOptions",
     "ConnectorOptions",
-    "ForeignOptions",
-    "ObservationOptions",
     "catalogue_options",
     "connector_options",
     "foreign_options",
@@ -95,9 +92,7 @@ def _server(option: str, text: str | None) -> ServerUrl | None:
     try:
         return ServerUrl.read(text)
     except HttpUrlError as exc:
-        raise CommandError(
-            f"{exc}; name one with {option}, such as http://127.0.0.1:8080", ExitCode.CONFIGURATION
-        ) from exc
+        raise CommandError(f"{exc}; name one with {option}, such as http://127.0.0.1:8080") from exc
 
 
 def _check_registry(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
@@ -142,14 +137,12 @@ class CatalogueOptions(Topic):
             return config
         if config.http is None:
             raise CommandError(
-                "--catalogue names what is served over HTTP, but nothing is; add --http",
-                ExitCode.CONFIGURATION,
+                "--catalogue names what is served over HTTP, but nothing is; add --http"
             )
         if not self.catalogue.is_dir():
             raise CommandError(
                 f"{self.catalogue} is no directory that can be served; name another with "
-                "--catalogue, or fill it with `stub publish`",
-                ExitCode.CONFIGURATION,
+                "--catalogue, or fill it with `stub publish`"
             )
         shown = ShownCatalogue(config.domain, self.catalogue)
         return attrs.evolve(config, http=attrs.evolve(config.http, catalogue=shown))
@@ -181,13 +174,11 @@ class ForeignOptions(Topic):
             if domain not in self.foreign:
                 raise CommandError(
                     f"--foreign-token-file names what the node of {domain} is shown, but there "
-                    f"is no way to it; add --foreign {domain}=URL",
-                    ExitCode.CONFIGURATION,
+                    f"is no way to it; add --foreign {domain}=URL"
                 )
         if config.domain in self.foreign:
             raise CommandError(
-                f"--foreign names {config.domain}, which is the node's own domain; remove it",
-                ExitCode.CONFIGURATION,
+                f"--foreign names {config.domain}, which is the node's own domain; remove it"
             )
         if not self.foreign:
             return config
@@ -206,8 +197,7 @@ class ForeignOptions(Topic):
         except TokenFileError as exc:
             raise CommandError(
                 f"cannot use the token file {path}: {exc}; put a token for {domain} into it, "
-                "or name another with --foreign-token-file",
-                ExitCode.CONFIGURATION,
+                "or name another with --foreign-token-file"
             ) from exc
         return file.fresh
 

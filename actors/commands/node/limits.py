@@ -10,7 +10,7 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.options import check_place
 from actors.cli.topic import Option, Topic, topic_options
 from actors.node.config import HttpConfig, NodeConfig
@@ -18,7 +18,7 @@ from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import HTTP_TOKEN_CHARS
 
-__all__ = ["HttpOptions", "LimitOptions", "http_options", "limit_options"]
+__all__ = ["http_options", "limit_options"]
 
 
 @final
@@ -35,14 +35,12 @@ class HttpOptions(Topic):
         if self.http is None:
             if self.rest:
                 raise CommandError(
-                    "--rest serves runtimes over HTTP, but no place for that is named; add --http",
-                    ExitCode.CONFIGURATION,
+                    "--rest serves runtimes over HTTP, but no place for that is named; add --http"
                 )
             if self.http_token_file is None:
                 return config
             raise CommandError(
-                "--http-token-file names who may read metrics, but none are served; add --http",
-                ExitCode.CONFIGURATION,
+                "--http-token-file names who may read metrics, but none are served; add --http"
             )
         token = None if self.http_token_file is None else _token(self.http_token_file)
         return attrs.evolve(config, http=HttpConfig(self.http, token, self.rest))
@@ -53,14 +51,12 @@ def _token(file: Path) -> bytes:
         token = file.read_bytes().strip()
     except OSError as exc:
         raise CommandError(
-            f"cannot read {file}: {exc.strerror}; name another file with --http-token-file",
-            ExitCode.CONFIGURATION,
+            f"cannot read {file}: {exc.strerror}; name another file with --http-token-file"
         ) from exc
     if len(token) < HTTP_TOKEN_CHARS or b"\n" in token:
         raise CommandError(
             f"{file} holds no token: one line of at least {HTTP_TOKEN_CHARS} characters "
-            "is wanted; make one with: openssl rand -hex 32",
-            ExitCode.CONFIGURATION,
+            "is wanted; make one with: openssl rand -hex 32"
         )
     return token
 

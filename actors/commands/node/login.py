@@ -8,7 +8,7 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.options import Quantity
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
@@ -18,7 +18,7 @@ from specs.limits.login import SESSION_LIFE
 if TYPE_CHECKING:
     from actors.node.login.key_provider import KeyFile, KeySource, KeyUrl
 
-__all__ = ["LoginOptions", "key_source", "login_options"]
+__all__ = ["key_source", "login_options"]
 
 _URLS: Final = ("http://", "https://")
 
@@ -46,8 +46,7 @@ class LoginOptions(Topic):
         if self.issuer or self.audience or self.used_tokens:
             raise CommandError(
                 "--issuer, --audience and --used-tokens are about tokens that --jwks verifies; "
-                "give --jwks as well",
-                ExitCode.CONFIGURATION,
+                "give --jwks as well"
             )
         if config.allow_legacy:
             return config
@@ -89,7 +88,7 @@ def _server(text: str) -> "KeyUrl":
     try:
         return KeyUrl(ServerUrl.read(text))
     except HttpUrlError as exc:
-        raise CommandError(f"{exc}; correct --jwks", ExitCode.CONFIGURATION) from exc
+        raise CommandError(f"{exc}; correct --jwks") from exc
 
 
 def _file(path: Path) -> "KeyFile":
@@ -101,8 +100,7 @@ def _file(path: Path) -> "KeyFile":
         source.read()
     except KeysAwayError as exc:
         raise CommandError(
-            f"{exc}; name a file of public keys with --jwks, such as `token keys` makes",
-            ExitCode.CONFIGURATION,
+            f"{exc}; name a file of public keys with --jwks, such as `token keys` makes"
         ) from exc
     return source
 

@@ -18,7 +18,7 @@ from actors.node.app import Node
 from actors.node.config import NodeConfig, PolicyConfig
 from fsm.policy.terms import Algorithm, Result
 
-__all__ = ["PolicyOptions", "check_zone", "policy_options", "reloading"]
+__all__ = ["check_zone", "policy_options", "reloading"]
 
 DEFAULTS = (str(Result.PERMIT), str(Result.DENY))
 

@@ -81,13 +81,10 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
             content = file.read(limit + 1)
     except OSError as exc:
         raise CommandError(
-            f"cannot read {path}: {exc.strerror}; name another file with {option}",
-            ExitCode.CONFIGURATION,
+            f"cannot read {path}: {exc.strerror}; name another file with {option}"
         ) from exc
     if len(content) > limit:
-        raise CommandError(
-            f"{path} is larger than {limit} bytes; nobody would take it", ExitCode.CONFIGURATION
-        )
+        raise CommandError(f"{path} is larger than {limit} bytes; nobody would take it")
     return content
 
 
@@ -100,9 +97,9 @@ def read_json(path: Path, limit: int, option: str) -> JsonObject:
     try:
         content: Json = orjson.loads(read_bytes(path, limit, option))
     except orjson.JSONDecodeError as exc:
-        raise CommandError(f"{path} is no JSON: {exc}; correct it", ExitCode.CONFIGURATION) from exc
+        raise CommandError(f"{path} is no JSON: {exc}; correct it") from exc
     if not isinstance(content, dict):
-        raise CommandError(f"{path} holds no JSON object; correct it", ExitCode.CONFIGURATION)
+        raise CommandError(f"{path} holds no JSON object; correct it")
     return content
 
 

@@ -12,7 +12,7 @@ from actors.catalogue.making import Publisher, packaged, signed_draft
 from actors.catalogue.memory import write_whole
 from actors.catalogue.opening import read_descriptor
 from actors.catalogue.seal import SealType, read_seal
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say
 from actors.commands.signer import read_signer
@@ -160,8 +160,7 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
     refused = judge_offer(Facts(place, made, seal.digest), here)
     if refused is not None:
         raise CommandError(
-            f"no runtime could use this: {refused.why}; correct {draft} or the options",
-            ExitCode.CONFIGURATION,
+            f"no runtime could use this: {refused.why}; correct {draft} or the options"
         )
 
 
@@ -178,8 +177,7 @@ def _packed(folder: Path) -> bytes:
         return pack(folder)
     except OSError as exc:
         raise CommandError(
-            f"cannot pack {folder}: {exc.strerror}; name another directory with --package",
-            ExitCode.CONFIGURATION,
+            f"cannot pack {folder}: {exc.strerror}; name another directory with --package"
         ) from exc
 
 
@@ -188,6 +186,5 @@ def _write(path: Path, content: bytes) -> None:
         write_whole(path, content)
     except OSError as exc:
         raise CommandError(
-            f"cannot write {path}: {exc.strerror}; name another file with --out",
-            ExitCode.CONFIGURATION,
+            f"cannot write {path}: {exc.strerror}; name another file with --out"
         ) from exc

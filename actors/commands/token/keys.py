@@ -8,7 +8,7 @@ from typing import Final
 import click
 import orjson
 
-from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.command_error import CommandError
 from actors.cli.output import say
 from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
 from actors.keys.signing import make_key
@@ -67,13 +67,11 @@ def command(*, out: Path, alg: str, kid: str | None) -> None:
         _replace(public, orjson.dumps({"keys": [*entries, key.public()]}))
     except FileExistsError as exc:
         raise CommandError(
-            f"{exc.filename} is there already; choose another --kid or directory",
-            ExitCode.CONFIGURATION,
+            f"{exc.filename} is there already; choose another --kid or directory"
         ) from exc
     except OSError as exc:
         raise CommandError(
-            f"cannot write {exc.filename}: {exc.strerror}; choose another directory with --out",
-            ExitCode.CONFIGURATION,
+            f"cannot write {exc.filename}: {exc.strerror}; choose another directory with --out"
         ) from exc
     say("token-keys", kid=key.name, alg=alg, key=str(private), jwks=str(public))
 
@@ -87,13 +85,10 @@ def _entries(public: Path, name: str) -> list[Json]:
         known = read_keys(text)
     except BadKeysError as exc:
         raise CommandError(
-            f"cannot add to {public}: {exc.reason}; mend it or choose another directory",
-            ExitCode.CONFIGURATION,
+            f"cannot add to {public}: {exc.reason}; mend it or choose another directory"
         ) from exc
     if name in known:
-        raise CommandError(
-            f"{public} has a key {name!r} already; choose another --kid", ExitCode.CONFIGURATION
-        )
+        raise CommandError(f"{public} has a key {name!r} already; choose another --kid")
     content: JsonObject = orjson.loads(text)
     entries = content["keys"]
     return entries if isinstance(entries, list) else []

@@ -18,17 +18,7 @@ from specs.limits.bus import DROPS_KEPT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 
-__all__ = [
-    "BOUNDS",
-    "Counters",
-    "Drop",
-    "DropLedger",
-    "Durations",
-    "Label",
-    "Labels",
-    "Reading",
-    "Traffic",
-]
+__all__ = ["BOUNDS", "Counters", "Drop", "DropLedger", "Durations", "Labels", "Reading"]
 
 
 @final

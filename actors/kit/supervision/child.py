@@ -20,7 +20,7 @@ from actors.kit.supervision.waits import SERVING
 from specs.limits import protocol as limits
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
-__all__ = ["BATCH", "Child", "ChildSpec", "Incarnation", "Restart"]
+__all__ = ["BATCH", "Child", "ChildSpec", "Restart"]
 
 M = TypeVar("M")
 

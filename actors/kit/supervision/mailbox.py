@@ -11,7 +11,7 @@ import trio
 from actors.kit.errors import ActorStoppedError, ReplyTwiceError
 from actors.kit.supervision.waits import Party, Wait, begin_wait, end_wait
 
-__all__ = ["Asked", "Losable", "Mailbox", "Nothing", "Reply"]
+__all__ = ["Asked", "Mailbox", "Nothing", "Reply"]
 
 R = TypeVar("R")
 

@@ -22,15 +22,7 @@ from actors.kit.supervision.monitor import Crash, Monitor
 from actors.kit.supervision.waits import Party, begin_wait, end_wait
 from specs.limits import protocol as limits
 
-__all__ = [
-    "ChildSpec",
-    "Intensity",
-    "Regime",
-    "Restart",
-    "Strategy",
-    "Supervisor",
-    "open_supervisor",
-]
+__all__ = ["ChildSpec", "Intensity", "Restart", "Strategy", "Supervisor", "open_supervisor"]
 
 
 class Strategy(Enum):

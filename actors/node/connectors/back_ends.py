@@ -47,15 +47,7 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 
-__all__ = [
-    "RELAY_LIMITS",
-    "BackEnds",
-    "Connector",
-    "ConnectorParts",
-    "Home",
-    "served_by",
-    "start_connectors",
-]
+__all__ = ["BackEnds", "Home", "served_by", "start_connectors"]
 
 _log = structlog.get_logger("actors.node")
 

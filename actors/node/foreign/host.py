@@ -61,7 +61,7 @@ from specs.trace import Op
 from transports.codec import encode
 from transports.link import Network
 
-__all__ = ["ForeignHost", "ForeignKeeper", "ForeignParts"]
+__all__ = ["ForeignHost", "ForeignParts"]
 
 
 @final

@@ -30,7 +30,7 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["Onward", "OnwardDesk", "path_service", "start_abroad"]
+__all__ = ["path_service", "start_abroad"]
 
 _AWAY: Final = "too many paths to other domains are under way"
 _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")

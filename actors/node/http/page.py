@@ -11,7 +11,7 @@ import orjson
 
 from specs.jsonvalue import Json
 
-__all__ = ["METHODS", "Feed", "Headers", "Page", "Parts", "Visit", "told"]
+__all__ = ["METHODS", "Feed", "Page", "Parts", "Visit", "told"]
 
 METHODS: Final = ("GET", "HEAD")
 """What pages are asked by: nothing there can be changed."""

@@ -36,7 +36,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode
 
-__all__ = ["EventParts", "MessagesDesk", "SessionDesk"]
+__all__ = ["MessagesDesk", "SessionDesk"]
 
 
 @final

@@ -30,7 +30,7 @@ from transports.errors import ListenError
 from transports.link import Kind, Listener, Network
 from transports.urls import read_host_port
 
-__all__ = ["HttpDoor", "desks_of", "open_http", "site_of"]
+__all__ = ["desks_of", "open_http", "site_of"]
 
 _MAILBOX = 1
 """Nobody tells a conversation anything."""

@@ -27,7 +27,7 @@ from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
 from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 from specs.limits.login import JWKS_BYTES
 
-__all__ = ["ROOT", "Gate", "HttpService", "Site", "Source", "WellKnown", "is_loopback"]
+__all__ = ["Gate", "HttpService", "Site", "WellKnown", "is_loopback"]
 
 ROOT: Final = f"/{WELL_KNOWN}/"
 """What the paths of a catalogue begin with."""

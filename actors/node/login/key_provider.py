@@ -38,7 +38,7 @@ from specs.limits.login import (
     KEYS_TIMEOUT,
 )
 
-__all__ = ["KeyFile", "KeyProvider", "KeyRing", "KeySource", "KeyUrl", "by_keys", "terms_of"]
+__all__ = ["KeyFile", "KeyProvider", "KeySource", "KeyUrl", "by_keys", "terms_of"]
 
 
 class KeySource(ABC):

@@ -52,7 +52,7 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 from transports.codec import encode
 
-__all__ = ["ADMIN", "Policing", "PolicyDesk", "PolicyEngine", "policing_of"]
+__all__ = ["Policing", "PolicyEngine", "policing_of"]
 
 ADMIN: Final = "admin"
 """The role whose bearers may manage policies."""

@@ -27,7 +27,7 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import write_body
 
-__all__ = ["PolicyReloader", "PolicyStore", "Reload", "ReloadAsked", "read_policies", "read_policy"]
+__all__ = ["PolicyReloader", "PolicyStore", "Reload", "ReloadAsked", "read_policies"]
 
 
 def read_policies(files: Iterable[Path]) -> tuple[PolicySet, ...]:

@@ -20,7 +20,7 @@ from specs.limits.protocol import LATE, PONG_TIMEOUT
 from specs.link_end import TurnedAway
 from transports.gate import Gate, Guest
 
-__all__ = ["Bounds", "LinkHeartbeat", "NodeGate", "Patient"]
+__all__ = ["Bounds", "LinkHeartbeat"]
 
 
 class Patient(Protocol):

@@ -55,7 +55,7 @@ from specs.trace import Op
 from transports.codec import encode
 from transports.errors import CloseReason
 
-__all__ = ["PAUSE", "DisconnectNotices", "Exchange", "Outcome", "Session", "note", "views"]
+__all__ = ["Exchange", "Session", "note", "views"]
 
 
 _log = structlog.get_logger("actors.node")

@@ -44,7 +44,7 @@ from transports.errors import (
 )
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["MAILBOX", "Connection", "DoorMaker", "Entrance", "SessionListener"]
+__all__ = ["Connection", "DoorMaker", "Entrance", "SessionListener"]
 
 MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
