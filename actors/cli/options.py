@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, TypeVar, final
 
 import click
 from typing_extensions import override
@@ -54,6 +54,20 @@ Option: TypeAlias = Callable[[Handler], Handler]
 
 NO_LINKS: Final = "none"
 """What stands for no P2P links at all."""
+
+
+V = TypeVar("V")
+
+
+def if_given(
+    check: Callable[[click.Context, click.Parameter, V], object] | None,
+) -> Callable[[click.Context, click.Parameter, V | None], object]:
+    """Return a callback that checks the value of an option only if there is one."""
+
+    def checked(ctx: click.Context, option: click.Parameter, value: V | None) -> object:
+        return value if value is None or check is None else check(ctx, option, value)
+
+    return checked
 
 
 def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:

@@ -5,9 +5,9 @@ The options of a command are read as that command reads them, without running it
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 import click
@@ -15,6 +15,7 @@ import click
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import CONFIG, checked_tables, misconfigured, origin_of, tell_unknown
 from actors.cli.group import SUMMARIES, command_of
+from actors.cli.options import if_given
 from actors.cli.output import say
 from actors.cli.topic import topics
 from actors.node.config import NodeConfig
@@ -23,8 +24,6 @@ from specs.jsonvalue import Json
 __all__ = ["command", "parsed"]
 
 _PREFIX: Final = "PROTOFLY"
-
-_Check: TypeAlias = Callable[[click.Context, click.Parameter, object], object]
 
 _SET: Final = "(set)"
 """What is shown of a secret."""
@@ -86,20 +85,11 @@ def _context(
     for one in options:
         if one.required:
             one.required = False
-            one.callback = _if_given(one.callback)
+            one.callback = if_given(one.callback)
     name = command.name or ""
     twin = click.Command(name, params=[*options], add_help_option=False)
     prefix = f"{_PREFIX}_{name.upper()}"
     return twin.make_context(name, list(arguments), auto_envvar_prefix=prefix)
-
-
-def _if_given(check: _Check | None) -> _Check:
-    """Check a value only if there is one."""
-
-    def checked(ctx: click.Context, option: click.Parameter, value: object) -> object:
-        return value if value is None or check is None else check(ctx, option, value)
-
-    return checked
 
 
 def _effective(ctx: click.Context, option: click.Option) -> Effective:

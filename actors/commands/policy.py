@@ -11,7 +11,7 @@ import click
 import orjson
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.options import check_address, check_domain
+from actors.cli.options import check_address, check_domain, if_given
 from actors.cli.output import say
 from actors.commands.node.policy import DEFAULTS, check_zone
 from actors.node.errors import PolicyFileError
@@ -185,14 +185,6 @@ class _Sender:
         return Identity(user=self.user, issuer=issuer, until=_FOR_EVER, roles=roles)
 
 
-def _check_user(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    return None if value is None else check_address(ctx, param, value)
-
-
-def _check_domain(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    return None if value is None else check_domain(ctx, param, value)
-
-
 def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> datetime | None:
     try:
         return None if value is None else datetime.fromisoformat(value)
@@ -203,13 +195,15 @@ def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> dat
 @command.command("explain", short_help="Say what is decided about a message, and why.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
 @click.argument("message", metavar="MESSAGE.json", type=click.File("rb"))
-@click.option("--user", metavar="URL", callback=_check_user, help="User of the sender.")
+@click.option("--user", metavar="URL", callback=if_given(check_address), help="User of the sender.")
 @click.option("--idp", metavar="NAME", help="Identity provider of the user [default: its domain].")
 @click.option("--role", metavar="ROLE", multiple=True, help="Role of the user; repeatable.")
-@click.option("--runtime", metavar="URL", callback=_check_user, help="Runtime of the session.")
+@click.option(
+    "--runtime", metavar="URL", callback=if_given(check_address), help="Runtime of the session."
+)
 @click.option(
     "--domain",
-    callback=_check_domain,
+    callback=if_given(check_domain),
     help="Domain of the node [default: that of the receiver].",
 )
 @click.option("--own/--foreign", default=None, help="Owner of the resource [default: unknown].")

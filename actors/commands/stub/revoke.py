@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder
-from actors.cli.options import Quantity, check_domain
+from actors.cli.options import Quantity, check_domain, if_given
 from actors.cli.output import say
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, into_option, seconds
@@ -22,12 +22,6 @@ _DAYS: Final = 7.0
 """Days a list is good if nobody says otherwise."""
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
-
-
-def _check_optional(
-    ctx: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[CatalogueType, str] | None:
-    return None if value is None else check_entry(ctx, parameter, value)
 
 
 def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -49,7 +43,7 @@ def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str
 @click.option(
     "--entry",
     metavar="TYPE/NAME",
-    callback=_check_optional,
+    callback=if_given(check_entry),
     help="Place whose descriptors are revoked.",
 )
 @click.option(

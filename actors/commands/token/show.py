@@ -10,7 +10,7 @@ import click
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import run
-from actors.cli.options import check_domain
+from actors.cli.options import check_domain, if_given
 from actors.cli.output import say
 from actors.commands.node.login import key_source
 from actors.node.login.errors import BadTokenError, KeysAwayError
@@ -25,10 +25,6 @@ __all__ = ["command"]
 _STDIN: Final = "-"
 
 
-def _check_domain(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return None if value is None else check_domain(ctx, parameter, value)
-
-
 def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
     if value is not None and ctx.params.get("domain") is None:
         raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")
@@ -40,7 +36,7 @@ def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> st
 @click.option(
     "--domain",
     is_eager=True,
-    callback=_check_domain,
+    callback=if_given(check_domain),
     help="Domain whose node would receive it.",
 )
 @click.option(

@@ -30,7 +30,7 @@ from specs.limits.protocol import (
 from transports.errors import LinkBrokenError, LinkError
 from transports.link import Link
 
-__all__ = ["Conversation", "Place"]
+__all__ = ["Conversation"]
 
 _log = structlog.get_logger("actors.node")
 
@@ -49,26 +49,14 @@ _CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, he
 
 
 @final
-@attrs.frozen
-class Place:
-    """What one connection takes up.
-
-    Attributes:
-        host: Where it comes from; what a link knows of that it forgets with its end.
-    """
-
-    shares: HostShares
-    host: str
-
-
-@final
 class Conversation(Actor[Never]):
     """Answers the requests of one connection, one after the other."""
 
-    def __init__(self, link: Link, site: Site, place: Place) -> None:
+    def __init__(self, link: Link, site: Site, shares: HostShares, host: str) -> None:
         self._link = link
         self._site = site
-        self._place = place
+        self._shares = shares
+        self._host = host  # a link forgets it at its end
         self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES)
         self._unread = b""
         self._left = HTTP_REQUESTS
@@ -83,7 +71,7 @@ class Conversation(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        self._place.shares.leave(self._place.host)
+        self._shares.leave(self._host)
         await trio.aclose_forcefully(self._link)
 
     async def _talk(self) -> None:
@@ -132,7 +120,7 @@ class Conversation(Actor[Never]):
         if request.http_version not in _VERSIONS:
             self._left = 0
             return told(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
-        visit = _visit(request, self._place.host)
+        visit = _visit(request, self._host)
         limit = self._site.body_limit(visit)
         if not limit:
             while isinstance(self._protocol.next_event(), h11.Data):

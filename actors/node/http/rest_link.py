@@ -7,8 +7,9 @@ doubles nothing. The same holds for posts, if they are numbered.
 
 from collections.abc import Sequence
 from hashlib import sha256
+from http import HTTPStatus
 from itertools import count
-from typing import Final, final
+from typing import ClassVar, Final, final
 from weakref import WeakValueDictionary
 
 import trio
@@ -27,6 +28,7 @@ __all__ = [
     "NewerPollError",
     "PostNumberError",
     "PostsPileUpError",
+    "RestError",
     "RestGoneError",
     "RestLink",
     "RestLinks",
@@ -34,37 +36,59 @@ __all__ = [
 ]
 
 
+class RestError(ProtoflyError):
+    """A request that a session over HTTP cannot serve now; never raised itself.
+
+    Attributes:
+        status: Status of the response.
+        told: Text of the response.
+    """
+
+    status: ClassVar[HTTPStatus]
+    told: ClassVar[str]
+
+    def __init__(self, *values: object) -> None:
+        super().__init__(self.told.format(*values))
+
+
 @final
-class NewerPollError(ProtoflyError):
+class NewerPollError(RestError):
     """A newer request waits for the messages of the session: this one waits no longer."""
 
-    def __init__(self) -> None:
-        super().__init__("a newer request waits for the messages of this session")
+    status = HTTPStatus.CONFLICT
+    told = "a newer request waits for the messages of this session"
 
 
 @final
-class PostNumberError(ProtoflyError):
+class PostNumberError(RestError):
     """A post is neither the next one nor the last one again."""
 
-    def __init__(self, expected: int) -> None:
-        super().__init__(f"posts are numbered without gaps; the next one is {expected}")
-        self.expected = expected
+    status = HTTPStatus.CONFLICT
+    told = "posts are numbered without gaps; the next one is {}"
 
 
 @final
-class PostsPileUpError(ProtoflyError):
+class PostsPileUpError(RestError):
     """The runtime sends faster than it may, and does not wait for its posts."""
 
-    def __init__(self) -> None:
-        super().__init__("too many posts of this session wait to be taken in; wait for them")
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    told = "too many posts of this session wait to be taken in; wait for them"
 
 
 @final
-class RestGoneError(ProtoflyError):
+class RestGoneError(RestError):
     """The session is not held by these requests any more; its token may bring it back."""
 
-    def __init__(self) -> None:
-        super().__init__("nobody has this session over HTTP; re-open it with its token")
+    status = HTTPStatus.GONE
+    told = "nobody has this session over HTTP; re-open it with its token"
+
+
+@final
+class TurnedAwayError(RestError):
+    """Too many connections, from one host or in all."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    told = "too many come at once; try again later"
 
 
 @final
@@ -255,14 +279,6 @@ class RestLink(Link):
     def _check_there(self) -> None:
         if self.farewell is not None or self._has_left:
             raise RestGoneError
-
-
-@final
-class TurnedAwayError(ProtoflyError):
-    """Too many come, from one host or in all."""
-
-    def __init__(self) -> None:
-        super().__init__("too many come at once; try again later")
 
 
 @final

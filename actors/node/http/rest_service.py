@@ -16,15 +16,7 @@ import trio
 from typing_extensions import override
 
 from actors.node.http.page import Feed, Page, Parts, Visit, told
-from actors.node.http.rest_link import (
-    NewerPollError,
-    PostNumberError,
-    PostsPileUpError,
-    RestGoneError,
-    RestLink,
-    RestLinks,
-    TurnedAwayError,
-)
+from actors.node.http.rest_link import NewerPollError, RestError, RestGoneError, RestLink, RestLinks
 from actors.node.http.site import HttpService
 from fsm.session.send_window import CursorError
 from specs.bodies.word import SessionMethod
@@ -100,12 +92,8 @@ class _RestDesk(HttpService):
             return await self._answer(visit)
         except (BadMessageError, CursorError) as exc:
             return self.refused(HTTPStatus.BAD_REQUEST, str(exc))
-        except (NewerPollError, PostNumberError) as exc:
-            return self.refused(HTTPStatus.CONFLICT, str(exc))
-        except (PostsPileUpError, TurnedAwayError) as exc:
-            return self.refused(HTTPStatus.TOO_MANY_REQUESTS, str(exc))
-        except RestGoneError as exc:
-            return self.refused(HTTPStatus.GONE, str(exc))
+        except RestError as exc:
+            return self.refused(exc.status, str(exc))
 
     @abstractmethod
     async def _answer(self, visit: Visit) -> Page | Feed:
@@ -115,15 +103,6 @@ class _RestDesk(HttpService):
     @override
     def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
         return told(status, {"code": int(status), "description": why}, *headers)
-
-    @final
-    def _link(self, visit: Visit) -> RestLink:
-        """Return the link of whoever asks.
-
-        Raises:
-            RestGoneError: There is none.
-        """
-        return self._links.find(visit.bearer)
 
 
 @final
@@ -171,7 +150,7 @@ class SessionDesk(_RestDesk):
         return _said(line, answer)
 
     async def _closed(self, visit: Visit, asked: Message) -> Page:
-        link = self._link(visit)
+        link = self._links.find(visit.bearer)
         line, answer = await _exchanged(link, asked)
         if answer.code <= LAST_SUCCESS:
             link.leave()
@@ -197,8 +176,8 @@ class MessagesDesk(_RestDesk):
             unknown = ("www-authenticate", "Bearer")
             return self.refused(HTTPStatus.UNAUTHORIZED, why, unknown)
         if visit.method == self.methods[0]:
-            return await self._wanted(self._link(visit), visit)
-        return await self._posted(self._link(visit), visit)
+            return await self._wanted(self._links.find(visit.bearer), visit)
+        return await self._posted(self._links.find(visit.bearer), visit)
 
     async def _posted(self, link: RestLink, visit: Visit) -> Page:
         after, number = _number(visit, "after"), _number(visit, "number")

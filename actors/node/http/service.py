@@ -5,29 +5,29 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Never, final
+from typing import Final, final
 
 import trio
 from typing_extensions import override
 
 from actors.kit.counting.counters import Counters
-from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.monitor import Monitor
-from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health import Part, Readiness
-from actors.node.http.conversation import Conversation, Place
+from actors.node.http.conversation import Conversation
 from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
 from actors.node.http.rest_link import RestLinks
 from actors.node.http.rest_service import MessagesDesk, SessionDesk
 from actors.node.http.site import Gate, HttpService, Site, WellKnown, is_loopback
 from actors.node.links.acceptor import REST
+from actors.node.session.listener import LinkAcceptor
 from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
 from specs.limits.rest import REST_CONNECTIONS, REST_PER_HOST
 from transports.errors import ListenError
-from transports.link import Kind, Listener, Network
+from transports.link import Kind, Link, Listener, Network
 from transports.urls import read_host_port
 
 __all__ = ["desks_of", "open_http", "site_of"]
@@ -37,8 +37,8 @@ _MAILBOX = 1
 
 
 @final
-class HttpDoor(Actor[Never]):
-    """Gives each connection an actor of its own; above its host's share it is hung up.
+class HttpListener(LinkAcceptor):
+    """Accepts HTTP connections; above the share of their host they are closed.
 
     Args:
         shares: Connections at once, in all and of one host.
@@ -47,43 +47,20 @@ class HttpDoor(Actor[Never]):
     def __init__(
         self, listener: Listener, site: Site, monitor: Monitor, shares: HostShares
     ) -> None:
-        self._listener = listener
+        super().__init__("http-connections", (listener,), monitor)
         self._site = site
-        self._monitor = monitor
         self._shares = shares
-        self._accepting = trio.CancelScope()
-        self._has_left = trio.Event()
         self._numbers = itertools.count(1)
 
     @override
-    async def start(self) -> None:
-        self.spawn(self._accept)
-
-    @override
-    async def handle(self, message: Never) -> None:
-        """Nobody tells this actor anything."""
-
-    @override
-    async def farewell(self) -> None:
-        self._accepting.cancel()
-        await self._has_left.wait()
-
-    async def _accept(self) -> None:
-        async with open_supervisor(
-            "http-connections", Strategy.PEERS, monitor=self._monitor
-        ) as connections:
-            with self._accepting:
-                while True:
-                    link = await self._listener.accept()
-                    host = link.host
-                    if not self._shares.enter(host):
-                        await trio.aclose_forcefully(link)
-                        continue
-                    name = f"http:{next(self._numbers)}"
-                    make = partial(Conversation, link, self._site, Place(self._shares, host))
-                    spec = ChildSpec(name, make, Restart.TEMPORARY, _MAILBOX)
-                    await connections.start_child(spec)
-        self._has_left.set()
+    async def admit(self, link: Link, connections: Supervisor) -> None:
+        host = link.host
+        if not self._shares.enter(host):
+            await trio.aclose_forcefully(link)
+            return
+        make = partial(Conversation, link, self._site, self._shares, host)
+        spec = ChildSpec(f"http:{next(self._numbers)}", make, Restart.TEMPORARY, _MAILBOX)
+        await connections.start_child(spec)
 
 
 _NO_DESKS: Final[Mapping[str, HttpService]] = MappingProxyType({})
@@ -133,7 +110,7 @@ async def open_http(
         )
         shares = HostShares(*limits)
         async with open_supervisor("http", monitor=monitor) as supervisor:
-            make = partial(HttpDoor, listener, site, monitor, shares)
+            make = partial(HttpListener, listener, site, monitor, shares)
             await supervisor.start_child(ChildSpec("http-door", make))
             yield f"http://{listener.address}"
 

@@ -4,7 +4,8 @@ A link's actor has a task that reads and a task that writes. The bus decides.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, Never, TypeAlias, final
@@ -44,7 +45,7 @@ from transports.errors import (
 )
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["Connection", "DoorMaker", "Entrance", "SessionListener"]
+__all__ = ["Connection", "DoorMaker", "Entrance", "LinkAcceptor", "SessionListener"]
 
 MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
@@ -242,13 +243,18 @@ class Entrance:
     bounds: Bounds
 
 
-@final
-class SessionListener(Actor[Never]):
-    """Accepts links; a crash of one connection is nobody else's."""
+class LinkAcceptor(Actor[Never], ABC):
+    """Accepts links; each is served by a child, whose crash affects no other.
 
-    def __init__(self, entrance: Entrance, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
-        self._entrance = entrance
-        self._bus = bus
+    Args:
+        name: Name of the supervisor of the children.
+        listeners: Sources of links.
+        monitor: Takes the exceptions of children.
+    """
+
+    def __init__(self, name: str, listeners: Iterable[Listener], monitor: Monitor) -> None:
+        self._children = name
+        self._listeners = listeners
         self._monitor = monitor
         self._accepting = trio.CancelScope()
         self._has_left = trio.Event()
@@ -256,40 +262,58 @@ class SessionListener(Actor[Never]):
     @override
     async def start(self) -> None:
         self.spawn(self._accept)
-        self.spawn(self._entrance.bounds.heartbeat.run)
 
     @override
     async def handle(self, message: Never) -> None:
-        """Nobody tells this actor anything."""
+        """Nobody sends messages to this actor."""
 
     async def _accept(self) -> None:
         async with open_supervisor(
-            "connections", Strategy.PEERS, monitor=self._monitor
+            self._children, Strategy.PEERS, monitor=self._monitor
         ) as connections:
             with self._accepting:
                 async with trio.open_nursery() as nursery:
-                    for listener in self._entrance.listeners:
+                    for listener in self._listeners:
                         nursery.start_soon(self._accept_at, listener, connections)
                 await trio.sleep_forever()
         self._has_left.set()
 
     async def _accept_at(self, listener: Listener, connections: Supervisor) -> None:
-        # Closed: the node is going down. Who is in stays until it is told so.
+        # Closed: the node is going down. Accepted links stay until they are told so.
         with suppress(LinkClosedError):
             while True:
-                await self._admit(await listener.accept(), connections)
+                await self.admit(await listener.accept(), connections)
+
+    @abstractmethod
+    async def admit(self, link: Link, connections: Supervisor) -> None:
+        """Start the child that serves a link, or close the link."""
 
     @override
     async def farewell(self) -> None:
-        """Take in nobody any more, and let every connection finish."""
+        """Accept no more links, and let every connection finish."""
         self._accepting.cancel()
         await self._has_left.wait()
 
-    async def _admit(self, link: Link, connections: Supervisor) -> None:
+
+@final
+class SessionListener(LinkAcceptor):
+    """Accepts the links of sessions."""
+
+    def __init__(self, entrance: Entrance, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
+        super().__init__("connections", entrance.listeners, monitor)
+        self._entrance = entrance
+        self._bus = bus
+
+    @override
+    async def start(self) -> None:
+        await super().start()
+        self.spawn(self._entrance.bounds.heartbeat.run)
+
+    @override
+    async def admit(self, link: Link, connections: Supervisor) -> None:
         entrance = self._entrance
         number = next(entrance.numbers)
         door = partial(entrance.doors[link.upgrade.path], link.upgrade)
         make = partial(Connection, number, link, door, self._bus, entrance.bounds)
-        await connections.start_child(
-            ChildSpec(f"connection:{number}", make, Restart.TEMPORARY, MAILBOX)
-        )
+        spec = ChildSpec(f"connection:{number}", make, Restart.TEMPORARY, MAILBOX)
+        await connections.start_child(spec)
