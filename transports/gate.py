@@ -48,7 +48,7 @@ class Guest:
 
     @property
     def is_expelled(self) -> bool:
-        """Whether the connection is to be closed in favour of others."""
+        """True if the connection is to be closed in favour of others."""
         return self._is_expelled
 
     @final

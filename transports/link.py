@@ -46,7 +46,7 @@ class Turn:
 
     @property
     def is_taken(self) -> bool:
-        """Whether a task is inside."""
+        """True if a task is inside."""
         return self._taken
 
     def __enter__(self) -> None:
@@ -86,7 +86,7 @@ FRAMED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.UNIX)
 
 @attrs.frozen(slots=True)
 class Upgrade:
-    """What the dialling end asks for when it connects.
+    """Request of the dialling end when it connects.
 
     Attributes:
         path: Path of the WebSocket URL, percent-decoded; other kinds have the default.

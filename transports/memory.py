@@ -31,12 +31,12 @@ FRAMES_IN_FLIGHT: Final = 16
 """Frames that one end may send before the other reads: about what the buffers of a socket hold."""
 
 Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
-"""What becomes of the n-th frame (from 1): a delay in seconds for each copy that arrives. `()`
+"""Fate of the n-th frame (from 1): a delay in seconds for each copy that arrives. `()`
 loses the frame, `(0.0,)` is a link without faults, `(0.0, 0.0)` doubles it. Delays keep the order.
 """
 
 Sieve: TypeAlias = Callable[[bytes], bytes | None]
-"""What remains of a frame, before its pattern says when it arrives; None: it is lost."""
+"""Change of a frame, before its pattern says when it arrives; None: it is lost."""
 
 _Frame: TypeAlias = tuple[float, bytes]
 
@@ -68,7 +68,7 @@ def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
 @final
 @attrs.define(eq=False)
 class _State:
-    """What both ends of a wire must agree on."""
+    """State that both ends of a wire share."""
 
     is_cut: bool = False
 
@@ -226,7 +226,7 @@ class Wire:
 
     @property
     def is_open(self) -> bool:
-        """Whether neither end has left and nobody cut it."""
+        """True if neither end has left and nobody cut it."""
         ends_left = self.dialler.farewell or self.acceptor.farewell
         return not self._state.is_cut and ends_left is None
 
@@ -238,7 +238,7 @@ class Wire:
 
 
 _FIRST_PORT: Final = 40_000
-"""Where ports begin that are picked for port 0."""
+"""First port that is picked for port 0."""
 
 
 @final
@@ -270,7 +270,7 @@ class _MemoryListener(Listener):
 
 @attrs.frozen
 class _Weather:
-    """How links to one address behave."""
+    """Faults of links to one address."""
 
     outward: Pattern
     back: Pattern

@@ -112,7 +112,7 @@ _BROKEN: Final = (
     RuntimeError,
     ValueError,
 )
-"""What the library raises at archives that are damaged or of kinds it does not know."""
+"""Errors of the library for archives that are damaged or of unknown kinds."""
 
 
 def _check_members(members: list[zipfile.ZipInfo]) -> None:

@@ -133,7 +133,7 @@ class Found:
 @final
 @attrs.frozen
 class CatalogueStore:
-    """Where a client keeps accepted descriptors and packages."""
+    """The accepted descriptors and packages of a client."""
 
     memory: CatalogueMemory
     store: PackageStore
@@ -340,7 +340,7 @@ def _forgetful() -> CatalogueStore:
 @final
 @attrs.frozen
 class CatalogueAccess:
-    """Which catalogues a runtime asks, and which of their content it accepts.
+    """The catalogues of a runtime, and its trust in their content.
 
     Attributes:
         places: Directory or server of the catalogue of each domain; made by `read_places`.

@@ -58,7 +58,7 @@ class BadSealError(ProtoflyError):
 
 @final
 class BadDescriptorError(ReasonError):
-    """What was signed is no descriptor: whoever made it must act."""
+    """The signed content is no descriptor: its author must act."""
 
     told = "this is no descriptor"
 

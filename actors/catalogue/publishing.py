@@ -46,7 +46,7 @@ _TEXT: Final = "the text"
 @final
 @attrs.frozen
 class Offer:
-    """What is to be published.
+    """A descriptor to be published.
 
     Attributes:
         package: Its package; None: it has none, or it is published already.

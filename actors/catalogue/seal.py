@@ -33,7 +33,7 @@ _HEADER: Final = frozenset({"alg", "kid", "typ"})
 @final
 @unique
 class SealType(StrEnum):
-    """What is signed; one kind is never accepted as another (RFC 8725, 3.11)."""
+    """Kinds of signed content; one is never accepted as another (RFC 8725, 3.11)."""
 
     DESCRIPTOR = "protofly-descriptor+jws"
     REVOCATIONS = "protofly-revocations+jws"

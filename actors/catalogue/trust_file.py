@@ -41,7 +41,7 @@ _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 @final
 @unique
 class KeyTrust(Enum):
-    """Where the keys of a domain come from if the trust file has none."""
+    """Source of the keys of a domain if the trust file has none."""
 
     PUBLISHED = "published"
     FIRST_USE = "first-use"

@@ -1,1 +1,1 @@
-"""What all commands share: options, output, exit status, errors as sentences."""
+"""The parts that all commands share: options, output, exit status, errors as sentences."""

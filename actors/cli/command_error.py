@@ -23,7 +23,7 @@ class ExitCode(IntEnum):
 
 @final
 class CommandError(ProtoflyError):
-    """What went wrong, why, and what to do, for the person who typed the command."""
+    """A sentence for the user of a command: the failure, its cause, and what to do."""
 
     def __init__(self, sentence: str, code: ExitCode = ExitCode.CONFIGURATION) -> None:
         super().__init__(sentence)

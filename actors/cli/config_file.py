@@ -29,7 +29,7 @@ __all__ = [
 _log = structlog.get_logger("actors.commands")
 
 _LOADED: Final = "actors.cli.config_file"
-"""Where a context keeps the path of the file that was read."""
+"""Key of the path of the file that was read, in the context."""
 
 CONFIG: Final = "config"
 """Name of the option, which cannot stand in a file itself."""

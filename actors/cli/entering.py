@@ -59,7 +59,7 @@ _ADVICE: Final = {
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
     Code.TIMEOUT: (ExitCode.TIMEOUT, "try again"),
 }
-"""By what the node answered, the exit status and what to do."""
+"""Exit status and advice, by the reply code of the node."""
 
 _FAILED: Final = ExitCode.FAILED, "see the log of the node"
 

@@ -1,4 +1,4 @@
-"""How a process of ours ends: one sentence if something went wrong, and an exit status."""
+"""The end of a command: an exit status, and one sentence if something went wrong."""
 
 import sys
 from typing import NoReturn

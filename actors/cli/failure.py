@@ -45,7 +45,7 @@ _MEANING: Final[Meanings] = (
         "name a token with --http-token-file, or listen on 127.0.0.1",
     ),
 )
-"""What the errors of the layers below mean to somebody at a terminal."""
+"""Exit status and advice for errors of the layers below."""
 
 
 def run(work: Callable[[], Awaitable[ExitCode]], clock: trio.abc.Clock | None = None) -> ExitCode:

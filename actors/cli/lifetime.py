@@ -1,4 +1,4 @@
-"""How long a process that serves lives: from ready until it is told to go.
+"""The life of a process that serves: from ready until a signal stops it.
 
 The end of a process that does not end by itself: after so long, whatever hangs is left.
 
@@ -99,7 +99,7 @@ _AT_ONCE: Final = 0.3
 
 @final
 class _Life:
-    """Whether the service is ready, and whether it has been told to go."""
+    """State of a service: ready, stopping, or ended at once."""
 
     def __init__(self) -> None:
         self.is_ready = False
@@ -109,7 +109,7 @@ class _Life:
 
     @property
     def code(self) -> ExitCode:
-        """How the process ends."""
+        """Exit status of the process."""
         return ExitCode.OK if self.is_ready and not self._is_hurried else ExitCode.INTERRUPTED
 
     async def heed(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:

@@ -47,13 +47,13 @@ class Quantity(click.FloatRange):
 
 
 Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
-"""What click calls with the values of a command's options."""
+"""The function of a command, called with the values of its options."""
 
 Option: TypeAlias = Callable[[Handler], Handler]
-"""What `click.option` returns."""
+"""A decorator, as `click.option` returns it."""
 
 NO_LINKS: Final = "none"
-"""What stands for no P2P links at all."""
+"""Value for no P2P links at all."""
 
 
 V = TypeVar("V")

@@ -1,4 +1,4 @@
-"""What commands say on stdout: one JSON object per line.
+"""The output of commands on stdout: one JSON object per line.
 
 The tracer of a command: files with `--trace`, nothing without.
 """

@@ -18,7 +18,7 @@ __all__ = ["Option", "Topic", "topic_options", "topics"]
 
 @attrs.frozen
 class Topic(ABC):
-    """What the options of one topic say of a node."""
+    """The options of one topic of a node."""
 
     @abstractmethod
     def applied(self, config: NodeConfig) -> NodeConfig:

@@ -26,7 +26,7 @@ __all__ = ["command", "parsed"]
 _PREFIX: Final = "PROTOFLY"
 
 _SET: Final = "(set)"
-"""What is shown of a secret."""
+"""Shown instead of a secret."""
 
 
 @final

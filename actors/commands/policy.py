@@ -168,7 +168,7 @@ def _read(files: tuple[Path, ...]) -> tuple[PolicySet, ...]:
 
 @attrs.frozen
 class _Sender:
-    """Who sends the message that is explained."""
+    """The sender of the message that is explained."""
 
     user: str | None
     idp: str | None

@@ -186,7 +186,7 @@ Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
 
 @unique
 class Housing(Enum):
-    """Where hyperties run."""
+    """Processes in which hyperties run."""
 
     NURSERY = "nursery"
     """In this process: a crash or a wait is no matter of others, a loop without an await is."""

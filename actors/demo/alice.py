@@ -1,4 +1,4 @@
-"""What Alice does: she asks the hyperty of Bob, by the node and by a link of their own.
+"""The part of Alice: she asks the hyperty of Bob, by the node and by a direct link.
 
 Requests by the thousand: how long they take, and that none is lost or doubled.
 """
@@ -34,7 +34,7 @@ WORKERS: Final = 8
 @final
 @attrs.frozen
 class Latencies:
-    """How long requests took, one after the other, in microseconds."""
+    """Durations of requests, one after the other, in microseconds."""
 
     requests: int
     p50_us: float
@@ -140,7 +140,7 @@ IN_FLIGHT: Final = 200
 
 @attrs.frozen
 class Scene:
-    """What Alice acts with."""
+    """The objects that Alice uses."""
 
     caller: Caller
     bob: str

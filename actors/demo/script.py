@@ -203,7 +203,7 @@ _READY: Final = "protofly.ready/1"
 
 
 class What(StrEnum):
-    """What a line tells."""
+    """Kinds of lines."""
 
     READY = "ready"
     ACT = "act"

@@ -1,4 +1,4 @@
-"""How the demonstration is shown: each line under the heading of its act.
+"""The output of the demonstration: each line under the heading of its act.
 
 In colours on a terminal, as plain text, or as JSON lines.
 """
@@ -29,7 +29,7 @@ _BOLD: Final = frozenset({What.NOTE, What.FIGURES, What.VERDICT, What.DONE})
 
 
 class Show(ABC):
-    """Where the lines go."""
+    """A form of output."""
 
     @abstractmethod
     def line(self, line: Line, act: int) -> None:

@@ -295,7 +295,7 @@ _ENVELOPE: Final = frozenset({"schema", "who", "what", "text", "beat"})
 @final
 @attrs.frozen(kw_only=True)
 class Play:
-    """What is to be shown.
+    """The settings of a demonstration.
 
     Attributes:
         kinds: Transports the link may use, best first, as on the command line.

@@ -45,12 +45,12 @@ class _Registry(JWSRegistry):
 
 
 REGISTRY: Final = _Registry()
-"""What the library is told to sign and verify by."""
+"""The algorithms that the library may use."""
 
 
 @final
 class BadKeysError(ReasonError):
-    """What should be a set of keys is none: whoever made it must act."""
+    """A text is no set of keys: its author must act."""
 
     told = "no set of keys"
 

@@ -1,1 +1,1 @@
-"""What an actor is: a mailbox, a task, a supervisor above it, a trace of what it did."""
+"""Actors: a mailbox, a task, a supervisor above it, and a trace."""

@@ -84,7 +84,7 @@ _PRIVATE: Final = 0o600
 @final
 @unique
 class Durability(StrEnum):
-    """What a commit survives."""
+    """Failures that a commit survives."""
 
     PROCESS = "NORMAL"
     POWER = "FULL"
@@ -93,7 +93,7 @@ class Durability(StrEnum):
 @final
 @attrs.frozen
 class DatabaseForm:
-    """What a file of ours looks like.
+    """The form of a database file.
 
     Attributes:
         version: Of the form in which we keep it; written by the caller.

@@ -1,4 +1,4 @@
-"""Which address of a host is dialled, decided when it is dialled (S15).
+"""The choice of the address of a host, made when it is dialled (S15).
 
 A name is looked up once, what it stands for is judged, and that very address is dialled:
 a name that means something else a moment later leads nowhere else.

@@ -51,7 +51,7 @@ Dial: TypeAlias = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
 
 @final
 class HttpUrlError(PlaceError):
-    """What should name a server does not."""
+    """A text names no HTTP server."""
 
     told = "{!r} names no HTTP server"
 
@@ -70,7 +70,7 @@ class HttpDialError(HttpError):
 @final
 @attrs.frozen
 class ServerUrl:
-    """Where a server is, as its operator wrote it.
+    """URL of a server, as its operator wrote it.
 
     Attributes:
         path: What every path on it begins with; empty, or beginning with a slash.
@@ -129,7 +129,7 @@ def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
 @final
 @attrs.frozen
 class HttpAnswer:
-    """What a server answered."""
+    """The response of a server."""
 
     status: int
     body: bytes

@@ -10,7 +10,7 @@ __all__ = ["IdSource", "clock_offset", "fresh_ids"]
 
 @final
 class IdSource:
-    """Where a process takes its message ids from.
+    """The message ids of a process.
 
     Args:
         start: Ids begin above it. A process passes its wall clock, so that after a
@@ -43,7 +43,7 @@ class IdSource:
             self._last.pop(sender, None)
 
     def __len__(self) -> int:
-        """How many senders it keeps the last id of."""
+        """Number of senders whose last id is known."""
         return len(self._last)
 
 

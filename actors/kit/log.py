@@ -20,7 +20,7 @@ class Level(StrEnum):
 
 
 class Style(StrEnum):
-    """How a line of the log looks."""
+    """Formats of log lines."""
 
     AUTO = "auto"
     """`console` on a terminal, `text` elsewhere."""

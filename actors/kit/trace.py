@@ -42,14 +42,14 @@ _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
 """Body keys that never count for a digest; what they hold is not told, but for `via`."""
 
 _VIA_CHARACTERS: Final = 4096
-"""What is told of the stubs a message crossed, at most (ours; `HOP_LIMIT` need a tenth)."""
+"""Characters of the list of crossed stubs in a record (ours; `HOP_LIMIT` need a tenth)."""
 
 _STEP: Final = Op.STEP
 _STATE: Final = Kind.STATE
 
 
 class Where(TypedDict, total=False):
-    """Where and by whom a message was handled; see `Fact`."""
+    """Place and handler of a message; see `Fact`."""
 
     by: str
     listener: str
@@ -61,13 +61,13 @@ class Where(TypedDict, total=False):
 
 
 class More(Where, total=False):
-    """What else a record of a message can tell."""
+    """Further fields of the record of a message."""
 
     reason: str
 
 
 class Ruling(TypedDict, total=False):
-    """What a policy engine said of a message; None: nothing. By itself it came in."""
+    """Ruling of a policy engine about a message, by default an incoming one; None: no value."""
 
     direction: str
     decision: str
@@ -79,7 +79,7 @@ class Ruling(TypedDict, total=False):
 
 @final
 class StepFields(TypedDict, total=False):
-    """What is told of a step; see `Fact`."""
+    """Fields of the record of a step; see `Fact`."""
 
     k: Kind
     op: Op
@@ -93,7 +93,7 @@ class StepFields(TypedDict, total=False):
 
 @final
 class RulingFields(Ruling, total=False):
-    """What is told of a ruling; see `Fact`."""
+    """Fields of the record of a ruling; see `Fact`."""
 
     k: Kind
     mid: str
@@ -101,7 +101,7 @@ class RulingFields(Ruling, total=False):
 
 @final
 class MessageFields(TypedDict, total=False):
-    """What is told of a message at every hop; see `Fact`."""
+    """Fields of the record of a message at every hop; see `Fact`."""
 
     mid: str
     ref: str
@@ -216,7 +216,7 @@ def _told(value: Json) -> Json:
 
 
 class Tracer(ABC):
-    """Where a component reports what it did.
+    """Takes the trace records of components.
 
     Attributes:
         steps: Whether state changes are; they are by all who keep anything.
@@ -284,7 +284,7 @@ class MemoryTracer(Tracer):
 
     @property
     def facts(self) -> list[Fact]:
-        """What was reported, in order."""
+        """The facts, in order."""
         return [fact for _, fact in self.records]
 
     @override

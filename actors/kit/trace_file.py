@@ -45,7 +45,7 @@ _KEPT: Final = 1024
 
 
 class PartFile(Protocol):
-    """What a part needs of a file: unbuffered, so that an error is an error now."""
+    """The file of a part: unbuffered, so that an error shows at once."""
 
     def write(self, data: memoryview, /) -> int | None:
         """Write some of the data; return how many bytes."""
@@ -100,7 +100,7 @@ class TraceParts:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a write failed and its lines still wait."""
+        """True if a write failed and its lines still wait."""
         return bool(self._waiting)
 
     def write(self, lines: Sequence[bytes]) -> None:

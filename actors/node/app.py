@@ -73,7 +73,7 @@ _MINT_KEY: Final = 32
 @final
 @attrs.frozen
 class Plan:
-    """What all parts of one node share."""
+    """The objects that all parts of one node share."""
 
     config: NodeConfig
     network: Network
@@ -252,7 +252,7 @@ class Node:
 
     @property
     def has_policies(self) -> bool:
-        """Whether the node judges messages by policy files."""
+        """True if the node judges messages by policy files."""
         return self._policing is not None
 
     async def reload_policies(self) -> str:

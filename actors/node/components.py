@@ -1,4 +1,4 @@
-"""Which parts of a node answer at which addresses: one live table, written by the bus (MN-09).
+"""The addresses of the parts of a node: one live table, written by the bus (MN-09).
 
 A part of the node that answers on the spot, inside the bus's task.
 """

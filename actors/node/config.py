@@ -36,7 +36,7 @@ __all__ = [
 @final
 @attrs.frozen
 class Endpoint:
-    """Where a foreign domain's node is.
+    """The node of a foreign domain.
 
     Attributes:
         url: What is dialled, such as ws://127.0.0.1:4123/link; nothing else is.
@@ -99,7 +99,7 @@ class ShownCatalogue:
 @final
 @attrs.frozen
 class HttpConfig:
-    """Where a node serves HTTP, and who may read its metrics.
+    """The HTTP service of a node.
 
     Attributes:
         listen: `host:port`; port 0 picks a free one.

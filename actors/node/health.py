@@ -55,7 +55,7 @@ class Part(StrEnum):
 
 @final
 class Readiness:
-    """What stands between a node and its service; a new one is about to start.
+    """The reasons why a node cannot serve yet; a new one is about to start.
 
     Attributes:
         missing: By part, why it cannot serve, as half a sentence.
@@ -78,7 +78,7 @@ _BUS: Final = ("bus",)
 _FRONT_DOOR: Final = ("front-door",)
 _RECORDS: Final = ("registry", "record-writer")
 _CONNECTOR: Final = ("connector:registry",)
-"""By which names the supervisor of the node knows its parts."""
+"""Names of parts at the supervisor of the node."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What one peer may make a node keep, bear or do (RELIABILITY L1..L7, S12)."""
+"""Limits on memory, rate and work that one peer causes at a node (RELIABILITY L1..L7, S12)."""
 
 import math
 from typing import Final, final

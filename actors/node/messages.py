@@ -1,4 +1,4 @@
-"""What the node's bus is told.
+"""The messages of the bus of a node.
 
 What the bus of a node and its ways to other domains tell each other.
 """
@@ -79,7 +79,7 @@ class Connected:
 @final
 @attrs.frozen(slots=True)
 class Arrived:
-    """What one frame of a link held."""
+    """The content of one frame of a link."""
 
     number: int
     items: Sequence[Item]
@@ -197,7 +197,7 @@ class Alive:
 @final
 @attrs.frozen
 class SessionView:
-    """How a session stands.
+    """The state of a session.
 
     Attributes:
         link: Name of its link; None while detached.

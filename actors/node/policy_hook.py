@@ -17,7 +17,7 @@ __all__ = ["PERMIT_ALL", "Asker", "Decision", "Policy", "Ruling"]
 @final
 @unique
 class Decision(StrEnum):
-    """What the enforcement point does with a message."""
+    """Decision of the enforcement point about a message."""
 
     PERMIT = "permit"
     DENY = "deny"

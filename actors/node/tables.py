@@ -53,7 +53,7 @@ class NodeAddresses:
 @final
 @attrs.frozen
 class TableRules:
-    """By what the tables go.
+    """The rules of the tables.
 
     Attributes:
         abroad: Other domains to which the node knows a way of its own.
@@ -66,7 +66,7 @@ class TableRules:
 
 @final
 class Tables:
-    """Who owns what, and who subscribes to what.
+    """The owners of addresses, and the subscriptions.
 
     Owned by the bus's task; only `own`, `move`, `follow`, `heed`, `came` and `release` change
     anything, and every change is traced there.

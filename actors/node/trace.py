@@ -1,4 +1,4 @@
-"""What the node's bus reports: steps and tables always, hops of messages when wanted."""
+"""Trace records of a node: steps and tables always, hops of messages when wanted."""
 
 from enum import StrEnum, unique
 from typing import Unpack, final
@@ -21,7 +21,7 @@ __all__ = ["ComponentTrace", "Direction"]
 @final
 @unique
 class Direction(StrEnum):
-    """Which way a connector relays (I-M11)."""
+    """Direction of a relayed message (I-M11)."""
 
     OUT = "out"
     IN = "in"

@@ -1,1 +1,1 @@
-"""How a sandbox and whoever keeps it speak: frames over one pipe, and both its ends."""
+"""The pipe between a sandbox and its host: its frames, and both its ends."""

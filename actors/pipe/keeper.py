@@ -98,7 +98,7 @@ M = TypeVar("M")
 
 
 class Handed(Enum):
-    """What became of a message that was to go into a room."""
+    """Result of passing a message into a sandbox."""
 
     TAKEN = auto()
     FULL = auto()
@@ -109,7 +109,7 @@ class Handed(Enum):
 @final
 @attrs.frozen
 class KeeperTools:
-    """What a keeper works with.
+    """The objects that the host of a sandbox uses.
 
     Attributes:
         login: Returns what its stub opens a session with, asked for at each open.
@@ -354,7 +354,7 @@ class StubKeeper(RoomKeeper[M], ABC):
 
     @property
     def state(self) -> State | None:
-        """How the stub's connection stands; None: it has said nothing yet."""
+        """State of the stub's connection; None: no step was reported yet."""
         return self._mirror.state
 
     @abstractmethod

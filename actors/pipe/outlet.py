@@ -107,7 +107,7 @@ class Outlet:
 
     @property
     def is_full(self) -> bool:
-        """Whether whoever can wait has to."""
+        """True if senders have to wait."""
         return len(self._waiting) >= OUTBOX_MESSAGES or self._bytes >= OUTBOX_BYTES
 
     def offer(self, said: Said) -> bool:

@@ -28,7 +28,7 @@ __all__ = ["open_process_room", "process_rooms"]
 _log = structlog.get_logger("actors.sandbox")
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-"""Where the packages are: an isolated interpreter does not look where it was started."""
+"""Folder of the packages: an isolated interpreter does not look where it was started."""
 
 _MAIN: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); sys.path.extend(sys.argv[3:]); "
@@ -39,7 +39,7 @@ _MAIN: Final = (
 _READ: Final = 4096
 
 _CONFINED: Final = "confined: "
-"""How the line begins that tells what the process gave up: good news."""
+"""Begin of the line that lists the rights that a process gave up."""
 
 
 def process_rooms(folders: Iterable[str]) -> Spawn:

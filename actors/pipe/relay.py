@@ -17,7 +17,7 @@ from transports.urls import Endpoint, read_endpoint
 __all__ = ["Relays"]
 
 _SUBPROTOCOLS: Final = (None, PROTOFLY_V1)
-"""What a link may be asked for with: an endpoint names none of its own."""
+"""Subprotocols that a link may ask for: an endpoint names none of its own."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What is said over the pipe of a sandbox: a line of JSON, and behind it perhaps text.
+"""Messages of the pipe of a sandbox: a line of JSON, perhaps followed by text.
 
 | word | who | number | text | told | rest |
 |---|---|---|---|---|---|
@@ -55,7 +55,7 @@ _PART_BYTES: Final = MAX_FRAME_BYTES - _HEAD_BYTES
 @final
 @unique
 class Word(StrEnum):
-    """What it is about."""
+    """Kinds of messages of the pipe."""
 
     PLAN = "plan"
     CODE = "code"

@@ -1,1 +1,1 @@
-"""What runs inside a sandbox: one MiniBUS, one stub, and a pipe to the outside."""
+"""The inside of a sandbox: one MiniBUS, one component, and a pipe to the outside."""

@@ -1,4 +1,4 @@
-"""How a sandbox process gives up its rights; each step that the kernel allows (T16).
+"""Gives up the rights of a sandbox process; each step that the kernel allows (T16).
 
 In this order: its share of a busy processor; the user `nobody`, if it was root and `nobody`
 can read Python's files; namespaces of its own without a network; limits; no new privileges;
@@ -38,7 +38,7 @@ _SET_FILTER, _BY_PROGRAM = 22, 2
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Where the filtered call says what it is, by which convention it was made, and with what."""
+"""Offsets of number, architecture and arguments in a filtered call."""
 
 _ALLOW: Final = 0x7FFF_0000
 _REFUSE: Final = 0x0005_0000 | errno.EPERM
@@ -82,13 +82,13 @@ _FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "io_uring_setup": (425, 425), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     }
 )  # fmt: skip
-"""What is refused, with its numbers on x86_64 and aarch64; negative: there is no such call."""
+"""Refused calls, with their numbers on x86_64 and aarch64; negative: there is no such call."""
 
 
 @final
 @attrs.frozen
 class _Machine:
-    """What calls are on one kind of processor.
+    """Calls of one kind of processor.
 
     Attributes:
         column: Of the numbers in the table of what is forbidden.
@@ -169,7 +169,7 @@ _READ: Final = 0b1100
 """To read a file, to list a directory."""
 
 _RIGHTS: Final = {1: 13, 2: 14, 3: 15, 5: 16}
-"""How many rights to files the kernel knows, by its version of Landlock."""
+"""Number of rights to files that the kernel knows, by its version of Landlock."""
 
 _SOCKETS: Final = 0b11
 _SOCKETS_SINCE: Final = 4
@@ -215,7 +215,7 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str) -> None:
 
 
 _LIBRARIES: Final = ("libgcc_s.so.1", "librt.so.1", "libpthread.so.0", "libdl.so.2", "libm.so.6")
-"""With these compiled modules are linked that a hyperty may import, such as what checks schemas."""
+"""Libraries of compiled modules that a hyperty may import, such as the check of schemas."""
 
 
 def preload() -> None:
@@ -230,7 +230,7 @@ _NEW_USER, _NEW_NETWORK, _NEW_IPC = 0x1000_0000, 0x4000_0000, 0x0800_0000
 _DIE_WITH_PARENT, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38
 
 _GROUP: Final = Path("/proc/self/autogroup")
-"""Where Linux is told how nice a session is, if it groups processes by session."""
+"""File for the niceness of a session, if Linux groups processes by session."""
 
 _LIMITS: Final = (
     (resource.RLIMIT_CORE, 0),
@@ -245,7 +245,7 @@ _LIMITS: Final = (
 @final
 @attrs.frozen
 class Confined:
-    """What a process has given up.
+    """Rights that a process has given up.
 
     Attributes:
         given_up: What, in order.

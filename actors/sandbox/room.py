@@ -206,7 +206,7 @@ class PipeCredentials(Credentials):
 
 
 _ESSENTIAL: Final = ("limits", "privileges", "files", "processes")
-"""What a process must have given up before code that nobody here has read may run in it."""
+"""Rights that a process must have given up before unknown code may run in it."""
 
 _NO_ROOT: Final = ("user", "namespaces")
 """One of these makes sure that it is not the administrator of the machine who runs it."""
@@ -288,7 +288,7 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
 @final
 @attrs.frozen
 class _Tools:
-    """What the parts of a room are made with."""
+    """The objects that the parts of a sandbox use."""
 
     plan: RoomPlan
     link: Link

@@ -77,7 +77,7 @@ def _firsts(faults: Iterable[_Fault]) -> Iterator[_Fault]:
 
 
 def _runs(one: Missing, running: frozenset[str]) -> bool:
-    """Whether only the end of the trace is missing, and its process still runs."""
+    """True if only the end of the trace is missing, and its process still runs."""
     return one.is_end and one.node in running
 
 

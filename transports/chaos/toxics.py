@@ -75,7 +75,7 @@ class Toxic:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing passes."""
+        """True if nothing passes."""
         return False
 
     @property

@@ -45,7 +45,7 @@ _LIBRARY_ERRORS: Final = (
     h11.ProtocolError,
     trio.BrokenResourceError,
 )
-"""What the reader of the library raises when a server breaks the rules."""
+"""Errors of the reader of the library when a server breaks the rules."""
 
 
 @final

@@ -178,7 +178,7 @@ class WebSocketServerLink(SocketLink):
             self._deliver(frame)
 
     def _is_text_so_far(self, part: Frame) -> bool:
-        """Whether a part continues with UTF-8; a character may end in the next part."""
+        """True if a part continues with UTF-8; a character may end in the next part."""
         if part.fin and len(self._parts) == 1 and bytes(part.data).isascii():
             return True
         reader = self._reader = self._reader or _UTF8()
@@ -238,7 +238,7 @@ class _WebSocketListener(Listener):
 @final
 @attrs.frozen
 class Porch:
-    """What is served, and the gate that admits connections."""
+    """The served paths, and the gate that admits connections."""
 
     doors: Doors
     gate: Gate = EVERYBODY
@@ -359,7 +359,7 @@ def _host(stream: trio.SocketStream) -> str:
 
 
 def _hides_origin(request: Request) -> bool:
-    """Whether credentials of a browser come without the origin of the page (S10)."""
+    """True if credentials of a browser come without the origin of the page (S10)."""
     return "Cookie" in request.headers and "Origin" not in request.headers
 
 

@@ -34,7 +34,7 @@ __all__ = [
 @final
 @attrs.frozen
 class ObservationOptions(Topic):
-    """Who is asked before an observer is delivered anything."""
+    """The consent that observers need."""
 
     observation: str
 
@@ -61,7 +61,7 @@ _URLS: Final = ("http://", "https://")
 @final
 @attrs.frozen
 class ConnectorOptions(Topic):
-    """Where records are kept, and which services a node relays to."""
+    """The registry of a node, and the services that it relays to."""
 
     registry: str | None
     global_registry: str | None
@@ -127,7 +127,7 @@ connector_options = topic_options(
 @final
 @attrs.frozen
 class CatalogueOptions(Topic):
-    """Which directory is served as the catalogue of the domain."""
+    """The directory that is served as the catalogue of the domain."""
 
     catalogue: Path | None
 
@@ -163,7 +163,7 @@ catalogue_options = topic_options(
 @final
 @attrs.frozen
 class ForeignOptions(Topic):
-    """Which other domains messages are carried to, and what their nodes are shown."""
+    """Other domains that the node reaches, and the login tokens for their nodes."""
 
     foreign: dict[str, str]
     foreign_token_file: dict[str, str]

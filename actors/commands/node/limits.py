@@ -24,7 +24,7 @@ __all__ = ["http_options", "limit_options"]
 @final
 @attrs.frozen
 class HttpOptions(Topic):
-    """Where health and metrics are served, and who may read them."""
+    """The address of health and metrics, and the token of their readers."""
 
     http: str | None
     http_token_file: Path | None
@@ -84,7 +84,7 @@ http_options = topic_options(
 """The options of the HTTP listener."""
 
 _NONE: Final = frozenset({"none", "0"})
-"""What stands for no limit."""
+"""Values for no limit."""
 
 _RATE: Final = re.compile(r"(?P<rate>\d{1,9}(?:\.\d{1,6})?)(?::(?P<burst>\d{1,9}))?")
 _SIZE: Final = re.compile(r"(?P<count>\d{1,15})(?P<unit>|KiB|MiB|GiB)")
@@ -127,7 +127,7 @@ def _origins(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> f
 @final
 @attrs.frozen(kw_only=True)
 class LimitOptions(Topic):
-    """What was asked for; the names are those of the options."""
+    """The limits, by the names of their options."""
 
     message_rate: Rate
     identity_rate: Rate

@@ -31,7 +31,7 @@ _LOCKED: Final = (
 @final
 @attrs.frozen
 class LoginOptions(Topic):
-    """Where the keys are that verify logins, and what is asked of a token."""
+    """The keys that verify logins, and the requirements on tokens."""
 
     jwks: str | None
     issuer: tuple[str, ...]

@@ -26,7 +26,7 @@ DEFAULTS = (str(Result.PERMIT), str(Result.DENY))
 @final
 @attrs.frozen
 class PolicyOptions(Topic):
-    """By which policies messages are judged."""
+    """The policies by which messages are judged."""
 
     policy: tuple[Path, ...]
     policy_default: str

@@ -1,4 +1,4 @@
-"""What the commands about catalogues have in common: files, places, errors as sentences."""
+"""Common parts of the commands about catalogues: files, options, errors as sentences."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ _MEANING: Final[Meanings] = (
     (BadKeysError, ExitCode.CONFIGURATION, "make keys with `token keys`"),
     (WrongKeyError, ExitCode.CONFIGURATION, "make one with `token keys`"),
 )
-"""What errors of catalogues mean to somebody at a terminal."""
+"""Exit status and advice for errors of catalogues."""
 
 _DAY: Final = 86_400
 

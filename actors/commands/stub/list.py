@@ -38,7 +38,7 @@ _HEADS: Final = ("entry", "version", "counter", "expires", "how", "state")
 @final
 @attrs.frozen
 class _Line:
-    """What stands at one place.
+    """One entry of a catalogue.
 
     Attributes:
         descriptor: What it says; None: that cannot be read.

@@ -39,7 +39,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @final
 @attrs.frozen
 class _Code:
-    """What is said of a package on the command line."""
+    """The options about a package."""
 
     folder: Path | None
     entry_point: str | None

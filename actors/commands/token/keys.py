@@ -19,7 +19,7 @@ __all__ = ["command"]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PRIVATE: Final = 0o600
 _PUBLIC: Final = 0o644
-"""Who puts a key of their own into the set lets in whom they like: others only read it."""
+"""Mode of the public set: only its owner may add keys, since a key lets its holder in."""
 
 _SET: Final = "jwks.json"
 

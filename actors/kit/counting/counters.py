@@ -72,7 +72,7 @@ Labels: TypeAlias = tuple[Label, ...]
 """In the order in which the table in `tally` names them."""
 
 Reading: TypeAlias = int | Mapping[Label, int]
-"""What a gauge shows: a number, or one for each value of its label."""
+"""Value of a gauge: a number, or one for each value of its label."""
 
 BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Seconds at which the classes of durations end; the last class has no end."""
@@ -91,7 +91,7 @@ class Traffic:
 
 @final
 class Durations:
-    """How long something took, in classes.
+    """Durations, counted in classes.
 
     Attributes:
         classes: How many ended in each class of `BOUNDS`, and beyond the last.
@@ -144,7 +144,7 @@ class Counters:
 
     @property
     def monitor_violations(self) -> int:
-        """How many steps no table declares were tried; more than 0 is a bug."""
+        """Number of attempted steps that no table declares; more than 0 is a bug."""
         return self._violations.total()
 
     def drop(self, reason: DropReason, message: Message | None = None, where: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What a process counts, times and measures, by names that stay (OBS-06).
+"""The metrics of a process, by stable names (OBS-06).
 
 The value of each member is the name of its metric without `protofly_` and without the
 ending of its kind; what its labels are called and what it means stands beside it. Labels
@@ -50,7 +50,7 @@ class BackEnd(StrEnum):
 @final
 @unique
 class Outcome(StrEnum):
-    """How what was asked of somebody else ended."""
+    """Result of a request to another service."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -61,7 +61,7 @@ class Outcome(StrEnum):
 @final
 @unique
 class Tally(StrEnum):
-    """What is counted, by calling `Counters.count`."""
+    """Counters of `Counters.count`."""
 
     REFUSALS = "messages_refused"
     LINKS_OPENED = "links_opened"
@@ -77,7 +77,7 @@ class Tally(StrEnum):
 @final
 @unique
 class Timing(StrEnum):
-    """What is timed, by calling `Counters.took`."""
+    """Durations of `Counters.took`."""
 
     COMMIT = "registry_commit"
     CONNECTOR = "connector_request"
@@ -86,7 +86,7 @@ class Timing(StrEnum):
 @final
 @unique
 class Gauge(StrEnum):
-    """What is read when somebody looks, from what `Counters.watch` was given."""
+    """Gauges of `Counters.watch`, read when metrics are read."""
 
     SESSIONS = "sessions"
     LINKS = "links"
@@ -103,7 +103,7 @@ class Gauge(StrEnum):
 @final
 @attrs.frozen
 class Meaning:
-    """What a metric says.
+    """Labels and description of a metric.
 
     Attributes:
         labels: Names of its labels, in the order they are counted by.

@@ -93,7 +93,7 @@ class ActorRef(Generic[M_contra]):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the actor has ended for good; a restart is no end."""
+        """True if the actor has ended for good; a restart is no end."""
         return self._mailbox.stopped.is_set()
 
     async def wait_stopped(self) -> Exception | None:

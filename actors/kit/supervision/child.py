@@ -138,7 +138,7 @@ _log = structlog.get_logger("actors.kit")
 
 
 class Restart(Enum):
-    """When a child that has ended is started again (the terms of OTP)."""
+    """Cases in which a child that has ended is started again (the terms of OTP)."""
 
     PERMANENT = auto()
     """Always."""
@@ -151,7 +151,7 @@ class Restart(Enum):
 @final
 @attrs.frozen
 class ChildSpec(Generic[M]):
-    """How to make a child, and when to start it again.
+    """The name, factory and restart rule of a child.
 
     Attributes:
         make: Builds a new actor object for each life.

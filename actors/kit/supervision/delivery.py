@@ -13,7 +13,7 @@ __all__ = ["Delivery", "Purpose"]
 
 @final
 class Purpose(Enum):
-    """What the stub of a link does with a message."""
+    """Use of a message by the stub of a link."""
 
     SEND = auto()
     """Send it."""

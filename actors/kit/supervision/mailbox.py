@@ -41,7 +41,7 @@ class Reply(Generic[R]):
 
     @property
     def is_open(self) -> bool:
-        """Whether the asker still waits for the answer."""
+        """True if the asker still waits for the answer."""
         return self._state is _State.OPEN
 
     def send(self, value: R) -> None:
@@ -118,11 +118,11 @@ _FEW: Final = 16
 
 
 class Losable(Protocol):
-    """What the mailbox uses of a `Reply`, whatever its answer."""
+    """The part of a `Reply` that the mailbox uses, whatever its answer."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the asker still waits for the answer."""
+        """True if the asker still waits for the answer."""
 
     def lose(self, error: Exception) -> None:
         """End the wait because no actor is left to answer."""

@@ -26,7 +26,7 @@ __all__ = ["ChildSpec", "Intensity", "Restart", "Strategy", "Supervisor", "open_
 
 
 class Strategy(Enum):
-    """Which children are restarted when one crashes (the terms of OTP, and `PEERS`)."""
+    """Sets of children that are restarted when one crashes (the terms of OTP, and `PEERS`)."""
 
     ONE_FOR_ONE = auto()
     """The one that crashed."""
@@ -41,7 +41,7 @@ class Strategy(Enum):
 @final
 @attrs.frozen
 class Intensity:
-    """How many restarts a supervisor may make before it gives up.
+    """Number of restarts that a supervisor makes before it gives up.
 
     Attributes:
         seconds: Length of the time window in which they are counted.
@@ -54,7 +54,7 @@ class Intensity:
 @final
 @attrs.frozen
 class Regime:
-    """Which children are restarted after a crash, and how often."""
+    """The children that are restarted after a crash, and the limit of restarts."""
 
     strategy: Strategy
     intensity: Intensity

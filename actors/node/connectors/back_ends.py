@@ -52,13 +52,13 @@ __all__ = ["BackEnds", "Home", "served_by", "start_connectors"]
 _log = structlog.get_logger("actors.node")
 
 RELAY_LIMITS: Final = RelayLimits(BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT)
-"""How much a back end is asked, if nothing else is said."""
+"""Default limits of the requests to a back end."""
 
 
 @final
 @attrs.frozen
 class ConnectorParts:
-    """What a connector is made of.
+    """The parts of a connector.
 
     Attributes:
         service: Its back end; belongs to the connector.
@@ -75,7 +75,7 @@ class ConnectorParts:
 @final
 @attrs.frozen
 class _Done:
-    """What became of one request at the back end."""
+    """Outcome of one request at the back end."""
 
     number: int
     outcome: Replied | HttpError | BackEndError
@@ -247,7 +247,7 @@ class Connector(Actor[_Message]):
 @final
 @attrs.frozen
 class BackEnds:
-    """What a node relays to; None: it has none of that kind, and its address is nobody's.
+    """The back ends of a node; None: there is none of that kind, and its address is unused.
 
     Attributes:
         registry: Server that keeps the domain's records instead of the node.
@@ -264,7 +264,7 @@ class BackEnds:
 @final
 @attrs.frozen
 class Home:
-    """What connectors need of the node they are part of."""
+    """The objects of a node that connectors use."""
 
     addresses: NodeAddresses
     ids: IdSource

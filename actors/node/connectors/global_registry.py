@@ -45,7 +45,7 @@ _VALUES: Final = ("value", "Value", "data")
 
 
 class GlobalRecords(ABC):
-    """Where the signed records of users are kept, for all domains."""
+    """The store of the signed records of users, for all domains."""
 
     @abstractmethod
     async def read(self, guid: str) -> Replied:

@@ -47,7 +47,7 @@ class BackEndError(ReasonError):
 @final
 @attrs.frozen
 class Replied:
-    """What the back end answered, in the protocol's terms.
+    """The answer of a back end, in the protocol's terms.
 
     Attributes:
         news: What others are to be told, after the answer.
@@ -66,7 +66,7 @@ def with_value(code: int, value: Json, why: str = "") -> Replied:
 @final
 @attrs.frozen
 class Plan:
-    """What a request asks of the back end.
+    """The work that a request needs of the back end.
 
     Attributes:
         perform: Asks it; bounded and cancelled by the connector.

@@ -128,7 +128,7 @@ _Message: TypeAlias = Send | Banish | OfRoom
 @final
 @attrs.frozen
 class ForeignParts:
-    """What the ways to other domains are made of."""
+    """The parts of the routes to other domains."""
 
     node: str
     plan: ForeignPlan

@@ -57,7 +57,7 @@ class _Asked:
 
 @final
 class Onward(Paths):
-    """What this node subscribes at others; part of the bus's task."""
+    """Subscriptions of this node at others; part of the bus's task."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange

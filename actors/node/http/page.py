@@ -1,4 +1,4 @@
-"""What is asked over HTTP, and what is answered."""
+"""Requests and responses over HTTP."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from specs.jsonvalue import Json
 __all__ = ["METHODS", "Feed", "Page", "Parts", "Visit", "told"]
 
 METHODS: Final = ("GET", "HEAD")
-"""What pages are asked by: nothing there can be changed."""
+"""Methods of pages: nothing there can be changed."""
 
 _BEARER: Final = "bearer "
 
@@ -69,7 +69,7 @@ class Page:
 
 
 class Parts(ABC):
-    """Where the parts of an answer come from that goes on."""
+    """Source of the parts of a streamed response."""
 
     @abstractmethod
     async def next(self) -> bytes | None:

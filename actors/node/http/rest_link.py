@@ -283,7 +283,7 @@ class RestLink(Link):
 
 @final
 class RestLinks(Listener):
-    """Where the front door accepts them, and by the tokens of their sessions.
+    """The listener of such links, which also finds them by the tokens of their sessions.
 
     A link lives as long as the connection that serves it; nothing here keeps it longer.
     """

@@ -30,7 +30,7 @@ from specs.limits.login import JWKS_BYTES
 __all__ = ["Gate", "HttpService", "Site", "WellKnown", "is_loopback"]
 
 ROOT: Final = f"/{WELL_KNOWN}/"
-"""What the paths of a catalogue begin with."""
+"""Prefix of the paths of a catalogue."""
 
 _SIGNED: Final = "application/jose"
 _FILES: Final = {
@@ -38,7 +38,7 @@ _FILES: Final = {
     REVOKED: (REVOCATIONS_BYTES, _SIGNED),
     LISTING: (LISTING_BYTES, "application/json"),
 }
-"""How large each file may be, and what it is."""
+"""Largest size and media type of each file."""
 
 _PACKAGES: Final = package_path("")
 _NOT_PUBLISHED: Final = told(HTTPStatus.NOT_FOUND, {"error": "the catalogue has nothing there"})
@@ -142,7 +142,7 @@ _NO_DESKS: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 @final
 class Gate:
-    """Who may read metrics.
+    """Admits readers of metrics.
 
     Args:
         token: What has to be shown; None: nothing, but then only by who is on this

@@ -50,7 +50,7 @@ def spelt(parcel: Parcel, dialect: Dialect) -> bytes:
 
 
 class Acceptor(ABC):
-    """How one link writes the protocol.
+    """The wire form of one link.
 
     Attributes:
         liveness: How it is noticed that the peer is gone.
@@ -111,7 +111,7 @@ class LinkDoor(Acceptor):
 
 
 REST: Final = "/rest"
-"""By which the front door knows it; no WebSocket is served there."""
+"""Path of links that are made of HTTP requests; no WebSocket is served there."""
 
 
 @final

@@ -61,7 +61,7 @@ class Outbox:
         return len(self._parcels or ()) + len(self._old or ())
 
     def __iter__(self) -> Iterator[Parcel]:
-        """What it holds, in order; what is being written comes first."""
+        """Iterate over the held parcels, in order; those being written come first."""
         return chain(self._taken, self._old or (), self._parcels or ())
 
     def count_in(self, budget: OutboxBudget) -> None:
@@ -191,13 +191,13 @@ _ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
         CloseReason.SLOW_CONSUMER: LinkEnd.SLOW_CONSUMER,
     }
 )
-"""What a farewell means where nothing more is known."""
+"""End of a link for each close reason, where nothing more is known."""
 
 
 @final
 @unique
 class Nudge(Enum):
-    """What a connection is told; what there is to write stands in its outbox."""
+    """Signals to a connection; messages to write are in its outbox."""
 
     WRITE = auto()
     GRANTED = auto()

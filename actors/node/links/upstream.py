@@ -95,7 +95,7 @@ class PlainDoor(Acceptor):
 
 _MANAGER: Final = "mn:/session"
 _STUB: Final = "protostub/session"
-"""What stands below the runtime, inside the node, for the address with the token."""
+"""Path below the runtime that replaces the token of the stub inside the node."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What can go wrong with a login, split by who must act."""
+"""The errors of logins, split by who must act."""
 
 from typing import final
 
@@ -15,7 +15,7 @@ __all__ = [
 
 @final
 class BadTokenError(ReasonError):
-    """What was brought is no token, or none that can be taken: whoever brought it must act.
+    """A text is no token, or none that can be accepted: its bearer must act.
 
     The reason never holds any of the token's text.
     """

@@ -64,7 +64,7 @@ ProviderMaker: TypeAlias = Callable[[Callable[[], float]], IdentityProvider]
 @final
 @unique
 class Admission(StrEnum):
-    """Who may open a session."""
+    """Conditions for opening a session."""
 
     VOUCHED = "who logs in"
     ANYBODY = "anybody; who brings credentials must bring good ones"
@@ -73,7 +73,7 @@ class Admission(StrEnum):
 @final
 @attrs.frozen(kw_only=True)
 class Login:
-    """How sessions are opened at one node.
+    """The rules for opening sessions at one node.
 
     Attributes:
         provider: Who validates credentials; made once for the life of the node.

@@ -1,4 +1,4 @@
-"""Where a node writes down which login tokens were used: a file that outlives it (S5).
+"""The used login tokens of a node: a file that outlives it (S5).
 
 What `keep` has returned for survives the process, however it ends. Several nodes may
 share a file: a token opens one session at one of them.

@@ -107,12 +107,12 @@ class PolicyStore:
 
     @property
     def book(self) -> Book:
-        """What holds now."""
+        """The policies in force."""
         return self.pdp.book
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for one more set."""
+        """True if there is no room for one more set."""
         return len(self.book.sets) >= MAX_POLICY_SETS
 
     def adopt(self, sets: Sequence[PolicySet]) -> Book:

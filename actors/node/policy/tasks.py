@@ -1,4 +1,4 @@
-"""What is done along with a decision: obligations and advice (POL-13, I-K3)."""
+"""Obligations and advice of decisions (POL-13, I-K3)."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -230,7 +230,7 @@ def _row(url: str, runtime: str, status: str, touched: float, value: bytes) -> R
 
 
 Written: TypeAlias = RegistryFileError | None
-"""What a write came to: an error, and nothing of it is durable; or None, and all is."""
+"""Result of a write: an error, and nothing of it is durable; or None, and all is."""
 
 
 @final

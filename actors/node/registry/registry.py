@@ -168,7 +168,7 @@ _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 @final
 @attrs.frozen
 class RegistryParts:
-    """What a domain registry is made of.
+    """The parts of a domain registry.
 
     Attributes:
         clock_offset: Seconds from the Trio clock to the epoch.
@@ -186,7 +186,7 @@ class RegistryParts:
 @final
 @attrs.define
 class _Batch:
-    """What is to be made durable together, and what of it is said then.
+    """Changes that become durable together, and the messages that follow.
 
     Attributes:
         anyway: What is said whether it succeeds or not.

@@ -149,7 +149,7 @@ class NodeGate(Gate):
 
 @final
 class _TokenBucket:
-    """How fast sessions of one kind may send, each, and all of one identity together."""
+    """Rates of sessions of one kind, each, and all of one identity together."""
 
     def __init__(self, each: Rate, together: Rate) -> None:
         self._sessions: Final = TokenBuckets[_Who](each)

@@ -102,14 +102,14 @@ class Session:
 
     @property
     def identity(self) -> Identity | None:
-        """Who vouched for it when it was opened; None: nobody did."""
+        """The identity of the login that opened it; None: there was none."""
         return self.asker.identity
 
 
 @final
 @attrs.frozen
 class Outcome:
-    """What became of an open request.
+    """Outcome of an open request.
 
     Attributes:
         waiting: What is to be written to the link after the answer, in order.
@@ -228,7 +228,7 @@ class DisconnectNotices:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everybody knows everything."""
+        """True if every notice was delivered."""
         return not self._news
 
     def tell(self, components: Iterable[Component], left: RuntimeLeft) -> None:

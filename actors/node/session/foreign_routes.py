@@ -1,4 +1,4 @@
-"""What the bus knows of other domains: which it can reach, and who of them is kept out."""
+"""Routes of the bus to other domains, and the quarantine of their nodes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Container
@@ -17,7 +17,7 @@ __all__ = ["ForeignRoutes", "Paths"]
 
 
 class Paths(ABC):
-    """What this node subscribes at other domains' nodes."""
+    """Subscriptions of this node at the nodes of other domains."""
 
     @abstractmethod
     def answered(self, answer: Message) -> bool:

@@ -1,4 +1,4 @@
-"""What policy says of a message, and how a message is refused over its link (POL-01, MN-25)."""
+"""Policy checks of messages, and refusals over their links (POL-01, MN-25)."""
 
 from collections.abc import Callable
 from typing import TypeAlias, final
@@ -19,7 +19,7 @@ _After: TypeAlias = Callable[[], object]
 
 @final
 class Gate:
-    """Where the node's policy is asked, once for each message; part of the bus's task."""
+    """Asks the policy of the node, once for each message; part of the bus's task."""
 
     def __init__(self, exchange: Exchange, policy: Policy) -> None:
         self._exchange = exchange

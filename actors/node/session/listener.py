@@ -215,7 +215,7 @@ class Connection(Actor[Nudge]):
 
     @property
     def heard_at(self) -> float:
-        """When the peer was heard: it is not its fault while nobody listens."""
+        """Time of the last sign of life of the peer; the present while nobody listens."""
         return self._link.heard_at if self._is_listening else trio.current_time()
 
     def ask(self) -> None:
@@ -235,7 +235,7 @@ DoorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 @final
 @attrs.frozen
 class Entrance:
-    """Where links come from, and on what terms; outlives a front door that is restarted."""
+    """The listeners of links, and their terms; outlives an acceptor that is restarted."""
 
     listeners: tuple[Listener, ...]
     doors: Mapping[str, DoorMaker]

@@ -1,4 +1,4 @@
-"""How sessions open: the login is verified, policy is asked, the link gets its session.
+"""The opening of sessions: verify the login, ask policy, give the link its session.
 
 POL-18, M-14, M-15, M-55, SC-40.
 """
