@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from actors.kit.counting.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig, PolicyConfig
-    from actors.pipe.errors import RoomError
+    from actors.pipe.errors import SandboxError
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
     from actors.runtime.following import Following
@@ -95,9 +95,9 @@ __all__ = [
     "Refused",
     "RegistrationError",
     "ReportedObject",
-    "RoomError",
     "Runtime",
     "RuntimeConfig",
+    "SandboxError",
     "SchemaError",
     "SessionError",
     "TokenFile",
@@ -119,7 +119,7 @@ _PLACES: Final = MappingProxyType(
         "actors.kit.counting.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig", "PolicyConfig"),
-        "actors.pipe.errors": ("RoomError",),
+        "actors.pipe.errors": ("SandboxError",),
         "actors.runtime.registry.allocation": ("AllocationError",),
         "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
         "actors.runtime.config": ("RuntimeConfig",),

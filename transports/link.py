@@ -17,14 +17,14 @@ from transports.errors import CloseReason, FrameTooLargeError
 from transports.gate import EVERYBODY, Gate, Guest
 
 __all__ = [
-    "DEFAULT_DOORS",
+    "DEFAULT_PATHS",
     "FRAMED",
     "PROTOFLY_V1",
-    "Doors",
     "Kind",
     "Link",
     "Listener",
     "Network",
+    "ServedPaths",
     "Turn",
     "Upgrade",
 ]
@@ -236,13 +236,13 @@ class Listener(ABC):
         """
 
 
-Doors: TypeAlias = Mapping[str, str | None]
+ServedPaths: TypeAlias = Mapping[str, str | None]
 """WebSocket paths that are served, each with the subprotocol that peers must ask for; None: they
 need not ask for any. Other paths get HTTP 404, a missing subprotocol HTTP 400. Kinds without
 paths ignore it.
 """
 
-DEFAULT_DOORS: Final[Doors] = MappingProxyType({"/link": PROTOFLY_V1})
+DEFAULT_PATHS: Final[ServedPaths] = MappingProxyType({"/link": PROTOFLY_V1})
 
 
 class Network(ABC):
@@ -265,14 +265,14 @@ class Network(ABC):
 
     @abstractmethod
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         """Accept links while the returned context is open.
 
         Args:
             kind: Their carrier.
             where: `host:port`, where port 0 picks a free one; for Unix sockets the path.
-            doors: WebSocket paths and subprotocols that are served.
+            paths: WebSocket paths and subprotocols that are served.
             gate: Admits connections; only WebSockets that come from a host are asked about.
 
         If cancelled, the listener is closed; links that were accepted stay open.

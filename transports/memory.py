@@ -13,13 +13,13 @@ from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG, READ_BYTES
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError, ListenError
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
-    DEFAULT_DOORS,
+    DEFAULT_PATHS,
     PROTOFLY_V1,
-    Doors,
     Kind,
     Link,
     Listener,
     Network,
+    ServedPaths,
     Turn,
     Upgrade,
 )
@@ -245,11 +245,11 @@ _FIRST_PORT: Final = 40_000
 class _MemoryListener(Listener):
     """A bounded queue of links that were dialled."""
 
-    __slots__ = ("_arrivals", "arrive", "doors")
+    __slots__ = ("_arrivals", "arrive", "paths")
 
-    def __init__(self, address: str, doors: Doors) -> None:
+    def __init__(self, address: str, paths: ServedPaths) -> None:
         super().__init__(address)
-        self.doors: Final = doors
+        self.paths: Final = paths
         self.arrive, self._arrivals = trio.open_memory_channel[MemoryLink](LINK_BACKLOG)
 
     @override
@@ -269,7 +269,7 @@ class _MemoryListener(Listener):
 
 
 @attrs.frozen
-class _Weather:
+class _Faults:
     """Faults of links to one address."""
 
     outward: Pattern
@@ -288,7 +288,7 @@ class MemoryNetwork(Network):
         self.wires: Final[list[Wire]] = []
         self._listeners: Final[dict[tuple[Kind, str], _MemoryListener]] = {}
         self._refused: Final[set[str]] = set()
-        self._weather: Final[dict[str, _Weather]] = {}
+        self._weather: Final[dict[str, _Faults]] = {}
         self._ports: Final = itertools.count(_FIRST_PORT)
 
     # -- faults ---------------------------------------------------------------
@@ -303,7 +303,7 @@ class MemoryNetwork(Network):
 
     def disturb(self, address: str, outward: Pattern, back: Pattern) -> None:
         """Let links dialled to a listener's address from now on lose, double or delay frames."""
-        self._weather[address] = _Weather(outward, back)
+        self._weather[address] = _Faults(outward, back)
 
     def cut(self, link: Link) -> None:
         """Break a link abruptly, given either end: see `Wire.cut`."""
@@ -351,20 +351,20 @@ class MemoryNetwork(Network):
         if listener is None or place in self._refused:
             raise DialError(address, "connection refused")
         if kind is Kind.WEBSOCKET:
-            upgrade = _admit(address, upgrade, listener.doors)
+            upgrade = _admit(address, upgrade, listener.paths)
         return listener, upgrade
 
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
         address = where if kind is Kind.UNIX else self._place(where)
         if kind is Kind.WEBSOCKET:
             address = f"ws://{address}"
         if (kind, address) in self._listeners:
             raise ListenError(where, "it is taken")
-        listener = _MemoryListener(address, doors)
+        listener = _MemoryListener(address, paths)
         self._listeners[kind, address] = listener
         try:
             await trio.lowlevel.checkpoint()
@@ -381,10 +381,10 @@ class MemoryNetwork(Network):
         return join_host_port(host, port or next(self._ports))
 
 
-def _admit(address: str, upgrade: Upgrade, doors: Doors) -> Upgrade:
-    if upgrade.path not in doors:
+def _admit(address: str, upgrade: Upgrade, paths: ServedPaths) -> Upgrade:
+    if upgrade.path not in paths:
         raise DialError(address, "refused with HTTP 404")
-    wanted = doors[upgrade.path]
+    wanted = paths[upgrade.path]
     if wanted is not None and upgrade.subprotocol != wanted:
         raise DialError(address, "refused with HTTP 400")
     return attrs.evolve(upgrade, subprotocol=wanted)

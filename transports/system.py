@@ -13,20 +13,20 @@ from transports.background import open_background
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
-    DEFAULT_DOORS,
+    DEFAULT_PATHS,
     PROTOFLY_V1,
-    Doors,
     Kind,
     Link,
     Listener,
     Network,
+    ServedPaths,
     Upgrade,
 )
 from transports.socket_link import RawLink, StreamLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.urls import read_websocket_url
-from transports.websocket.client import Approach, shake_hands
-from transports.websocket.server import Porch, open_websocket_listener
+from transports.websocket.client import WebSocketDial, shake_hands
+from transports.websocket.server import ListenerTerms, open_websocket_listener
 
 __all__ = ["open_system_network"]
 
@@ -102,8 +102,8 @@ class SystemNetwork(Network):
         except ValueError as exc:
             raise DialError(address, str(exc)) from exc
         stream = await dial_tcp(url.authority)
-        approach = Approach(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
-        link: Link = await self._readers.start(shake_hands, approach)
+        dial = WebSocketDial(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
+        link: Link = await self._readers.start(shake_hands, dial)
         if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
             await trio.aclose_forcefully(link)
             raise DialError(address, f"the server does not speak {subprotocol}")
@@ -111,11 +111,11 @@ class SystemNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         match kind:
             case Kind.WEBSOCKET:
-                return self._listen_websocket(where, doors, gate)
+                return self._listen_websocket(where, paths, gate)
             case Kind.TCP | Kind.STREAM:
                 return self._listen_tcp(kind, where)
             case Kind.UNIX:
@@ -125,7 +125,7 @@ class SystemNetwork(Network):
 
     @asynccontextmanager
     async def _listen_websocket(
-        self, where: str, doors: Doors, gate: Gate
+        self, where: str, paths: ServedPaths, gate: Gate
     ) -> AsyncIterator[Listener]:
         socket, address = await bind_tcp(where)
         async with (
@@ -133,7 +133,7 @@ class SystemNetwork(Network):
             open_websocket_listener(
                 socket,
                 f"ws://{address}",
-                Porch(doors, gate),
+                ListenerTerms(paths, gate),
                 lambda: self.name(Kind.WEBSOCKET, "in"),
             ) as listener,
         ):

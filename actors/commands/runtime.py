@@ -40,9 +40,9 @@ from actors.commands.catalogues import (
 )
 from actors.kit.ids import fresh_ids
 from actors.kit.supervision.monitor import Crash
-from actors.pipe.errors import RoomError
+from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn
-from actors.pipe.process import process_rooms
+from actors.pipe.process import process_sandboxes
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -205,7 +205,7 @@ def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
         return {
             name: partial(_deploy, where, load_hyperty(where)) for name, where in hyperties.items()
         }
-    rooms = process_rooms(str(Path(one).resolve()) for one in sys.path)
+    rooms = process_sandboxes(str(Path(one).resolve()) for one in sys.path)
     codes = {name: HypertyCode(where) for name, where in hyperties.items()}
     return {name: partial(_deploy_apart, code, rooms) for name, code in codes.items()}
 
@@ -224,7 +224,7 @@ async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) 
 async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name: str) -> str:
     try:
         return await runtime.deploy_apart(name, code, rooms)
-    except RoomError as exc:
+    except SandboxError as exc:
         raise CommandError(
             f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
             "in this process with --sandbox nursery"

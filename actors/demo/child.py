@@ -37,10 +37,10 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from transports.chaos.cuttable import CuttableNetwork
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.system import open_system_network
 
-__all__ = ["WatchedNetwork", "leashed", "main", "until_told"]
+__all__ = ["WatchedNetwork", "main", "until_parent_ends", "until_told"]
 
 _READ: Final = 64
 """Bytes read from stdin at once; nothing is expected (ours)."""
@@ -64,7 +64,7 @@ def main() -> None:
 def _node(*, domain: str, registry: Path, trace: Path) -> int:
     """Serve the domain until SIGTERM: the message node, watched."""
     service = partial(_open_node, domain, registry, trace)
-    return run(partial(leashed, partial(serve, service, _say_node)))
+    return run(partial(until_parent_ends, partial(serve, service, _say_node)))
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ def _bob(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
     config = RuntimeConfig(domain=domain, name="bob", node=node, kinds=p2p, ids=fresh_ids())
     announce = partial(say_ready, "runtime", domain)
     service = partial(_open_bob, config, trace)
-    return run(partial(leashed, partial(serve, service, lambda url: announce(url=url))))
+    return run(partial(until_parent_ends, partial(serve, service, lambda url: announce(url=url))))
 
 
 @asynccontextmanager
@@ -128,7 +128,7 @@ def _alice(  # noqa: PLR0913 - one for each option
     """Act the script and end."""
     config = RuntimeConfig(domain=domain, name="alice", node=node, kinds=p2p, ids=fresh_ids())
     act = partial(_act, config, trace, bob, requests)
-    return run(partial(leashed, partial(until_told, act)))
+    return run(partial(until_parent_ends, partial(until_told, act)))
 
 
 async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> None:
@@ -156,11 +156,11 @@ def _run(command: tuple[str, ...]) -> int:
         ended = await trio.run_process(command, stdin=b"", check=False)
         statuses.append(ended.returncode)
 
-    code = run(partial(leashed, partial(until_told, work)))
+    code = run(partial(until_parent_ends, partial(until_told, work)))
     return statuses[0] if statuses else code
 
 
-async def leashed(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
+async def until_parent_ends(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
     """Do some work; the end of stdin is a SIGTERM to this process.
 
     The other end of stdin is a pipe that the parent holds: when the parent is gone,
@@ -220,15 +220,15 @@ class WatchedNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        return self._listening(kind, where, doors, gate)
+        return self._listening(kind, where, paths, gate)
 
     @asynccontextmanager
     async def _listening(
-        self, kind: Kind, where: str, doors: Doors, gate: Gate
+        self, kind: Kind, where: str, paths: ServedPaths, gate: Gate
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors, gate) as listener:
+        async with self._network.listen(kind, where, paths, gate) as listener:
             text = f"offers the candidate {kind} {listener.address}"
             tell(self._who, What.STEP, text, Beat.CANDIDATE, kind=kind, address=listener.address)
             yield listener

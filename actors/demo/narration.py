@@ -69,7 +69,7 @@ _ROWS: Final = {"live": Beat.ROW_LIVE, "disconnected": Beat.ROW_LOST}
 
 @final
 @attrs.frozen
-class Told:
+class Sentence:
     """A sentence, how much it matters, and which step it shows."""
 
     text: str
@@ -87,7 +87,7 @@ class Narrator:
         self._routes: dict[str, str] = {}
         self._rows: dict[str, str] = {}
 
-    def tell(self, actor: str, fact: Fact) -> Told | None:
+    def tell(self, actor: str, fact: Fact) -> Sentence | None:
         """Return what there is to say."""
         match fact.k:
             case Kind.STATE if fact.op is Op.STEP:
@@ -103,7 +103,7 @@ class Narrator:
             case _:
                 return None
 
-    def _resolved(self, fact: Fact) -> Told | None:
+    def _resolved(self, fact: Fact) -> Sentence | None:
         to = fact.to or ""
         is_first = not self._routes
         if not is_first and to != self._target:
@@ -113,15 +113,15 @@ class Narrator:
                 return None
             self._asked.add(to)
             beat = Beat.UNREACHED if is_first else Beat.NO_LISTENER
-            return Told(f"no listener for {short(to)}: the registry is asked for a way", beat)
+            return Sentence(f"no listener for {short(to)}: the registry is asked for a way", beat)
         if fact.result is None or self._routes.get(to) == fact.result:
             return None
         self._routes[to] = fact.result
         by_node = "/protostub/" in fact.result
         beat = Beat.RESOLVED_TO_NODE if by_node else Beat.RESOLVED_TO_LINK
-        return Told(f"{short(to)} is reached by {short(fact.result)}, {fact.why}", beat)
+        return Sentence(f"{short(to)} is reached by {short(fact.result)}, {fact.why}", beat)
 
-    def _table(self, actor: str, fact: Fact) -> Told | None:
+    def _table(self, actor: str, fact: Fact) -> Sentence | None:
         match fact.table:
             case "p2p":
                 return self._row(fact)
@@ -131,24 +131,24 @@ class Narrator:
                 return _allocated(fact)
             case "subs" if fact.op is Op.DEL:
                 text = f"route removed: {short(fact.key)} to {short(fact.val)}"
-                return Told(text, Beat.UNSUBSCRIBED, What.DETAIL)
+                return Sentence(text, Beat.UNSUBSCRIBED, What.DETAIL)
             case _:
                 return None
 
-    def _row(self, fact: Fact) -> Told | None:
+    def _row(self, fact: Fact) -> Sentence | None:
         key, (state, by, *_) = fact.key or "", (fact.val or "").split(" ")
         if fact.op is Op.DEL:
             self._rows.pop(key, None)
-            return Told(f"link table: {short(key)} removed", Beat.ROW_GONE, What.DETAIL)
+            return Sentence(f"link table: {short(key)} removed", Beat.ROW_GONE, What.DETAIL)
         shown = state if by == "None" else f"{state}, by {short(by)}"
         if self._rows.get(key) == shown:
             return None
         self._rows[key] = shown
         beat = _ROWS.get(state, Beat.ROW_SET)
-        return Told(f"link table: {short(key)} {shown}", beat, What.DETAIL)
+        return Sentence(f"link table: {short(key)} {shown}", beat, What.DETAIL)
 
 
-def _stepped(fact: Fact) -> Told | None:
+def _stepped(fact: Fact) -> Sentence | None:
     match fact.machine:
         case "stub_deployment" if fact.new == "deployed":
             return _deployed(fact.key or "")
@@ -158,71 +158,75 @@ def _stepped(fact: Fact) -> Told | None:
             return _link_stepped(fact)
         case "session":
             runtime = short((fact.key or "").rpartition("|")[2])
-            return Told(f"session of {runtime}: {fact.new}", _SESSIONS.get(fact.new or ""))
+            return Sentence(f"session of {runtime}: {fact.new}", _SESSIONS.get(fact.new or ""))
         case "registration":
-            return Told(
+            return Sentence(
                 f"registration of {short(fact.key)}: {fact.new}", _RECORDS.get(fact.new or "")
             )
         case _:
             return None
 
 
-def _stub_stepped(fact: Fact) -> Told | None:
+def _stub_stepped(fact: Fact) -> Sentence | None:
     match fact.new:
         case "live":
-            return Told(f"{short(fact.key)} is live: its session is open", Beat.NODE_STUB_LIVE)
+            return Sentence(f"{short(fact.key)} is live: its session is open", Beat.NODE_STUB_LIVE)
         case "disconnected":
-            return Told(f"{short(fact.key)} disconnected: its session is left", Beat.NODE_STUB_LEFT)
+            return Sentence(
+                f"{short(fact.key)} disconnected: its session is left", Beat.NODE_STUB_LEFT
+            )
         case _:
             return None
 
 
-def _deployed(stub: str) -> Told | None:
+def _deployed(stub: str) -> Sentence | None:
     for part, (name, beat) in _STUBS.items():
         if part in stub:
-            return Told(f"{name} is deployed: {short(stub)}", beat)
+            return Sentence(f"{name} is deployed: {short(stub)}", beat)
     return None
 
 
-def _link_stepped(fact: Fact) -> Told:
+def _link_stepped(fact: Fact) -> Sentence:
     _, peer, role, _ = (fact.key or "|||").split("|")
     text, beat = _LINK_STEPS.get(fact.cause or "", (f"link to {{peer}}: {fact.new}", None))
-    return Told(f"{text.format(peer=short(peer))} ({role})", beat)
+    return Sentence(f"{text.format(peer=short(peer))} ({role})", beat)
 
 
-def _listener(actor: str, fact: Fact) -> Told:
+def _listener(actor: str, fact: Fact) -> Sentence:
     is_bus = actor == "bus"
     where = "Message BUS" if is_bus else "MiniBUS of the handler"
     if fact.op is Op.DEL:
         beat = Beat.OFF_BUS if is_bus else Beat.OFF_MINIBUS
-        return Told(f"{where}: {short(fact.key)} no longer listens", beat, What.DETAIL)
+        return Sentence(f"{where}: {short(fact.key)} no longer listens", beat, What.DETAIL)
     beat = Beat.ON_BUS if is_bus else Beat.ON_MINIBUS
-    return Told(f"{where}: {short(fact.key)} listens", beat, What.DETAIL)
+    return Sentence(f"{where}: {short(fact.key)} listens", beat, What.DETAIL)
 
 
-def _allocated(fact: Fact) -> Told:
+def _allocated(fact: Fact) -> Sentence:
     is_object = (fact.key or "").startswith("connection:")
     if fact.op is Op.DEL:
-        return Told(f"{short(fact.key)} of {short(fact.val)}: released", Beat.RELEASED, What.DETAIL)
+        return Sentence(
+            f"{short(fact.key)} of {short(fact.val)}: released", Beat.RELEASED, What.DETAIL
+        )
     beat = Beat.OBJECT_ALLOCATED if is_object else Beat.ALLOCATED
-    return Told(f"address {short(fact.key)}: allocated to {short(fact.val)}", beat)
+    return Sentence(f"address {short(fact.key)}: allocated to {short(fact.val)}", beat)
 
 
-def _object(fact: Fact) -> Told:
+def _object(fact: Fact) -> Sentence:
     """Tell of a Connection object: the requester writes the offer, the handler the answer."""
     is_written, is_requester = fact.op is Op.WRITE, "/p2prequester/" in (fact.by or "")
     name = "the offer C1" if is_written is is_requester else "the answer C2"
     told = f"{name}, {short(fact.key)}, version {fact.version}"
     if is_written:
-        return Told(f"writes {told}", Beat.WRITTEN)
-    return Told(f"has read {told}", Beat.READ)
+        return Sentence(f"writes {told}", Beat.WRITTEN)
+    return Sentence(f"has read {told}", Beat.READ)
 
 
-def _status(fact: Fact) -> Told | None:
+def _status(fact: Fact) -> Sentence | None:
     to = fact.to or ""
     if not to.endswith("/status") or "/p2p" not in to:
         return None
-    return Told(f"status event to {short(to)} ({fact.type})", Beat.STATUS_EVENT, What.DETAIL)
+    return Sentence(f"status event to {short(to)} ({fact.type})", Beat.STATUS_EVENT, What.DETAIL)
 
 
 _LINKS: Final = "p2p_connection"

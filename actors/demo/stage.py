@@ -23,7 +23,7 @@ from actors.demo.show import Director, Show
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
-__all__ = ["Play", "judge", "open_cast", "perform"]
+__all__ = ["Play", "judge", "open_children", "perform"]
 
 CONFORMANT: Final = "conformant"
 _WORST_FIRST: Final = ("violations", "incomplete", CONFORMANT)
@@ -34,7 +34,7 @@ _STEPS: Final = "protofly.verdict/1"
 _MESSAGES: Final = "protofly.judgement/1"
 _BROKEN: Final = "protofly.broken-claim/1"
 _FLAW: Final = "protofly.flaw/1"
-_TETHERED: Final = (sys.executable, "-m", "actors.demo.child", "run", sys.executable, "-m")
+_WATCHED: Final = (sys.executable, "-m", "actors.demo.child", "run", sys.executable, "-m")
 
 
 async def judge(runs: Sequence[Path], report: Path, director: Director) -> JsonObject:
@@ -60,7 +60,7 @@ async def _said(*command: str) -> list[JsonObject]:
     """Run a judge; return the objects that it printed."""
     with _lifeline() as stdin:
         done = await trio.run_process(
-            (*_TETHERED, *command), capture_stdout=True, check=False, stdin=stdin
+            (*_WATCHED, *command), capture_stdout=True, check=False, stdin=stdin
         )
     try:
         said: list[Json] = [orjson.loads(line) for line in done.stdout.splitlines()]
@@ -176,7 +176,7 @@ class _Ended:
 
 
 @final
-class Cast:
+class Children:
     """The children that are running, and what they say."""
 
     def __init__(self, nursery: trio.Nursery, director: Director) -> None:
@@ -272,15 +272,15 @@ class Cast:
 
 
 @asynccontextmanager
-async def open_cast(director: Director) -> AsyncIterator[Cast]:
+async def open_children(director: Director) -> AsyncIterator[Children]:
     """Run children while inside; on leaving, however that happens, all are gone."""
     async with trio.open_nursery() as nursery:
-        cast = Cast(nursery, director)
+        children = Children(nursery, director)
         try:
-            yield cast
+            yield children
         finally:
             with trio.move_on_after(DRAIN_TIMEOUT + GOODBYE_TIMEOUT, shield=True):
-                await cast.end_all()
+                await children.end_all()
         nursery.cancel_scope.cancel()
 
 
@@ -316,8 +316,8 @@ async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
     before = _runs(play)
     try:
         with TemporaryDirectory(prefix="protofly-registry-") as registry:
-            async with open_cast(director) as cast:
-                figures = await _acts(play, cast, Path(registry) / "registry.sqlite")
+            async with open_children(director) as children:
+                figures = await _acts(play, children, Path(registry) / "registry.sqlite")
         _check(director)
     finally:
         director.release()
@@ -332,24 +332,24 @@ def _runs(play: Play) -> set[Path]:
     return set(play.traces.glob("run=*"))
 
 
-async def _acts(play: Play, cast: Cast, registry: Path) -> JsonObject:
+async def _acts(play: Play, children: Children, registry: Path) -> JsonObject:
     trace = ("--trace", str(play.traces))
     domain = ("--domain", DOMAIN)
     kept = ("--registry", str(registry))
-    await cast.start("node", (*_CHILD, "node", *domain, *kept, *trace))
-    url = str((await cast.expect("node", What.READY)).fields["url"])
+    await children.start("node", (*_CHILD, "node", *domain, *kept, *trace))
+    url = str((await children.expect("node", What.READY)).fields["url"])
 
     common = (*domain, "--node", url, "--p2p", play.kinds, *trace)
-    await cast.start("bob", (*_CHILD, "bob", *common))
-    bob = str((await cast.expect("bob", What.READY)).fields["url"])
+    await children.start("bob", (*_CHILD, "bob", *common))
+    bob = str((await children.expect("bob", What.READY)).fields["url"])
 
     asked = ("--to", bob, "--requests", str(play.requests))
-    await cast.start("alice", (*_CHILD, "alice", *common, *asked))
-    figures = await cast.expect("alice", What.FIGURES)
-    await cast.expect("alice", What.DONE)
-    await cast.ended("alice")
-    await cast.stop("bob")
-    await cast.stop("node")
+    await children.start("alice", (*_CHILD, "alice", *common, *asked))
+    figures = await children.expect("alice", What.FIGURES)
+    await children.expect("alice", What.DONE)
+    await children.ended("alice")
+    await children.stop("bob")
+    await children.stop("node")
     return {k: v for k, v in figures.fields.items() if k not in _ENVELOPE}
 
 

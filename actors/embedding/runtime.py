@@ -19,7 +19,7 @@ from actors.embedding.surroundings import (
 from actors.kit.counting.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.pipe.plan import Spawn
-from actors.pipe.process import process_rooms
+from actors.pipe.process import process_sandboxes
 from actors.runtime import app
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Following
@@ -102,7 +102,7 @@ class Runtime:
 
         Raises:
             NoCodeError: Another process cannot import the class.
-            RoomError: No sandbox process started, or the hyperty did not start in it.
+            SandboxError: No sandbox process started, or the hyperty did not start in it.
             AllocationError: The node gave no address; `code` 503 if it cannot be reached.
             BadMessageError: The node answered the allocation with something else.
             NotKeptError: The profile names an address that is not kept for this hyperty.
@@ -274,7 +274,7 @@ async def _running(
 
 def _rooms() -> Spawn:
     """Return a maker of sandbox processes that import from the same folders as this process."""
-    return process_rooms(str(Path(one).resolve()) for one in sys.path)
+    return process_sandboxes(str(Path(one).resolve()) for one in sys.path)
 
 
 def _by_the_clock(config: RuntimeConfig) -> RuntimeConfig:

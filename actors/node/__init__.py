@@ -1,1 +1,1 @@
-"""The message node of one domain: front door, bus, and its parts."""
+"""The message node of one domain: acceptor, bus, and its parts."""

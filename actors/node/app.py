@@ -29,23 +29,23 @@ from actors.node.components import LocalService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
-from actors.node.foreign.part import path_service, start_abroad
+from actors.node.foreign.part import path_service, start_foreign
 from actors.node.health import Part, Parts, Readiness, watch
 from actors.node.http.rest_link import RestLinks
-from actors.node.links.acceptor import REST, LinkDoor, RestDoor
-from actors.node.links.upstream import PlainDoor, SessionDoor
+from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor
+from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
 from actors.node.policy.engine import Policing, policing_of
-from actors.node.registry.allocation import AllocationDesk
+from actors.node.registry.allocation import AllocationService
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
 from actors.node.session.bounds import Bounds
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.listener import DoorMaker, Entrance, SessionListener
+from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
 from actors.node.sync import PathService
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
@@ -84,14 +84,14 @@ class Plan:
     file: RecordFile
     bounds: Bounds
     policing: Policing | None
-    standing: Readiness = attrs.field(factory=Readiness)
+    readiness: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
 
     def clock(self) -> float:
         """Tell the seconds since the epoch, as the node counts them."""
         return trio.current_time() + self.config.clock_offset
 
-    def witness(self, actor: str) -> ComponentTrace:
+    def trace(self, actor: str) -> ComponentTrace:
         """Make the pen of one component."""
         return ComponentTrace(self.tracer, actor, self.counters)
 
@@ -121,19 +121,19 @@ async def start_parts(
 ) -> ActorRef[BusMessage]:
     """Start the parts; who is behind a part that crashes is started again with it."""
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
-    await _start_front_door(plan, listeners, supervisor, bus)
+    await _start_listener(plan, listeners, supervisor, bus)
     if plan.config.back_ends.registry is None:
         await _start_registry(plan, supervisor, bus)
     await start_connector(plan.provider, plan.addresses, supervisor, bus)
     if plan.policing is not None:
         await plan.policing.start(supervisor, bus)
-    home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.witness)
+    home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.trace)
     await start_connectors(plan.config.back_ends, home, supervisor, bus)
-    await start_abroad(_abroad(plan, bus), supervisor)
+    await start_foreign(_foreign(plan, bus), supervisor)
     return bus
 
 
-def _abroad(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
+def _foreign(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
     return ForeignParts(
         node=plan.addresses.node,
         plan=plan.config.foreign,
@@ -150,42 +150,42 @@ def _make_bus(plan: Plan) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY))
     rules = TableRules(mint, config.observation, config.foreign.domains.keys())
-    exchange = Exchange(plan.addresses, rules, plan.witness("bus"), config.ids, plan.bounds)
+    exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
     control = Control(exchange, gate, config.entropy, config.login, plan.clock)
-    return NodeBus(exchange, control, _desks(plan, exchange), gate)
+    return NodeBus(exchange, control, _services(plan, exchange), gate)
 
 
-def _desks(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
+def _services(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
     config, addresses, tables = plan.config, plan.addresses, exchange.tables
     schemes = config.object_schemes | {"hyperty"}
-    desks: dict[str, LocalService] = {
-        addresses.allocation: AllocationDesk(tables, schemes, config.entropy),
+    services: dict[str, LocalService] = {
+        addresses.allocation: AllocationService(tables, schemes, config.entropy),
         addresses.paths: path_service(PathService(tables), exchange, config.foreign),
     }
     if plan.policing is not None:
-        desks[addresses.policies] = plan.policing.desk(exchange)
-    return desks
+        services[addresses.policies] = plan.policing.service(exchange)
+    return services
 
 
-async def _start_front_door(
+async def _start_listener(
     plan: Plan,
     listeners: tuple[Listener, ...],
     supervisor: Supervisor,
     bus: ActorRef[BusMessage],
 ) -> None:
     control = plan.addresses.session
-    doors: dict[str, DoorMaker] = {
-        LINK: lambda _: LinkDoor(),
-        PLAIN: partial(PlainDoor, control),
-        SESSION: lambda _: SessionDoor(control),
-        REST: lambda _: RestDoor(),
+    acceptors: dict[str, AcceptorMaker] = {
+        LINK: lambda _: LinkAcceptor(),
+        PLAIN: partial(PlainAcceptor, control),
+        SESSION: lambda _: SessionAcceptor(control),
+        REST: lambda _: RestAcceptor(),
     }
-    entrance = Entrance(listeners, MappingProxyType(doors), itertools.count(1), plan.bounds)
-    door = partial(SessionListener, entrance, bus, plan.monitor)
-    await supervisor.start_child(ChildSpec("front-door", door))
+    sources = LinkSources(listeners, MappingProxyType(acceptors), itertools.count(1), plan.bounds)
+    acceptor = partial(SessionListener, sources, bus, plan.monitor)
+    await supervisor.start_child(ChildSpec("front-door", acceptor))
 
 
 async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
@@ -197,7 +197,7 @@ async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusM
         file=plan.file,
         bus=bus,
         writer=writer,
-        witness=plan.witness("registry"),
+        trace=plan.trace("registry"),
         ids=plan.config.ids,
         clock_offset=plan.config.clock_offset,
     )
@@ -294,18 +294,18 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     log_quietly()
     bounds = Bounds(config.limits, config.origins, Counters())
     async with open_background() as nursery:
-        entrance = _Entrance(
-            network.listen(Kind.WEBSOCKET, config.listen, _doors(config), bounds.gate)
+        sources = _OpenListener(
+            network.listen(Kind.WEBSOCKET, config.listen, _paths(config), bounds.gate)
         )
-        listener = await nursery.start(entrance.serve)
+        listener = await nursery.start(sources.serve)
         with _records(config) as file:
             plan = plan_of(config, network, tracer, file, bounds)
-            async with _serving(plan, listener, entrance) as node:
+            async with _serving(plan, listener, sources) as node:
                 yield node
 
 
 @asynccontextmanager
-async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> AsyncIterator[Node]:
+async def _serving(plan: Plan, listener: Listener, sources: "_OpenListener") -> AsyncIterator[Node]:
     """Run the parts behind a listener; when the context is left, close listener and sessions."""
     config = plan.config
     parts = Parts(config.registry, has_records=config.back_ends.registry is None)
@@ -318,17 +318,17 @@ async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> Asy
     ):
         parts.supervisor = supervisor
         parts.bus = bus = await start_parts(planned, listeners, supervisor)
-        plan.standing.ready(Part.NODE)
+        plan.readiness.ready(Part.NODE)
         is_orderly = False
         try:
             yield _node(planned, listener.address, bus, http_url)
             is_orderly = True
         finally:
-            plan.standing.lacking(Part.NODE, "it is going down")
+            plan.readiness.lacking(Part.NODE, "it is going down")
             with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                 if rest is not None:
                     rest.close()
-                await entrance.close()
+                await sources.close()
                 await _drain(bus)
                 if not is_orderly:
                     # What the parts were told they do, though the node is cancelled.
@@ -336,7 +336,7 @@ async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> Asy
 
 
 @final
-class _Entrance:
+class _OpenListener:
     """A listener in a task of its own: it closes before anything else of the node."""
 
     def __init__(self, opened: AbstractAsyncContextManager[Listener]) -> None:
@@ -382,12 +382,12 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
         yield None
         return
     # Not needed by a node that serves no HTTP, and slow to import.
-    from actors.node.http.service import desks_of, open_http, site_of  # noqa: PLC0415
+    from actors.node.http.service import open_http, rest_services, site_of  # noqa: PLC0415
 
     parts.provider = plan.provider
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
-    desks = {} if rest is None else desks_of(rest, plan.config.origins)
-    site = site_of(config, plan.counters, plan.standing, parts.probes(), desks)
+    services = {} if rest is None else rest_services(rest, plan.config.origins)
+    site = site_of(config, plan.counters, plan.readiness, parts.probes(), services)
     async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url
 
@@ -411,7 +411,7 @@ def _has_rest(config: NodeConfig) -> bool:
     return config.http is not None and config.http.rest
 
 
-def _doors(config: NodeConfig) -> dict[str, str | None]:
+def _paths(config: NodeConfig) -> dict[str, str | None]:
     """Return the paths to which links connect, with the WebSocket subprotocol of each."""
     plain: dict[str, str | None] = {PLAIN: None, SESSION: None} if config.allow_legacy else {}
     return {LINK: PROTOFLY_V1, **plain}

@@ -19,7 +19,6 @@ from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim, Item
 from actors.node.links.port import Port
 from actors.node.messages import (
-    AbroadIs,
     Alive,
     Arrived,
     Asked,
@@ -29,10 +28,11 @@ from actors.node.messages import (
     Detached,
     Drain,
     Emitted,
-    ForgottenBy,
-    FromAbroad,
+    ForeignReady,
+    FromForeign,
     Gone,
     Misbehaved,
+    PathsForgotten,
     Snapshot,
     TooLarge,
 )
@@ -64,16 +64,16 @@ class Dispatch:
 
     Args:
         control: Session control, which hears the answers to what it asks.
-        desks: Parts of the node that answer on the spot, by address.
+        services: Parts of the node that answer on the spot, by address.
     """
 
     def __init__(
-        self, exchange: Exchange, control: Control, desks: Mapping[str, LocalService]
+        self, exchange: Exchange, control: Control, services: Mapping[str, LocalService]
     ) -> None:
         self._exchange = exchange
         self._control = control
-        self._desks = desks
-        self._witness = exchange.witness
+        self._services = services
+        self._trace = exchange.trace
         self._routing = exchange.tables.routing
         self._node = exchange.tables.addresses
 
@@ -85,7 +85,7 @@ class Dispatch:
                 self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
             case ToRuntimes(runtimes, is_published):
                 if is_published:
-                    self._witness.hop(Op.PUBLISH, message, targets=len(runtimes))
+                    self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
                 parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
                 self._exchange.hand_out_to(runtimes, parcel)
             case ToComponent(address):
@@ -104,20 +104,20 @@ class Dispatch:
 
     def _consult(self, message: Message, address: str, by: str | None) -> None:
         """Give a request to a part of the node."""
-        if message.is_response and self._exchange.border.answered(message):
-            self._witness.hop(Op.CALLBACK, message)
+        if message.is_response and self._exchange.foreign.answered(message):
+            self._trace.hop(Op.CALLBACK, message)
             return
         if by is None or not message.is_request:
-            self._witness.drop(message, DropReason.UNMATCHED)
+            self._trace.drop(message, DropReason.UNMATCHED)
             return
-        self._witness.hop(Op.DELIVER, message, listener=address)
-        desk = self._desks.get(address)
-        if desk is None:
+        self._trace.hop(Op.DELIVER, message, listener=address)
+        service = self._services.get(address)
+        if service is None:
             self._ask(message, address, by)
             return
         answer: Message | None
         try:
-            answer = desk.receive(message, by)
+            answer = service.receive(message, by)
         except BadMessageError as exc:
             answer = refuse(message, exc.code, exc.reason)
         if answer is not None:
@@ -165,8 +165,8 @@ class Ingress:
         self._control = control
         self._gate = gate
         self._dispatch = dispatch
-        self._witness = exchange.witness
-        self._counters = exchange.witness.counters
+        self._trace = exchange.trace
+        self._counters = exchange.trace.counters
         self._routing = exchange.tables.routing
         self._node = exchange.tables.addresses
 
@@ -180,7 +180,7 @@ class Ingress:
         for item in items:
             port = self._exchange.ports.get(number)
             if port is None:
-                self._witness.counters.drop(DropReason.SESSION_GONE)
+                self._trace.counters.drop(DropReason.SESSION_GONE)
             elif isinstance(item, BadLine):
                 self._malformed(item, port)
             elif isinstance(item, Claim):
@@ -198,12 +198,12 @@ class Ingress:
             if isinstance(item, Message) and session.port is not None:
                 self._gate.refuse(item, session.port, _OVER)
             else:
-                self._witness.counters.drop(DropReason.SESSION_GONE)
+                self._trace.counters.drop(DropReason.SESSION_GONE)
         self._exchange.feed(session, Tick())
         self._gate.settle()
 
     def _malformed(self, line: BadLine, port: Port) -> None:
-        self._witness.counters.drop(DropReason.MALFORMED)
+        self._trace.counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
             self._exchange.tell_link(port, line.answer)
 
@@ -217,7 +217,7 @@ class Ingress:
         if message.to == self._node.session:
             self._controlled(self._control.receive, message, port)
             return
-        self._witness.hop(Op.RCV, message, link=port.name)
+        self._trace.hop(Op.RCV, message, link=port.name)
         session = self._exchange.session_of(port.number)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
@@ -237,9 +237,9 @@ class Ingress:
         own = domain_of(self._node.session)
         return Refusal(Check.SESSION, f"this is the node of {own}, and not that of {meant}")
 
-    def abroad(self, came: FromAbroad) -> None:
+    def foreign(self, came: FromForeign) -> None:
         """Take in what a stub of another domain has brought, as if over a link."""
-        self._witness.hop(Op.RCV, came.message, link=came.stub)
+        self._trace.hop(Op.RCV, came.message, link=came.stub)
         refusal = self._routed_out(came.message, came.peer, Asker(came.peer))
         if refusal is not None:
             self._gate.turn_back(came.message, came.peer, refusal)
@@ -248,7 +248,7 @@ class Ingress:
 
     def _is_to_go(self, refusal: Refusal, by: str) -> bool:
         """Say whether that was the one offence too many of another domain's node (S14)."""
-        return refusal.is_offence and self._exchange.border.offended(by)
+        return refusal.is_offence and self._exchange.foreign.offended(by)
 
     def _controlled(
         self, control: Callable[[Message, Port], None], message: Message, port: Port
@@ -259,7 +259,7 @@ class Ingress:
             if message.is_request:
                 self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))
             else:
-                self._witness.drop(message, DropReason.MALFORMED)
+                self._trace.drop(message, DropReason.MALFORMED)
 
     def _routed_out(self, message: Message, by: str, asker: Asker) -> Refusal | None:
         """Check and route a message of `by`; return what objects to it."""
@@ -273,7 +273,7 @@ class Ingress:
         refusal = self._unbound(admission, by)
         if refusal is None:
             self._counters.admitted += 1
-            self._witness.hop(Op.ADMIT, message, by=by)
+            self._trace.hop(Op.ADMIT, message, by=by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
             self._dispatch.route(message, by)
@@ -307,7 +307,7 @@ class NodeBus(Actor[BusMessage]):
     ) -> None:
         self._exchange = exchange
         self._control = control
-        self._witness = exchange.witness
+        self._trace = exchange.trace
         self._node = exchange.tables.addresses
         self._dispatch = Dispatch(exchange, control, services)
         self._ingress = Ingress(exchange, control, gate, self._dispatch)
@@ -333,23 +333,24 @@ class NodeBus(Actor[BusMessage]):
                 self._gone(message)
             case TooLarge(number):
                 self._too_large(number)
-            case FromAbroad():
-                self._ingress.abroad(message)
+            case FromForeign():
+                self._ingress.foreign(message)
             case Misbehaved(number):
                 self._misbehaved(number)
             case _:
                 self._operate(message)
 
     def _operate(
-        self, message: Attached | Detached | AbroadIs | ForgottenBy | Drain | Snapshot | Alive
+        self,
+        message: Attached | Detached | ForeignReady | PathsForgotten | Drain | Snapshot | Alive,
     ) -> None:
         match message:
             case Attached():
                 self._attached(message)
             case Detached(address, component):
                 self._exchange.components.detach(address, component)
-            case AbroadIs() | ForgottenBy():
-                self._exchange.border.heed(message)
+            case ForeignReady() | PathsForgotten():
+                self._exchange.foreign.heed(message)
             case Snapshot(reply):
                 reply.send(views(self._exchange))
             case Alive(reply):
@@ -363,9 +364,9 @@ class NodeBus(Actor[BusMessage]):
 
     @override
     async def drained(self) -> None:
-        self._exchange.departures.settle()
-        self._exchange.border.settle()
-        if self._drained is not None and self._exchange.departures.is_settled:
+        self._exchange.notices.settle()
+        self._exchange.foreign.settle()
+        if self._drained is not None and self._exchange.notices.is_settled:
             self._drained.send(None)
             self._drained = None
 
@@ -398,13 +399,13 @@ class NodeBus(Actor[BusMessage]):
     def _connected(self, port: Port) -> None:
         self._exchange.ports[port.number] = port
         port.outbox.count_in(self._exchange.budget)
-        self._witness.link(Op.OPEN, port.name, self._node.node)
+        self._trace.link(Op.OPEN, port.name, self._node.node)
         if self._is_leaving:
             del self._exchange.ports[port.number]
             port.finish(CloseReason.GOING_AWAY)
 
     def _gone(self, gone: Gone) -> None:
-        self._witness.link(Op.CLOSE, gone.name, self._node.node)
+        self._trace.link(Op.CLOSE, gone.name, self._node.node)
         self._control.gone(gone.number)
         self._exchange.lost(gone.number, gone.why)
 
@@ -418,7 +419,7 @@ class NodeBus(Actor[BusMessage]):
         """Refuse a frame over the limit and close that link's session (CON-05)."""
         port = self._exchange.ports.get(number)
         session = self._exchange.session_of(number)
-        self._witness.counters.drop(DropReason.MALFORMED)
+        self._trace.counters.drop(DropReason.MALFORMED)
         if port is None:
             return
         port.farewell = CloseReason.TOO_LARGE

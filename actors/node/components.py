@@ -48,10 +48,10 @@ class Components(Collection[str]):
         declared: Addresses of the parts that the node is to have.
     """
 
-    def __init__(self, declared: Collection[str], witness: ComponentTrace) -> None:
+    def __init__(self, declared: Collection[str], trace: ComponentTrace) -> None:
         self._declared = frozenset(declared)
-        self._witness = witness
-        self._desks: dict[str, str] = {}
+        self._trace = trace
+        self._services: dict[str, str] = {}
         self._attached: dict[str, Component] = {}
 
     @override
@@ -76,7 +76,7 @@ class Components(Collection[str]):
 
     def serve(self, address: str, name: str) -> None:
         """Note that the bus's task itself answers at an address."""
-        self._desks[address] = name
+        self._services[address] = name
         self._row(Op.ADD, address, name)
 
     def attach(self, address: str, component: Component) -> None:
@@ -88,8 +88,8 @@ class Components(Collection[str]):
         held = self._attached.get(address)
         if held is component:
             return
-        if held is not None or address in self._desks:
-            holder = self._desks[address] if held is None else held.name
+        if held is not None or address in self._services:
+            holder = self._services[address] if held is None else held.name
             raise AddressTakenError(address, component.name, holder)
         self._attached[address] = component
         self._row(Op.ADD, address, component.name)
@@ -104,12 +104,12 @@ class Components(Collection[str]):
         """Leave no row behind: the bus ends, and who comes after it begins anew."""
         for address, component in tuple(self._attached.items()):
             self.detach(address, component)
-        for address, name in self._desks.items():
+        for address, name in self._services.items():
             self._row(Op.DEL, address, name)
-        self._desks.clear()
+        self._services.clear()
 
     def _row(self, op: Op, address: str, name: str) -> None:
-        self._witness.row(RowChanged(op, _TABLE, address, name, _WRITER))
+        self._trace.row(RowChanged(op, _TABLE, address, name, _WRITER))
 
 
 async def attach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:

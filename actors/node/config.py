@@ -15,7 +15,7 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.provider import Login
 from actors.node.policy_hook import PERMIT_ALL, Policy
-from actors.pipe.errors import RoomError
+from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn, TokenSource, nothing
 from fsm.policy.terms import Algorithm, Result
 from fsm.registry.node_rights import Observation
@@ -62,7 +62,7 @@ class ForeignPlan:
 
 
 def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
-    raise RoomError("this node makes no sandboxes")
+    raise SandboxError("this node makes no sandboxes")
 
 
 NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)

@@ -24,7 +24,7 @@ __all__ = ["Part", "Parts", "Readiness", "watch"]
 
 def watch(exchange: Exchange) -> None:
     """Have the gauges of the bus read from an exchange; it replaces the one before a crash."""
-    counters, tables = exchange.witness.counters, exchange.tables
+    counters, tables = exchange.trace.counters, exchange.tables
     counters.watch(
         Gauge.SESSIONS,
         lambda: {

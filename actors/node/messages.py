@@ -16,8 +16,6 @@ from fsm.catalogue.foreign_io import Banish, Send
 from specs.message import Message
 
 __all__ = [
-    "Abroad",
-    "AbroadIs",
     "Alive",
     "Arrived",
     "Asked",
@@ -28,31 +26,33 @@ __all__ = [
     "Detached",
     "Drain",
     "Emitted",
-    "ForgottenBy",
-    "FromAbroad",
+    "ForeignReady",
+    "ForeignRef",
+    "FromForeign",
     "Gone",
     "Misbehaved",
+    "PathsForgotten",
     "RuntimeLeft",
     "SessionView",
     "Snapshot",
     "TooLarge",
 ]
 
-Abroad: TypeAlias = ActorRef[Send | Banish]
+ForeignRef: TypeAlias = ActorRef[Send | Banish]
 """Takes what is for other domains."""
 
 
 @final
 @attrs.frozen
-class AbroadIs:
+class ForeignReady:
     """The ways to other domains are open from now on."""
 
-    abroad: Abroad
+    foreign: ForeignRef
 
 
 @final
 @attrs.frozen
-class ForgottenBy:
+class PathsForgotten:
     """The node of a foreign domain may have forgotten what was subscribed there."""
 
     peer: str
@@ -60,7 +60,7 @@ class ForgottenBy:
 
 @final
 @attrs.frozen
-class FromAbroad:
+class FromForeign:
     """A stub of a foreign domain has brought a message; nothing of it was checked."""
 
     peer: str
@@ -227,9 +227,9 @@ BusMessage: TypeAlias = (
     | Attached
     | Detached
     | Emitted
-    | AbroadIs
-    | FromAbroad
-    | ForgottenBy
+    | ForeignReady
+    | FromForeign
+    | PathsForgotten
     | Drain
     | Snapshot
     | Alive

@@ -56,12 +56,12 @@ class TableRules:
     """The rules of the tables.
 
     Attributes:
-        abroad: Other domains to which the node knows a way of its own.
+        foreign: Other domains to which the node knows a way of its own.
     """
 
     mint: AddressMint
     observation: Observation
-    abroad: Container[str] = frozenset()
+    foreign: Container[str] = frozenset()
 
 
 @final
@@ -80,7 +80,7 @@ class Tables:
         addresses: NodeAddresses,
         rules: TableRules,
         parts: Collection[str],
-        witness: ComponentTrace,
+        trace: ComponentTrace,
     ) -> None:
         self.addresses = addresses
         self._forms: dict[str, PeerForm] = {}
@@ -94,11 +94,11 @@ class Tables:
             self.allocation,
             self.form_of,
             rules.observation,
-            rules.abroad,
+            rules.foreign,
         )
         self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
-        self._witness = witness
+        self._trace = trace
 
     def heed(self, message: Message, by: str, now: float) -> None:
         """Note what a message of a verb in `HEEDED` says about who may observe what (S3)."""
@@ -127,9 +127,9 @@ class Tables:
         for effect in self.allocation.feed(happened, 0.0):
             match effect:
                 case Step():
-                    self._witness.step(effect)
+                    self._trace.step(effect)
                 case RowChanged():
-                    self._witness.row(effect)
+                    self._trace.row(effect)
                 case allocation.Freed(addresses):
                     for one in addresses:
                         self.offers.released(one)
@@ -171,9 +171,9 @@ class Tables:
         for effect in self.subscriptions.feed(happened, 0.0):
             match effect:
                 case Step():
-                    self._witness.step(effect)
+                    self._trace.step(effect)
                 case RowChanged(op):
-                    self._witness.row(effect)
+                    self._trace.row(effect)
                     self._has_lost_paths |= op is Op.DEL
                 case Refused():
                     refusal = effect

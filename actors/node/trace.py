@@ -53,7 +53,7 @@ class ComponentTrace:
 
     def session(self, port: Port, node: str, runtime: str) -> None:
         """A link has the session of a runtime from now on."""
-        form = port.door.form.value
+        form = port.acceptor.form.value
         fact = Fact(k=Kind.SESSION, link=port.name, a=node, b=runtime, kind=form)
         self._tracer.record(self._actor, fact)
 

@@ -4,7 +4,7 @@ from typing import final
 
 from specs.errors import ReasonError
 
-__all__ = ["PipeError", "RoomEndedError", "RoomError"]
+__all__ = ["PipeError", "SandboxEndedError", "SandboxError"]
 
 
 @final
@@ -15,14 +15,14 @@ class PipeError(ReasonError):
 
 
 @final
-class RoomError(ReasonError):
+class SandboxError(ReasonError):
     """A sandbox process did not start, or its content did not."""
 
     told = "no sandbox"
 
 
 @final
-class RoomEndedError(ReasonError):
+class SandboxEndedError(ReasonError):
     """A sandbox process ended although nobody had asked it to."""
 
     told = "its sandbox has ended"

@@ -20,9 +20,9 @@ from typing_extensions import override
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
-from actors.pipe.errors import PipeError, RoomError
+from actors.pipe.errors import PipeError, SandboxError
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import PackageRoom, RoomPlan, Spawn, TokenSource, nothing, write_plan
+from actors.pipe.plan import PackageContents, SandboxPlan, Spawn, TokenSource, nothing, write_plan
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from fsm.engine import Step
@@ -46,7 +46,7 @@ from transports.codec import BadLine, decode_line
 from transports.errors import LinkError
 from transports.link import Link, Network
 
-__all__ = ["Handed", "KeeperTools", "RoomKeeper", "StubKeeper"]
+__all__ = ["HandInResult", "HostTools", "SandboxHost", "StubHost"]
 
 _OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
 _LONGEST: Final = 2048
@@ -97,7 +97,7 @@ _log = structlog.get_logger("actors.pipe")
 M = TypeVar("M")
 
 
-class Handed(Enum):
+class HandInResult(Enum):
     """Result of passing a message into a sandbox."""
 
     TAKEN = auto()
@@ -108,7 +108,7 @@ class Handed(Enum):
 
 @final
 @attrs.frozen
-class KeeperTools:
+class HostTools:
     """The objects that the host of a sandbox uses.
 
     Attributes:
@@ -128,14 +128,14 @@ class KeeperTools:
     burst: int = ROOM_BURST
 
 
-class RoomKeeper(Actor[M], ABC):
+class SandboxHost(Actor[M], ABC):
     """One sandbox with one component.
 
     Attributes:
         why: Why it is no more, once it is.
     """
 
-    def __init__(self, plan: RoomPlan, tools: KeeperTools) -> None:
+    def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
         self.plan = plan
         self.why = "it was ended"
         self._tools = tools
@@ -184,13 +184,17 @@ class RoomKeeper(Actor[M], ABC):
         self.spawn(self._live)
 
     @final
-    def hand(self, line: bytes) -> Handed:
+    def hand(self, line: bytes) -> HandInResult:
         """Have a message handed in, by its line."""
         if len(line) > MAX_MESSAGE_BYTES:
-            return Handed.TOO_LARGE
+            return HandInResult.TOO_LARGE
         if self._outlet is None or self._outlet.is_closed:
-            return Handed.GONE
-        return Handed.TAKEN if self._outlet.offer(Said(Word.HAND, rest=line)) else Handed.FULL
+            return HandInResult.GONE
+        return (
+            HandInResult.TAKEN
+            if self._outlet.offer(Said(Word.HAND, rest=line))
+            else HandInResult.FULL
+        )
 
     @final
     def say(self, said: Said) -> None:
@@ -246,7 +250,7 @@ class RoomKeeper(Actor[M], ABC):
     async def _live(self) -> None:
         try:
             why = await self._keep()
-        except (RoomError, PipeError) as exc:
+        except (SandboxError, PipeError) as exc:
             why = exc.reason
         except LinkError:
             why = "its process ended"
@@ -259,7 +263,7 @@ class RoomKeeper(Actor[M], ABC):
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
             await link.send(write_said(Said(Word.PLAN, told=write_plan(self.plan))))
             self.spawn(self._write, outlet)
-            if isinstance(self.plan.contents, PackageRoom):
+            if isinstance(self.plan.contents, PackageContents):
                 for part in parts_of(0, self._tools.archive, Word.CODE):
                     await outlet.send(part)
             self._outlet = outlet
@@ -342,10 +346,10 @@ def _message(said: Said) -> Message:
     return message
 
 
-class StubKeeper(RoomKeeper[M], ABC):
+class StubHost(SandboxHost[M], ABC):
     """One sandbox with one stub."""
 
-    def __init__(self, plan: RoomPlan, tools: KeeperTools) -> None:
+    def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
         super().__init__(plan, tools)
         self._tracer = tools.tracer
         self._login = tools.login

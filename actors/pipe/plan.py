@@ -13,10 +13,10 @@ from transports.link import Link
 
 __all__ = [
     "Contents",
-    "NodeStubRoom",
-    "PackageRoom",
-    "ProgramRoom",
-    "RoomPlan",
+    "HypertyContents",
+    "NodeStubContents",
+    "PackageContents",
+    "SandboxPlan",
     "Spawn",
     "TokenSource",
     "nothing",
@@ -30,7 +30,7 @@ Spawn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Link]]
 When the context is left, nothing of the room runs any more, whatever went on in it.
 
 Raises:
-    RoomError: There is none to be had; raised on entering.
+    SandboxError: There is none to be had; raised on entering.
 """
 
 TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
@@ -45,13 +45,13 @@ async def nothing() -> str | None:
 
 @final
 @attrs.frozen
-class NodeStubRoom:
+class NodeStubContents:
     """Our own stub to a message node is in it."""
 
 
 @final
 @attrs.frozen
-class PackageRoom:
+class PackageContents:
     """A stub that came as a package is in it; its archive follows the plan, in parts.
 
     Attributes:
@@ -64,7 +64,7 @@ class PackageRoom:
 
 @final
 @attrs.frozen
-class ProgramRoom:
+class HypertyContents:
     """A hyperty of the application is in it.
 
     Attributes:
@@ -74,12 +74,12 @@ class ProgramRoom:
     where: str
 
 
-Contents: TypeAlias = NodeStubRoom | PackageRoom | ProgramRoom
+Contents: TypeAlias = NodeStubContents | PackageContents | HypertyContents
 
 
 @final
 @attrs.frozen
-class RoomPlan:
+class SandboxPlan:
     """One component in a room.
 
     Attributes:
@@ -93,14 +93,14 @@ class RoomPlan:
     url: str
     runtime: str
     domain: str
-    contents: Contents = NodeStubRoom()
+    contents: Contents = NodeStubContents()
     endpoints: tuple[str, ...] = ()
     session: str | None = attrs.field(default=None, repr=False)
     ids: int = 0
     hops: bool = False
 
 
-def write_plan(plan: RoomPlan) -> JsonObject:
+def write_plan(plan: SandboxPlan) -> JsonObject:
     """Write a plan as what is told over the pipe."""
     return {
         "url": plan.url,
@@ -116,17 +116,17 @@ def write_plan(plan: RoomPlan) -> JsonObject:
 
 def _write_contents(contents: Contents) -> JsonObject:
     match contents:
-        case NodeStubRoom():
+        case NodeStubContents():
             return {"is": "node-stub"}
-        case PackageRoom(entry_point, options):
+        case PackageContents(entry_point, options):
             return {"is": "package", "entry": entry_point, "options": options}
-        case ProgramRoom(where):
+        case HypertyContents(where):
             return {"is": "program", "where": where}
         case _:
             assert_never(contents)
 
 
-def read_plan(told: JsonObject) -> RoomPlan:
+def read_plan(told: JsonObject) -> SandboxPlan:
     """Read what was told over the pipe.
 
     Raises:
@@ -136,7 +136,7 @@ def read_plan(told: JsonObject) -> RoomPlan:
     if not isinstance(ids, int) or not isinstance(hops, bool):
         raise PipeError("a plan without ids or hops")
     session = told.get("session")
-    return RoomPlan(
+    return SandboxPlan(
         url=_text(told, "url"),
         runtime=_text(told, "runtime"),
         domain=_text(told, "domain"),
@@ -153,11 +153,11 @@ def _contents(told: Json) -> Contents:
         raise PipeError("a plan without contents")
     match told:
         case {"is": "node-stub"}:
-            return NodeStubRoom()
+            return NodeStubContents()
         case {"is": "package", "options": dict() as options}:
-            return PackageRoom(_text(told, "entry"), options)
+            return PackageContents(_text(told, "entry"), options)
         case {"is": "program"}:
-            return ProgramRoom(_text(told, "where"))
+            return HypertyContents(_text(told, "where"))
         case _:
             raise PipeError("a plan with contents that nobody knows")
 

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 import trio
 
-from actors.pipe.errors import RoomError
+from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn
 from fsm.limits.token_bucket import TokenBucket
 from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
@@ -23,7 +23,7 @@ from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 
-__all__ = ["open_process_room", "process_rooms"]
+__all__ = ["open_process_sandbox", "process_sandboxes"]
 
 _log = structlog.get_logger("actors.sandbox")
 
@@ -42,16 +42,16 @@ _CONFINED: Final = "confined: "
 """Begin of the line that lists the rights that a process gave up."""
 
 
-def process_rooms(folders: Iterable[str]) -> Spawn:
+def process_sandboxes(folders: Iterable[str]) -> Spawn:
     """Return what opens sandbox processes that can import from these folders, too.
 
     Whatever is in them such a process can read.
     """
-    return partial(open_process_room, folders=tuple(folders))
+    return partial(open_process_sandbox, folders=tuple(folders))
 
 
 @asynccontextmanager
-async def open_process_room(label: str, folders: tuple[str, ...] = ()) -> AsyncIterator[Link]:
+async def open_process_sandbox(label: str, folders: tuple[str, ...] = ()) -> AsyncIterator[Link]:
     """Run a sandbox process while the context is open (see `Spawn`).
 
     Its standard input is one end of a socket pair, its standard error a pipe that is
@@ -59,12 +59,12 @@ async def open_process_room(label: str, folders: tuple[str, ...] = ()) -> AsyncI
     with all it may have started, and waited for.
 
     Raises:
-        RoomError: The system starts no process.
+        SandboxError: The system starts no process.
     """
     try:
         process, ours, errors = _opened(folders)
     except OSError as exc:
-        raise RoomError(f"no process could be started: {exc.strerror}") from exc
+        raise SandboxError(f"no process could be started: {exc.strerror}") from exc
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
     link = StreamLink((Kind.UNIX, f"sandbox-{process.pid}", Upgrade()), stream)
     async with stream, open_background() as background:

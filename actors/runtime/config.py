@@ -10,7 +10,7 @@ import attrs
 
 from actors.kit.ids import IdSource
 from actors.pipe.plan import Spawn
-from actors.pipe.process import open_process_room
+from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
@@ -72,7 +72,7 @@ class RuntimeConfig:
     node: str
     nodes: Mapping[str, str] = _NO_NODES
     catalogues: "CatalogueAccess | None" = None
-    spawn: Spawn = open_process_room
+    spawn: Spawn = open_process_sandbox
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
     links: LinkWishes = WHENEVER_POSSIBLE

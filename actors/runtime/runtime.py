@@ -155,12 +155,12 @@ class Runtime:
         Args:
             profile: What the domain registry is told about it; a text is its name.
             code: Where its class is; see `room_hyperty` for what it can do there.
-            spawn: Makes the process, such as `process_rooms(folders)`.
+            spawn: Makes the process, such as `process_sandboxes(folders)`.
 
         If cancelled, as `host`.
 
         Raises:
-            RoomError: No sandbox process started, or the hyperty did not start in it.
+            SandboxError: No sandbox process started, or the hyperty did not start in it.
             AllocationError: As `host`; so are the others.
         """
         return (await self.settle_apart(profile, code, spawn)).url
@@ -178,7 +178,7 @@ class Runtime:
         If cancelled, as `host`.
 
         Raises:
-            RoomError: No sandbox process started, or the hyperty did not start in it.
+            SandboxError: No sandbox process started, or the hyperty did not start in it.
             AllocationError: As `host`; so are the others.
         """
         config, life = self._parts.config, self._lifecycle(profile)

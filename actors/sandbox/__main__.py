@@ -10,7 +10,7 @@ import trio
 
 from actors.kit.log import Level, configure_log
 from actors.sandbox.confine import confine, preload
-from actors.sandbox.room import run_room
+from actors.sandbox.room import run_sandbox
 from transports.link import Kind, Upgrade
 from transports.socket_link import StreamLink
 
@@ -30,7 +30,7 @@ async def _live(lacking: tuple[str, ...]) -> None:
     pipe = trio.socket.from_stdlib_socket(socket.socket(fileno=0))
     link = StreamLink((Kind.UNIX, "pipe", Upgrade()), trio.SocketStream(pipe))
     try:
-        await run_room(link, lacking)
+        await run_sandbox(link, lacking)
     finally:
         with trio.CancelScope(shield=True):
             await link.aclose()

@@ -22,7 +22,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
-from actors.pipe.plan import Contents, NodeStubRoom, PackageRoom, ProgramRoom
+from actors.pipe.plan import Contents, HypertyContents, NodeStubContents, PackageContents
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Faults
@@ -142,15 +142,15 @@ def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterato
         Exception: Whatever the code raises when it is imported.
     """
     match contents:
-        case NodeStubRoom():
+        case NodeStubContents():
             yield node_stub.activate
-        case PackageRoom(entry_point):
+        case PackageContents(entry_point):
             with open_archive(archive) as package:
                 module, name = _split(entry_point)
                 if not package.has(module):
                     raise ImportError(f"the package has no module {module}")
                 yield _checked(_stub_factory(entry_point, _named(module, name)))
-        case ProgramRoom(where):
+        case HypertyContents(where):
             module, name = _split(where)
             yield _host(_hyperty(where, _named(module, name)), faults)
         case _:

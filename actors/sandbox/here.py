@@ -7,18 +7,18 @@ import structlog
 import trio
 
 from actors.kit.supervision.monitor import Crash
-from actors.sandbox.room import run_room
+from actors.sandbox.room import run_sandbox
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.memory import Wire
 
-__all__ = ["open_room_here"]
+__all__ = ["open_local_sandbox"]
 
 _log = structlog.get_logger("actors.sandbox")
 
 
 @asynccontextmanager
-async def open_room_here(label: str) -> AsyncIterator[Link]:
+async def open_local_sandbox(label: str) -> AsyncIterator[Link]:
     """Run a room in a task of this process while the context is open (see `Spawn`)."""
     wire = Wire(Kind.UNIX, label, 1, Upgrade())
     async with open_background() as background:
@@ -29,7 +29,7 @@ async def open_room_here(label: str) -> AsyncIterator[Link]:
 
 async def _live(link: Link, label: str) -> None:
     with Crash() as crash:
-        await run_room(link)
+        await run_sandbox(link)
     if crash.error is not None:
         _log.warning("room crashed", domain=label, why=str(crash.error))
     await link.aclose()

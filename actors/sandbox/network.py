@@ -21,13 +21,13 @@ from transports.errors import (
 )
 from transports.gate import EVERYBODY, Gate
 from transports.link import (
-    DEFAULT_DOORS,
+    DEFAULT_PATHS,
     PROTOFLY_V1,
-    Doors,
     Kind,
     Link,
     Listener,
     Network,
+    ServedPaths,
     Turn,
     Upgrade,
 )
@@ -159,7 +159,7 @@ class PipeNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         raise ListenError(where, "nobody is awaited in a sandbox")
 

@@ -28,9 +28,9 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import More, Tracer
-from actors.pipe.errors import PipeError, RoomError
+from actors.pipe.errors import PipeError, SandboxError
 from actors.pipe.outlet import FrameParts, Outlet
-from actors.pipe.plan import PackageRoom, ProgramRoom, RoomPlan, read_plan
+from actors.pipe.plan import HypertyContents, PackageContents, SandboxPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
@@ -56,7 +56,7 @@ from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
 from transports.link import Link
 
-__all__ = ["run_room"]
+__all__ = ["run_sandbox"]
 
 
 @final
@@ -215,7 +215,7 @@ _ONE_LIFE: Final = Intensity(restarts=0)
 """Nothing in a room is started again: whoever keeps it opens another."""
 
 
-async def run_room(link: Link, lacking: Iterable[str] = ()) -> None:
+async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
     """Do what a keeper says over a pipe, until it says leave or the pipe ends.
 
     Args:
@@ -232,7 +232,7 @@ async def run_room(link: Link, lacking: Iterable[str] = ()) -> None:
         if first.word is not Word.PLAN:
             raise PipeError("the first word is no plan")
         plan = read_plan(first.told)
-        archive = await _archive(link) if isinstance(plan.contents, PackageRoom) else b""
+        archive = await _archive(link) if isinstance(plan.contents, PackageContents) else b""
         await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
     except* LinkError:
         # The keeper is gone: there is nobody to speak for, nor to tell.
@@ -290,7 +290,7 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
 class _Tools:
     """The objects that the parts of a sandbox use."""
 
-    plan: RoomPlan
+    plan: SandboxPlan
     link: Link
     outlet: Outlet
     counters: Counters
@@ -300,12 +300,14 @@ class _Tools:
         """Refuse code that would not be kept in.
 
         Raises:
-            RoomError: This machine cannot.
+            SandboxError: This machine cannot.
         """
         root = _NO_ROOT if self.lacking.issuperset(_NO_ROOT) else ()
         lacking = [*(one for one in _ESSENTIAL if one in self.lacking), *root]
-        if isinstance(self.plan.contents, PackageRoom) and lacking:
-            raise RoomError(f"this machine cannot keep code in: {', '.join(lacking)} not confined")
+        if isinstance(self.plan.contents, PackageContents) and lacking:
+            raise SandboxError(
+                f"this machine cannot keep code in: {', '.join(lacking)} not confined"
+            )
 
     async def open(self, supervisor: Supervisor) -> "_Sandbox":
         """Start the MiniBUS."""
@@ -358,7 +360,7 @@ class _Sandbox:
             endpoints=plan.endpoints,
             credentials=self._credentials,
             session=plan.session,
-            options=contents.options if isinstance(contents, PackageRoom) else {},
+            options=contents.options if isinstance(contents, PackageContents) else {},
         )
         return StubContext(
             url=plan.url,
@@ -409,7 +411,7 @@ class _Sandbox:
     async def leave(self) -> None:
         """Have the component take leave; then tell that nothing more will come."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            if isinstance(self._tools.plan.contents, ProgramRoom):
+            if isinstance(self._tools.plan.contents, HypertyContents):
                 await self._supervisor.stop_child(self._port.url)
             else:
                 await self._close_session()

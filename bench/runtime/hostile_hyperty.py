@@ -15,7 +15,7 @@ from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.pipe.process import process_rooms
+from actors.pipe.process import process_sandboxes
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
@@ -48,7 +48,7 @@ class _Provoked:
         self.begun = trio.Event()
 
     async def deploy(self) -> None:
-        rooms = process_rooms([str(ROOT)])
+        rooms = process_sandboxes([str(ROOT)])
         self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), rooms)
         await self._caller.request(self._url, "well?")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from actors.pipe.process import open_process_room
+from actors.pipe.process import open_process_sandbox
 from actors.runtime.isolation.stub import StubCode, room_stub
 from actors.runtime.stubs.catalogue import Catalogue, Descriptor, NotInCatalogueError, StubKind
 from specs.addresses.address import catalogue_stub
@@ -40,7 +40,7 @@ def code_of(source, entry_point="guest:activate"):
 class OneStub(Catalogue):
     """Knows the stub of one domain."""
 
-    def __init__(self, domain, code, endpoints, spawn=open_process_room, options=None):
+    def __init__(self, domain, code, endpoints, spawn=open_process_sandbox, options=None):
         self._address = catalogue_stub(domain)
         self._activate = room_stub(code, endpoints, spawn)
         self._options = options or {}

@@ -24,7 +24,7 @@ from specs.message import Message, MessageType
 from tests.support.node.node_peer import RB, Peer, World, open_world
 from tests.support.runtime.p2p_bus import KeepingPort
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.memory import MemoryNetwork, Wire
 
 R = "hyperty-runtime://a.ex/rs"
@@ -81,9 +81,9 @@ class DialledNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        return self._network.listen(kind, where, doors, gate)
+        return self._network.listen(kind, where, paths, gate)
 
 
 class StubWorld:

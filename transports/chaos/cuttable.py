@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 
 __all__ = ["CuttableNetwork"]
 
@@ -115,7 +115,7 @@ class CuttableNetwork(Network):
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors, gate) as listener:
+        async with self._network.listen(kind, where, paths, gate) as listener:
             yield _CuttableListener(listener, self._adopt)

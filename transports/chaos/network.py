@@ -27,7 +27,16 @@ from specs.limits.protocol import DIAL_TIMEOUT
 from transports.chaos.toxics import Passing, Road, Timeout, Toxic
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network, Turn
+from transports.link import (
+    DEFAULT_PATHS,
+    PROTOFLY_V1,
+    Kind,
+    Link,
+    Listener,
+    Network,
+    ServedPaths,
+    Turn,
+)
 
 __all__ = ["CALM", "ChaosLink", "ChaosNetwork", "Course", "Troubles", "Weather"]
 
@@ -550,9 +559,9 @@ class _End(Network):
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors, gate) as listener:
+        async with self._network.listen(kind, where, paths, gate) as listener:
             place = self._places[listener.address] = _Place(self._who)
             try:
                 yield _Listener(listener, place, self._troubles)

@@ -27,7 +27,7 @@ from transports.errors import (
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.urls import WebSocketUrl, read_target
 
-__all__ = ["Approach", "shake_hands"]
+__all__ = ["WebSocketDial", "shake_hands"]
 
 _ABNORMAL: Final = 1006
 """Close code that stands for a connection that ended without one (RFC 6455)."""
@@ -133,7 +133,7 @@ class _WebSocketClientLink(Link):
 
 
 @attrs.frozen
-class Approach:
+class WebSocketDial:
     """The dial of one WebSocket.
 
     Attributes:
@@ -147,7 +147,7 @@ class Approach:
 
 
 async def shake_hands(
-    approach: Approach, *, task_status: "trio.TaskStatus[Link]" = trio.TASK_STATUS_IGNORED
+    dial: WebSocketDial, *, task_status: "trio.TaskStatus[Link]" = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Open a WebSocket and run its reader until the link ends.
 
@@ -160,7 +160,7 @@ async def shake_hands(
     refusal = "the server hung up during the handshake"
     try:
         async with trio.open_nursery() as nursery:
-            await _host(approach, nursery, links, task_status)
+            await _host(dial, nursery, links, task_status)
             nursery.cancel_scope.cancel()
     except* ConnectionRejected as group:
         refusal = _told(group)
@@ -168,13 +168,13 @@ async def shake_hands(
         pass  # the link tells it to whoever uses it
     finally:
         # Without its reader the connection is of no use, also to a dialler that was cancelled.
-        await trio.aclose_forcefully(approach.stream)
+        await trio.aclose_forcefully(dial.stream)
     if not links:
-        raise DialError(approach.url.server + approach.url.target, refusal)
+        raise DialError(dial.url.server + dial.url.target, refusal)
 
 
 async def _host(
-    approach: Approach,
+    dial: WebSocketDial,
     outer: trio.Nursery,
     links: list[Link],
     task_status: "trio.TaskStatus[Link]",
@@ -186,16 +186,16 @@ async def _host(
         is_reading.set()  # the reader is started before anybody sees this
         connection = await wrap_client_stream(
             readers,
-            approach.stream,
-            approach.url.authority,
-            approach.url.target,
-            subprotocols=None if approach.subprotocol is None else [approach.subprotocol],
+            dial.stream,
+            dial.url.authority,
+            dial.url.target,
+            subprotocols=None if dial.subprotocol is None else [dial.subprotocol],
             message_queue_size=READ_AHEAD,
             max_message_size=_HARD_LIMIT,
             receive_buffer_size=READ_BYTES,
         )
-        upgrade = read_target(approach.url.target, connection.subprotocol)
-        links.append(_WebSocketClientLink(approach.name, upgrade, approach.stream, connection))
+        upgrade = read_target(dial.url.target, connection.subprotocol)
+        links.append(_WebSocketClientLink(dial.name, upgrade, dial.stream, connection))
         task_status.started(links[0])
 
     async with trio.open_nursery() as readers:

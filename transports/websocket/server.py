@@ -34,12 +34,12 @@ from specs.link_end import TurnedAway
 from transports.background import open_background
 from transports.errors import CloseReason, LinkClosedError
 from transports.gate import EVERYBODY, Gate, Guest
-from transports.link import Doors, Kind, Link, Listener, Upgrade
+from transports.link import Kind, Link, Listener, ServedPaths, Upgrade
 from transports.socket_link import SocketLink
 from transports.sockets import next_streams
 from transports.urls import read_target
 
-__all__ = ["Porch", "WebSocketServerLink", "open_websocket_listener"]
+__all__ = ["ListenerTerms", "WebSocketServerLink", "open_websocket_listener"]
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
@@ -237,18 +237,18 @@ class _WebSocketListener(Listener):
 
 @final
 @attrs.frozen
-class Porch:
+class ListenerTerms:
     """The served paths, and the gate that admits connections."""
 
-    doors: Doors
+    paths: ServedPaths
     gate: Gate = EVERYBODY
 
 
 @attrs.frozen
-class _Porter:
+class _HandshakeServer:
     """Admits connections and runs their handshakes."""
 
-    porch: Porch
+    terms: ListenerTerms
     name: Callable[[], str]
     ready: "trio.MemorySendChannel[Link]"
     places: trio.Semaphore
@@ -279,7 +279,7 @@ class _Porter:
                 self._meet(stream, nursery)
 
     def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
-        guest = self.porch.gate.knock(_host(stream))
+        guest = self.terms.gate.knock(_host(stream))
         if len(nursery.child_tasks) > _GREETED:
             if guest is not None:
                 guest.settle()
@@ -304,17 +304,17 @@ class _Porter:
                     is_handed_over = True
             if staying.cancelled_caught:
                 late = TurnedAway.MADE_ROOM if guest.is_expelled else TurnedAway.TOO_LATE
-                self.porch.gate.turned_away(late)
+                self.terms.gate.turned_away(late)
         finally:
             if not is_handed_over:
                 guest.settle()
                 await trio.aclose_forcefully(stream)
 
     async def _handshake(self, stream: trio.SocketStream) -> Link | None:
-        protocol = WebSocketProtocol(self.porch.gate.origins)
+        protocol = WebSocketProtocol(self.terms.gate.origins)
         request = await _read_request(stream, protocol)
         if request is None:
-            self.porch.gate.turned_away(TurnedAway.BAD_REQUEST)
+            self.terms.gate.turned_away(TurnedAway.BAD_REQUEST)
             unwritten = protocol.data_to_send() or []
             garbage = protocol.reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n")
             await _hang_up(stream, b"".join(unwritten) or garbage.serialize())
@@ -325,7 +325,7 @@ class _Porter:
         if upgrade is None or response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             is_foreign = response.status_code == HTTPStatus.FORBIDDEN
             why = TurnedAway.ORIGIN if is_foreign else TurnedAway.BAD_REQUEST
-            self.porch.gate.turned_away(why)
+            self.terms.gate.turned_away(why)
             await _hang_up(stream, answer)
             return None
         await stream.send_all(answer)
@@ -341,11 +341,11 @@ class _Porter:
             upgrade = read_target(request.path, None)
         except ValueError:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "The query is too long.\n")
-        if upgrade.path not in self.porch.doors:
+        if upgrade.path not in self.terms.paths:
             return None, protocol.reject(HTTPStatus.NOT_FOUND, "Nothing is served here.\n")
         if protocol.origins is not None and _hides_origin(request):
             return None, protocol.reject(HTTPStatus.FORBIDDEN, "Cookies come with an Origin.\n")
-        wanted = self.porch.doors[upgrade.path]
+        wanted = self.terms.paths[upgrade.path]
         protocol.available_subprotocols = None if wanted is None else [Subprotocol(wanted)]
         return attrs.evolve(upgrade, subprotocol=wanted), protocol.accept(request)
 
@@ -395,7 +395,7 @@ async def _hang_up(stream: trio.SocketStream, last_words: bytes) -> None:
 
 @asynccontextmanager
 async def open_websocket_listener(
-    listener: trio.SocketListener, address: str, porch: Porch, name: Callable[[], str]
+    listener: trio.SocketListener, address: str, terms: ListenerTerms, name: Callable[[], str]
 ) -> AsyncIterator[Listener]:
     """Accept WebSockets on a listening socket while the context is open.
 
@@ -405,15 +405,15 @@ async def open_websocket_listener(
     Args:
         listener: The listening socket; its creator closes it.
         address: What a dialler dials.
-        porch: Paths, subprotocols and gate.
+        terms: Paths, subprotocols and gate.
         name: Makes a name for each link.
     """
-    if porch.gate is not EVERYBODY:
+    if terms.gate is not EVERYBODY:
         # Accepted sockets inherit it: of whoever has to wait, no more is kept than this.
         listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
     send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
     places = trio.Semaphore(LINK_BACKLOG)
-    porter = _Porter(porch, name, send, places)
+    porter = _HandshakeServer(terms, name, send, places)
     try:
         async with open_background() as nursery:
             await nursery.start(porter.serve, listener, nursery)

@@ -18,7 +18,7 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.node.connectors.quality import HttpQualityBroker
 from actors.pipe.plan import TokenSource, nothing
-from actors.pipe.process import open_process_room
+from actors.pipe.process import open_process_sandbox
 from actors.runtime.stubs.credentials import TokenFile, TokenFileError
 from fsm.registry.node_rights import Observation
 
@@ -183,7 +183,7 @@ class ForeignOptions(Topic):
         if not self.foreign:
             return config
         domains = {one: Endpoint(url, self._login(one)) for one, url in self.foreign.items()}
-        plan = ForeignPlan(MappingProxyType(domains), open_process_room)
+        plan = ForeignPlan(MappingProxyType(domains), open_process_sandbox)
         return attrs.evolve(config, foreign=plan)
 
     def _login(self, domain: str) -> TokenSource:

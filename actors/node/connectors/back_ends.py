@@ -68,7 +68,7 @@ class ConnectorParts:
     address: str
     service: Service
     bus: ActorRef[BusMessage]
-    witness: ComponentTrace
+    trace: ComponentTrace
     limits: RelayLimits = RELAY_LIMITS
 
 
@@ -181,7 +181,7 @@ class Connector(Actor[_Message]):
         match effect:
             case Start(number):
                 job = self._jobs[number]
-                self._parts.witness.relay(job.asked.message, Direction.OUT)
+                self._parts.trace.relay(job.asked.message, Direction.OUT)
                 self.spawn(partial(self._work, number, job))
             case Deliver(number):
                 await self._deliver(self._jobs.pop(number), self._outcomes[number])
@@ -192,9 +192,9 @@ class Connector(Actor[_Message]):
             case GiveUp(number):
                 job = self._jobs.pop(number)
                 job.scope.cancel()
-                self._parts.witness.drop(job.asked.message, DropReason.SESSION_GONE)
+                self._parts.trace.drop(job.asked.message, DropReason.SESSION_GONE)
             case Late():
-                self._parts.witness.counters.drop(DropReason.LATE_RESPONSE)
+                self._parts.trace.counters.drop(DropReason.LATE_RESPONSE)
             case _:
                 assert_never(effect)
 
@@ -210,7 +210,7 @@ class Connector(Actor[_Message]):
 
     async def _deliver(self, job: _Job, replied: Replied) -> None:
         answer = reply_to(job.asked.message, replied.code, replied.body)
-        self._parts.witness.relay(answer, Direction.IN)
+        self._parts.trace.relay(answer, Direction.IN)
         self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
         await self._send(answer, job.asked)
         for one in replied.news:
@@ -219,12 +219,12 @@ class Connector(Actor[_Message]):
     async def _refuse(self, job: _Job, code: Code, why: str) -> None:
         self._count(job, Outcome.TIMEOUT if code == Code.BACKEND_TIMEOUT else Outcome.FAILED)
         answer = refuse(job.asked.message, code, why)
-        self._parts.witness.hop(Op.SYNTH, answer)
+        self._parts.trace.hop(Op.SYNTH, answer)
         await self._send(answer, job.asked)
 
     def _count(self, job: _Job, outcome: Outcome) -> None:
         seconds = trio.current_time() - job.begun
-        self._parts.witness.counters.took(Timing.CONNECTOR, seconds, self._parts.name, outcome)
+        self._parts.trace.counters.took(Timing.CONNECTOR, seconds, self._parts.name, outcome)
 
     async def _send(self, answer: Message, asked: Asked) -> None:
         await self._parts.bus.tell(Emitted(answer, asked.by))
@@ -269,7 +269,7 @@ class Home:
     addresses: NodeAddresses
     ids: IdSource
     entropy: Callable[[int], bytes]
-    witness: Callable[[str], ComponentTrace]
+    trace: Callable[[str], ComponentTrace]
 
 
 def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
@@ -286,7 +286,7 @@ async def start_connectors(
     """Start a connector to each back end there is."""
     for name, address, make in _services(back_ends, home):
         actor = f"connector:{name}"
-        opened = partial(_connector, (name, address), make, home.witness(actor), back_ends.limits)
+        opened = partial(_connector, (name, address), make, home.trace(actor), back_ends.limits)
         await supervisor.start_child(ChildSpec(actor, partial(opened, bus)))
 
 
@@ -312,8 +312,8 @@ def _services(
 def _connector(
     names: tuple[BackEnd, str],
     make: Callable[[], Service],
-    witness: ComponentTrace,
+    trace: ComponentTrace,
     limits: RelayLimits,
     bus: ActorRef[BusMessage],
 ) -> Connector:
-    return Connector(ConnectorParts(*names, make(), bus, witness, limits))
+    return Connector(ConnectorParts(*names, make(), bus, trace, limits))

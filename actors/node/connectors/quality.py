@@ -25,9 +25,9 @@ from typing_extensions import override
 from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
 from actors.node.connectors.service import (
     BackEndError,
-    Collector,
     Plan,
     Replied,
+    RetryWorker,
     Say,
     Service,
     code_of,
@@ -84,7 +84,7 @@ class Quality(Service):
         self._broker = broker
         self._entropy = entropy
         self._kept = Reservations()
-        self._debts = Collector("reservations to be given back", broker.release)
+        self._retries = RetryWorker("reservations to be given back", broker.release)
 
     @override
     def plan(self, asked: Asked) -> Plan | Replied:
@@ -107,15 +107,15 @@ class Quality(Service):
     @override
     def left(self, runtime: str) -> None:
         for name in self._kept.left(runtime):
-            self._debts.owe(name)
+            self._retries.owe(name)
 
     @override
     async def run(self, say: Say) -> None:
-        await self._debts.run()
+        await self._retries.run()
 
     @override
     async def farewell(self) -> None:
-        await self._debts.settle()
+        await self._retries.settle()
 
     @override
     async def aclose(self) -> None:
@@ -137,7 +137,7 @@ class Quality(Service):
         finally:
             # Cancelled or failed: the broker may have granted it all the same.
             if not is_known:
-                self._debts.owe(name)
+                self._retries.owe(name)
         if turn is None:
             return _NO_RESOURCES
         value = write_body(turn)
@@ -161,7 +161,7 @@ class Quality(Service):
     def _give_back(self, by: str, client: str) -> None:
         name = self._kept.give_back(by, client)
         if name is not None:
-            self._debts.owe(name)
+            self._retries.owe(name)
 
 
 def _client(message: Message) -> str:

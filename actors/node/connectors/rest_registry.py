@@ -18,9 +18,9 @@ from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl,
 from actors.kit.ids import IdSource
 from actors.node.connectors.service import (
     BackEndError,
-    Collector,
     Plan,
     Replied,
+    RetryWorker,
     Say,
     Service,
     code_of,
@@ -84,7 +84,7 @@ class RestRegistry(Service):
         self._ids = ids
         self._watch = StatusWatch(WATCHED_RECORDS)
         self._live: dict[str, dict[str, bool]] = {}
-        self._debts = Collector("records to be disconnected", self._disconnect)
+        self._retries = RetryWorker("records to be disconnected", self._disconnect)
         self._say: Say | None = None
 
     @override
@@ -103,18 +103,18 @@ class RestRegistry(Service):
     def left(self, runtime: str) -> None:
         for url, is_lasting in self._live.pop(runtime, {}).items():
             if not is_lasting:
-                self._debts.owe(url)
+                self._retries.owe(url)
 
     @override
     async def run(self, say: Say) -> None:
         self._say = say
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._debts.run)
+            nursery.start_soon(self._retries.run)
             nursery.start_soon(self._poll)
 
     @override
     async def farewell(self) -> None:
-        await self._debts.settle()
+        await self._retries.settle()
 
     @override
     async def aclose(self) -> None:
@@ -155,7 +155,7 @@ class RestRegistry(Service):
         But what was registered in upstream's form lasts.
         """
         url = asked.url
-        self._debts.forgive(url)
+        self._retries.forgive(url)
         live = self._live.setdefault(asked.by, {})
         live[url] = asked.is_lasting
         answer = await self._ask(call)

@@ -1,6 +1,6 @@
 """The interface between a connector and one kind of back end, and what back ends share.
 
-`code_of` maps HTTP statuses to reply codes (C-56); `Collector` hosts the retry queue of one back
+`code_of` maps HTTP statuses to reply codes (C-56); `RetryWorker` hosts the retry queue of one back
 end.
 """
 
@@ -24,9 +24,9 @@ from specs.reply_code import Code
 
 __all__ = [
     "BackEndError",
-    "Collector",
     "Plan",
     "Replied",
+    "RetryWorker",
     "Say",
     "Service",
     "code_of",
@@ -139,7 +139,7 @@ _log = structlog.get_logger("actors.node")
 
 
 @final
-class Collector:
+class RetryWorker:
     """Owes things to one back end.
 
     Args:
@@ -149,52 +149,52 @@ class Collector:
     def __init__(self, what: str, pay: Callable[[str], Awaitable[None]]) -> None:
         self._what = what
         self._pay = pay
-        self._debts = RetryQueue()
+        self._retries = RetryQueue()
         self._stirred = trio.Event()
         self._is_idle = trio.Event()
 
     def __len__(self) -> int:
-        return len(self._debts)
+        return len(self._retries)
 
     def owe(self, name: str) -> None:
         """Have something done as soon as possible."""
-        self._debts.owe(name, trio.current_time())
+        self._retries.owe(name, trio.current_time())
         self._stirred.set()
 
     def forgive(self, name: str) -> None:
         """Do not do it any more; nothing if it is not owed."""
-        self._debts.paid(name)
+        self._retries.paid(name)
 
     async def run(self) -> None:
         """Pay for as long as this runs."""
         while True:
             self._stirred = trio.Event()
-            for name in self._debts.due(trio.current_time()):
-                if name in self._debts:
+            for name in self._retries.due(trio.current_time()):
+                if name in self._retries:
                     await self._try(name)
-            if not self._debts:
+            if not self._retries:
                 self._is_idle.set()
-            with trio.move_on_at(self._debts.deadline()):
+            with trio.move_on_at(self._retries.deadline()):
                 await self._stirred.wait()
 
     async def settle(self) -> None:
         """Wait until nothing is owed, but not for long; `run` has to run."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             await trio.lowlevel.checkpoint()
-            while self._debts:
+            while self._retries:
                 self._is_idle = trio.Event()
                 await self._is_idle.wait()
-        if self._debts:
-            _log.warning("left undone at the back end", what=self._what, count=len(self._debts))
+        if self._retries:
+            _log.warning("left undone at the back end", what=self._what, count=len(self._retries))
 
     async def _try(self, name: str) -> None:
         try:
             with trio.move_on_after(BACKEND_TIMEOUT) as patience:
                 await self._pay(name)
             if not patience.cancelled_caught:
-                self._debts.paid(name)
+                self._retries.paid(name)
                 return
         except (HttpError, BackEndError) as exc:
             _log.debug("not done yet", what=self._what, why=exc.reason)
-        if self._debts.failed(name, trio.current_time()):
+        if self._retries.failed(name, trio.current_time()):
             _log.error("given up at the back end", what=self._what, name=name)

@@ -23,10 +23,10 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.kit.trace import Tracer
 from actors.node.config import ForeignPlan
-from actors.node.messages import AbroadIs, BusMessage, Emitted, ForgottenBy, FromAbroad
+from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign, PathsForgotten
 from actors.node.trace import ComponentTrace
-from actors.pipe.keeper import Handed, KeeperTools, StubKeeper
-from actors.pipe.plan import RoomPlan
+from actors.pipe.keeper import HandInResult, HostTools, StubHost
+from actors.pipe.plan import SandboxPlan
 from fsm.catalogue.foreign import ForeignCore
 from fsm.catalogue.foreign_io import (
     Answer,
@@ -65,21 +65,21 @@ __all__ = ["ForeignHost", "ForeignParts"]
 
 
 @final
-class ForeignKeeper(StubKeeper[Parcel]):
+class ForeignStubHost(StubHost[Parcel]):
     """Tells the owner of the table what comes of one sandbox; takes what is for its stub."""
 
-    def __init__(self, plan: RoomPlan, tools: KeeperTools, owner: ActorRef[OfRoom]) -> None:
+    def __init__(self, plan: SandboxPlan, tools: HostTools, owner: ActorRef[OfRoom]) -> None:
         super().__init__(plan, tools)
         self._owner = owner
 
     @override
     async def handle(self, message: Parcel) -> None:
         match self.hand(message.line):
-            case Handed.FULL | Handed.TOO_LARGE:
+            case HandInResult.FULL | HandInResult.TOO_LARGE:
                 await self._tell(RoomFull(self.plan.url, message.message))
-            case Handed.GONE:
+            case HandInResult.GONE:
                 await self._tell(RoomLost(self.plan.url, message.message))
-            case Handed.TAKEN:
+            case HandInResult.TAKEN:
                 pass
 
     @override
@@ -140,7 +140,7 @@ class ForeignParts:
     ids: IdSource
 
     @property
-    def witness(self) -> ComponentTrace:
+    def trace(self) -> ComponentTrace:
         """The pen of this part."""
         return ComponentTrace(self.tracer, "foreign", self.counters)
 
@@ -151,7 +151,7 @@ class ForeignHost(Actor[_Message]):
 
     def __init__(self, parts: ForeignParts) -> None:
         self._parts = parts
-        self._witness = parts.witness
+        self._trace = parts.trace
         self._core = ForeignCore(parts.node, parts.plan.domains)
         self._keepers: dict[str, ActorRef[Parcel]] = {}
         self._rooms: Supervisor | None = None
@@ -164,7 +164,7 @@ class ForeignHost(Actor[_Message]):
         self._parts.counters.watch(Gauge.STUBS, self._keepers.__len__)
         self.spawn(self._keep_rooms)
         await self._is_open.wait()
-        await self._parts.bus.tell(AbroadIs(self.me))
+        await self._parts.bus.tell(ForeignReady(self.me))
 
     async def _keep_rooms(self) -> None:
         async with open_supervisor(
@@ -202,7 +202,7 @@ class ForeignHost(Actor[_Message]):
         for happened in last:
             for effect in self._core.feed(happened, trio.current_time()):
                 if isinstance(effect, Step):
-                    self._witness.step(effect)
+                    self._trace.step(effect)
 
     async def _feed(self, happened: Input) -> None:
         for effect in self._core.feed(happened, trio.current_time()):
@@ -211,7 +211,7 @@ class ForeignHost(Actor[_Message]):
     async def _perform(self, effect: Effect) -> None:
         match effect:
             case Step():
-                self._witness.step(effect)
+                self._trace.step(effect)
             case Open():
                 await self._open(effect)
             case Hand(stub, parcel):
@@ -219,30 +219,30 @@ class ForeignHost(Actor[_Message]):
             case End(stub):
                 self.spawn(self._end, stub)
             case Dropped(message, reason):
-                self._witness.drop(message, reason)
+                self._trace.drop(message, reason)
             case _:
                 await self._speak(effect)
 
     async def _speak(self, effect: Pass | Refuse | Answer | Renew) -> None:
         match effect:
             case Renew(domain):
-                await self._parts.bus.tell(ForgottenBy(message_node(domain)))
+                await self._parts.bus.tell(PathsForgotten(message_node(domain)))
             case Pass(domain, stub, message):
-                await self._parts.bus.tell(FromAbroad(message_node(domain), stub, message))
+                await self._parts.bus.tell(FromForeign(message_node(domain), stub, message))
             case Refuse(message, code, why):
                 answer = refuse(message, code, why)
-                self._witness.hop(Op.SYNTH, answer)
+                self._trace.hop(Op.SYNTH, answer)
                 await self._parts.bus.tell(Emitted(answer))
             case Answer(stub, message, code, why):
                 answer = refuse(message, code, why)
-                self._witness.deny(message, code, why)
+                self._trace.deny(message, code, why)
                 await self._hand(stub, Parcel(answer, encode(answer)))
             case _:
                 assert_never(effect)
 
     async def _open(self, wanted: Open) -> None:
         endpoint = self._parts.plan.domains[wanted.domain]
-        plan = RoomPlan(
+        plan = SandboxPlan(
             url=wanted.stub,
             runtime=self._parts.node,
             domain=wanted.domain,
@@ -251,14 +251,14 @@ class ForeignHost(Actor[_Message]):
             ids=self._parts.ids.next(wanted.stub),
             hops=self._parts.tracer.hops,
         )
-        tools = KeeperTools(
+        tools = HostTools(
             self._parts.plan.spawn,
             self._parts.network,
             self._parts.tracer,
             self._parts.counters,
             endpoint.login,
         )
-        keep = partial(ForeignKeeper, plan, tools, self.me)
+        keep = partial(ForeignStubHost, plan, tools, self.me)
         spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)
         if self._rooms is not None:
             self._parts.counters.count(Tally.STUBS_OPENED)

@@ -30,7 +30,7 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["path_service", "start_abroad"]
+__all__ = ["path_service", "start_foreign"]
 
 _AWAY: Final = "too many paths to other domains are under way"
 _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
@@ -186,18 +186,18 @@ def _refusal(answer: Message) -> Refused:
 
 
 @final
-class OnwardDesk(LocalService):
+class OnwardPathService(LocalService):
     """The subscription manager of a node that has ways to other domains."""
 
-    def __init__(self, desk: LocalService, onward: Onward, tables: Tables) -> None:
-        self._desk = desk
+    def __init__(self, service: LocalService, onward: Onward, tables: Tables) -> None:
+        self._service = service
         self._onward = onward
         self._tables = tables
 
     @override
     def receive(self, message: Message, by: str) -> Message | None:
         known = self._tables.subscriptions.resources_of(by)
-        answer = self._desk.receive(message, by)
+        answer = self._service.receive(message, by)
         is_set = answer is not None and answer.code <= LAST_SUCCESS
         if message.type is not MessageType.SUBSCRIBE or not is_set or is_node(by):
             return answer
@@ -207,16 +207,16 @@ class OnwardDesk(LocalService):
         return self._onward.subscribe(message, by, resources, give_up)
 
 
-def path_service(desk: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
+def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
     """Return the subscription manager: with ways to other domains it subscribes onward."""
     if plan is NOWHERE:
-        return desk
+        return service
     onward = Onward(exchange)
-    exchange.border.subscribe_by(onward)
-    return OnwardDesk(desk, onward, exchange.tables)
+    exchange.foreign.subscribe_by(onward)
+    return OnwardPathService(service, onward, exchange.tables)
 
 
-async def start_abroad(parts: ForeignParts, supervisor: Supervisor) -> None:
+async def start_foreign(parts: ForeignParts, supervisor: Supervisor) -> None:
     """Open the ways, if there are any."""
     if parts.plan is not NOWHERE:
         await supervisor.start_child(ChildSpec("foreign", partial(ForeignHost, parts)))

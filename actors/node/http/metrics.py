@@ -53,13 +53,13 @@ class ReadyPage:
         probes: Asked only of parts that say nothing against themselves.
     """
 
-    def __init__(self, standing: Readiness, probes: Mapping[Part, Probe]) -> None:
-        self._standing = standing
+    def __init__(self, readiness: Readiness, probes: Mapping[Part, Probe]) -> None:
+        self._readiness = readiness
         self._probes = probes
 
     async def __call__(self) -> Page:
         """Ask every part, all at once."""
-        missing = dict(self._standing.missing)
+        missing = dict(self._readiness.missing)
         if Part.NODE not in missing:
             async with trio.open_nursery() as nursery:
                 for part, probe in self._probes.items():

@@ -93,7 +93,7 @@ class TurnedAwayError(RestError):
 
 @final
 class RestLink(Link):
-    """One runtime's requests, as the front door sees them."""
+    """One runtime's requests, as the acceptor sees them."""
 
     __slots__ = (
         "__weakref__",

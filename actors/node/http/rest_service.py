@@ -28,7 +28,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode
 
-__all__ = ["MessagesDesk", "SessionDesk"]
+__all__ = ["MessagesService", "SessionService"]
 
 
 @final
@@ -81,7 +81,7 @@ _DIGITS: Final = 16
 """Digits of a number that every JSON reader keeps exactly, and one more than most need."""
 
 
-class _RestDesk(HttpService):
+class _RestService(HttpService):
     def __init__(self, links: RestLinks) -> None:
         self._links: Final = links
 
@@ -106,7 +106,7 @@ class _RestDesk(HttpService):
 
 
 @final
-class SessionDesk(_RestDesk):
+class SessionService(_RestService):
     """Opens, re-opens and closes sessions (M-14..M-16)."""
 
     methods: tuple[str, ...] = ("POST",)
@@ -158,7 +158,7 @@ class SessionDesk(_RestDesk):
 
 
 @final
-class MessagesDesk(_RestDesk):
+class MessagesService(_RestService):
     """Takes what runtimes send, and gives them what they get."""
 
     methods: tuple[str, ...] = ("GET", "POST")

@@ -19,10 +19,10 @@ from actors.node.health import Part, Readiness
 from actors.node.http.conversation import Conversation
 from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
 from actors.node.http.rest_link import RestLinks
-from actors.node.http.rest_service import MessagesDesk, SessionDesk
+from actors.node.http.rest_service import MessagesService, SessionService
 from actors.node.http.site import Gate, HttpService, Site, WellKnown, is_loopback
 from actors.node.links.acceptor import REST
-from actors.node.session.listener import LinkAcceptor
+from actors.node.session.listener import ListenerActor
 from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
 from specs.limits.rest import REST_CONNECTIONS, REST_PER_HOST
@@ -30,14 +30,14 @@ from transports.errors import ListenError
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import read_host_port
 
-__all__ = ["desks_of", "open_http", "site_of"]
+__all__ = ["open_http", "rest_services", "site_of"]
 
 _MAILBOX = 1
 """Nobody tells a conversation anything."""
 
 
 @final
-class HttpListener(LinkAcceptor):
+class HttpListener(ListenerActor):
     """Accepts HTTP connections; above the share of their host they are closed.
 
     Args:
@@ -63,31 +63,31 @@ class HttpListener(LinkAcceptor):
         await connections.start_child(spec)
 
 
-_NO_DESKS: Final[Mapping[str, HttpService]] = MappingProxyType({})
+_NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 
-def desks_of(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
+def rest_services(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
     """Make where sessions over HTTP are had."""
     return {
-        f"{REST}/session": SessionDesk(links, origins),
-        f"{REST}/messages": MessagesDesk(links),
+        f"{REST}/session": SessionService(links, origins),
+        f"{REST}/messages": MessagesService(links),
     }
 
 
 def site_of(
     config: HttpConfig,
     counters: Counters,
-    standing: Readiness,
+    readiness: Readiness,
     probes: Mapping[Part, Probe],
-    desks: Mapping[str, HttpService] = _NO_DESKS,
+    services: Mapping[str, HttpService] = _NO_SERVICES,
 ) -> Site:
     """Make what a node serves."""
     shown = config.catalogue
     return Site(
-        public={"/healthz": health, "/readyz": ReadyPage(standing, probes)},
+        public={"/healthz": health, "/readyz": ReadyPage(readiness, probes)},
         guarded={"/metrics": MetricsPage(counters)},
         gate=Gate(config.token),
-        desks=desks,
+        services=services,
         catalogue=None if shown is None else WellKnown(shown.domain, shown.directory),
     )
 

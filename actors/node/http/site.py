@@ -137,7 +137,7 @@ class HttpService(ABC):
         """Say no."""
 
 
-_NO_DESKS: Final[Mapping[str, HttpService]] = MappingProxyType({})
+_NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 
 @final
@@ -197,39 +197,39 @@ class Site:
         public: Mapping[str, Source],
         guarded: Mapping[str, Source],
         gate: Gate,
-        desks: Mapping[str, HttpService] = _NO_DESKS,
+        services: Mapping[str, HttpService] = _NO_SERVICES,
         catalogue: WellKnown | None = None,
     ) -> None:
         self._public = public
         self._guarded = guarded
         self._gate = gate
-        self._desks = desks
+        self._services = services
         self._catalogue = catalogue
 
     def body_limit(self, visit: Visit) -> int:
         """Return how many bytes of a body are wanted; 0: none are."""
-        desk = self._desks.get(visit.path)
-        if desk is None or visit.method == METHODS[0] or visit.method not in desk.methods:
+        service = self._services.get(visit.path)
+        if service is None or visit.method == METHODS[0] or visit.method not in service.methods:
             return 0
-        return desk.body_limit(visit)
+        return service.body_limit(visit)
 
     def too_large(self, visit: Visit) -> Page:
         """Say that a body is over its limit."""
-        desk = self._desks[visit.path]
-        why = f"a body holds at most {desk.limit} bytes"
-        return desk.refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+        service = self._services[visit.path]
+        why = f"a body holds at most {service.limit} bytes"
+        return service.refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
 
     async def answer(self, visit: Visit) -> Page | Feed:
         """Return what is asked for, or what is said instead."""
         if self._catalogue is not None and visit.path.startswith(ROOT):
             return await self._catalogue.answer(visit)
-        desk = self._desks.get(visit.path)
-        if desk is not None:
-            if visit.method in desk.methods:
-                return await desk.answer(visit)
-            allowed = ", ".join(desk.methods)
+        service = self._services.get(visit.path)
+        if service is not None:
+            if visit.method in service.methods:
+                return await service.answer(visit)
+            allowed = ", ".join(service.methods)
             why = f"it is asked by {allowed}"
-            return desk.refused(HTTPStatus.METHOD_NOT_ALLOWED, why, ("allow", allowed))
+            return service.refused(HTTPStatus.METHOD_NOT_ALLOWED, why, ("allow", allowed))
         is_guarded = visit.path in self._guarded
         source = (self._guarded if is_guarded else self._public).get(visit.path)
         if source is None:

@@ -1,9 +1,9 @@
-"""The wire forms a node speaks: one door per path (DESIGN section 8).
+"""The wire forms a node speaks: one acceptor per path (DESIGN section 8).
 
-Behind its door every link looks the same: messages in normal form, sessions opened
-by session control. A door is made anew for each link and may keep what it learns.
+Behind its acceptor every link looks the same: messages in normal form, sessions opened
+by session control. A acceptor is made anew for each link and may keep what it learns.
 
-The door of runtimes whose link is made of HTTP requests (CON-06).
+The acceptor of runtimes whose link is made of HTTP requests (CON-06).
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from specs.jsonvalue import JsonObject
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, encode, frames
 
-__all__ = ["REST", "Acceptor", "Claim", "Item", "LinkDoor", "RestDoor", "spelt"]
+__all__ = ["REST", "Acceptor", "Claim", "Item", "LinkAcceptor", "RestAcceptor", "spelt"]
 
 
 @final
@@ -94,7 +94,7 @@ class Acceptor(ABC):
 
 
 @final
-class LinkDoor(Acceptor):
+class LinkAcceptor(Acceptor):
     """`/link`, subprotocol `protofly.v1`: normal form, a frame is lines."""
 
     wire = Form.LINK
@@ -115,7 +115,7 @@ REST: Final = "/rest"
 
 
 @final
-class RestDoor(Acceptor):
+class RestAcceptor(Acceptor):
     """Normal form; what is posted is lines, and each message that is asked for has a number.
 
     Every request is a sign of life, so nobody is pinged by messages.

@@ -217,7 +217,7 @@ class Port:
     """
 
     __slots__ = (
-        "_connection", "door", "end", "farewell", "identity", "name", "number", "outbox",
+        "_connection", "acceptor", "end", "farewell", "identity", "name", "number", "outbox",
         "runtime",
     )  # fmt: skip
 
@@ -225,13 +225,13 @@ class Port:
         self,
         number: int,
         name: str,
-        door: Acceptor,
+        acceptor: Acceptor,
         outbox: Outbox,
         connection: ActorRef[Nudge],
     ) -> None:
         self.number = number
         self.name = name
-        self.door = door
+        self.acceptor = acceptor
         self.farewell = CloseReason.DONE
         self.end: LinkEnd | None = None
         self.runtime: str | None = None

@@ -20,15 +20,15 @@ from specs.reply_code import Code
 from transports.codec import decode_line, decode_object, encode, glance, read_object
 from transports.link import Upgrade
 
-__all__ = ["PlainDoor", "SessionDoor"]
+__all__ = ["PlainAcceptor", "SessionAcceptor"]
 
 _RUNTIME: Final = "runtimeURL"
 _WISH: Final = 1
-"""Id of what this door says in the peer's place; no answer to it but a refusal is told."""
+"""Id of what this acceptor says in the peer's place; no answer to it but a refusal is told."""
 
 
 @final
-class PlainDoor(Acceptor):
+class PlainAcceptor(Acceptor):
     """`/stub/connect?runtimeURL=`: whoever comes has the session of the runtime it names.
 
     Upstream's command `disconnect` closes it. The dialect is learnt from all that can
@@ -99,10 +99,10 @@ _STUB: Final = "protostub/session"
 
 
 @final
-class SessionDoor(Acceptor):
+class SessionAcceptor(Acceptor):
     """`/ws`: a message is a frame, a session is opened as upstream does it.
 
-    Its stubs call themselves `<runtime>/<token>`. The token stays behind this door:
+    Its stubs call themselves `<runtime>/<token>`. The token stays behind this acceptor:
     inside, and towards everybody else, that is an address without it.
     Session control is spelt apart: those stubs count and compare its ids by themselves.
     """

@@ -59,7 +59,7 @@ ADMIN: Final = "admin"
 
 
 @final
-class PolicyDesk(LocalService):
+class PolicyService(LocalService):
     """Shows and changes what the node judges by.
 
     Changes by message last until the node stops or reads its files again: the files
@@ -305,10 +305,10 @@ class Policing:
         place = Place(self.addresses.domain, self.store.config.zone, partial(_owns, tables))
         return PolicyEngine(self.store, self.tasks, place, self.clock)
 
-    def desk(self, exchange: Exchange) -> PolicyDesk:
+    def service(self, exchange: Exchange) -> PolicyService:
         """Make what answers administrators for one life of the bus."""
         identity_of = partial(_identity_of, exchange, self.clock)
-        return PolicyDesk(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
+        return PolicyService(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
         """Start what reads the files again."""

@@ -20,13 +20,13 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["AllocationDesk"]
+__all__ = ["AllocationService"]
 
 _HYPERTY: Final = "hyperty"
 
 
 @final
-class AllocationDesk(LocalService):
+class AllocationService(LocalService):
     """Hands out addresses of the node's domain, moves them, and takes them back."""
 
     def __init__(

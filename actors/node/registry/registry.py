@@ -178,7 +178,7 @@ class RegistryParts:
     file: RecordFile
     bus: ActorRef[BusMessage]
     writer: ActorRef[Write]
-    witness: ComponentTrace
+    trace: ComponentTrace
     ids: IdSource
     clock_offset: float
 
@@ -215,7 +215,7 @@ class DomainRegistry(Actor[_Message]):
     @override
     async def start(self) -> None:
         self._core = RegistrationCore(self._parts.file.load())
-        self._parts.witness.counters.watch(Gauge.RECORDS, self._core.__len__)
+        self._parts.trace.counters.watch(Gauge.RECORDS, self._core.__len__)
         await attach(self._parts.bus, self._parts.address, self.me)
 
     @override
@@ -259,7 +259,7 @@ class DomainRegistry(Actor[_Message]):
                 batch = _Batch(anyway=batch.anyway, emitted=refused)
         self._core.settle()
         for step in batch.steps:
-            self._parts.witness.step(step)
+            self._parts.trace.step(step)
         for one in (*batch.anyway, *batch.emitted):
             await self._parts.bus.tell(one)
 

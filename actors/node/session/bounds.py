@@ -23,7 +23,7 @@ from transports.gate import Gate, Guest
 __all__ = ["Bounds", "LinkHeartbeat"]
 
 
-class Patient(Protocol):
+class WatchedLink(Protocol):
     """A link that is looked after."""
 
     @property
@@ -46,20 +46,20 @@ class LinkHeartbeat:
     """
 
     def __init__(self) -> None:
-        self._patients: Final[dict[int, tuple[Patient, Heartbeat]]] = {}
+        self._watched: Final[dict[int, tuple[WatchedLink, Heartbeat]]] = {}
         self._alarms: Final = Alarms[int]()
         self._somebody = trio.Event()
 
-    def watch(self, number: int, patient: Patient) -> None:
+    def watch(self, number: int, link: WatchedLink) -> None:
         """Look after a link from now on; `number`: by which it is known here."""
         heart = Heartbeat()
-        self._patients[number] = (patient, heart)
-        self._alarms.set(number, heart.deadline(patient.heard_at))
+        self._watched[number] = (link, heart)
+        self._alarms.set(number, heart.deadline(link.heard_at))
         self._somebody.set()
 
     def forget(self, number: int) -> None:
         """Look after a link no longer, if it was looked after."""
-        if self._patients.pop(number, None) is not None:
+        if self._watched.pop(number, None) is not None:
             self._alarms.set(number, math.inf)
 
     async def run(self) -> None:
@@ -76,21 +76,21 @@ class LinkHeartbeat:
     def _look(self, now: float, due: float) -> None:
         late = now - due
         for number in self._alarms.due(now):
-            patient, heart = self._patients[number]
+            link, heart = self._watched[number]
             if late > LATE:
                 # The node has been busy: what peers have answered may not be read yet.
                 self._alarms.set(number, now + min(late, PONG_TIMEOUT))
                 continue
-            match heart.look(patient.heard_at, now):
+            match heart.look(link.heard_at, now):
                 case Beat.PING:
-                    patient.ask()
+                    link.ask()
                 case Beat.GIVE_UP:
-                    patient.give_up()
+                    link.give_up()
                     self.forget(number)
                     continue
                 case Beat.WAIT:
                     pass
-            self._alarms.set(number, heart.deadline(patient.heard_at))
+            self._alarms.set(number, heart.deadline(link.heard_at))
 
 
 _Who: TypeAlias = str | int

@@ -20,7 +20,7 @@ from actors.node.session.opening import (
     OpenRequest,
     Verdict,
     Vouched,
-    wish_of,
+    open_request,
 )
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node
@@ -78,9 +78,9 @@ class Control:
         asked = read_body(message, SessionControl)
         match asked.method:
             case SessionMethod.OPEN:
-                self._open(wish_of(message, asked, port))
+                self._open(open_request(message, asked, port))
             case SessionMethod.REOPEN:
-                self._reopen(wish_of(message, asked, port))
+                self._reopen(open_request(message, asked, port))
             case SessionMethod.CLOSE | SessionMethod.PING if session is not None:
                 if self._is_permitted(message, port, session):
                     self._exchange.tell_link(port, reply_to(message, Code.OK))
@@ -95,7 +95,7 @@ class Control:
         Raises:
             BadMessageError: It is the session of no runtime.
         """
-        request = wish_of(message, read_body(message, SessionControl), port)
+        request = open_request(message, read_body(message, SessionControl), port)
         if is_node(request.runtime):
             why = "a node opens its session by session control"
             self._opening.refuse(request, Code.UNAUTHENTICATED, why)
@@ -108,7 +108,7 @@ class Control:
         """Take an answer of a part of the node to what session control asked it."""
         verdict = None if self._logins is None else self._logins.answered(answer)
         if verdict is None:
-            self._exchange.witness.drop(answer, DropReason.UNMATCHED)
+            self._exchange.trace.drop(answer, DropReason.UNMATCHED)
         else:
             self._decided(verdict)
 
@@ -193,7 +193,7 @@ class Control:
     def _is_no_peer(self, request: OpenRequest) -> bool:
         """Say whether a request is for this node's own session, or a quarantined node's (S14)."""
         is_own = request.runtime == self._exchange.tables.addresses.node
-        return is_own or self._exchange.border.keeps_out(request.runtime)
+        return is_own or self._exchange.foreign.keeps_out(request.runtime)
 
     def _asks_for_login(self, request: OpenRequest) -> bool:
         """Say whether who comes with nothing is shown out; nodes are no peers that cannot log in.
@@ -208,7 +208,7 @@ class Control:
         port = verdict.request.port
         if self._exchange.ports.get(port.number) is not port:
             # It was cut meanwhile, and its end has not been told of yet.
-            self._exchange.witness.drop(verdict.request.message, DropReason.SESSION_GONE)
+            self._exchange.trace.drop(verdict.request.message, DropReason.SESSION_GONE)
             return
         match verdict:
             case Vouched(request, identity, credentials):
@@ -237,4 +237,4 @@ def _brings_credentials(request: OpenRequest) -> bool:
     Upstream's stubs have no place for one: what stands in their addresses is the token of
     a session, maybe of one that is forgotten, and every proxy on the way has it in its log.
     """
-    return request.token is not None and request.port.door.form is not PeerForm.UPSTREAM
+    return request.token is not None and request.port.acceptor.form is not PeerForm.UPSTREAM

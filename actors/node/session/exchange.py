@@ -74,13 +74,13 @@ _EVENTS: Final = MappingProxyType(
 _OVER: Final = (State.CLOSED, State.EXPIRED)
 
 
-def note(witness: ComponentTrace, runtime: str, step: Step) -> None:
+def note(trace: ComponentTrace, runtime: str, step: Step) -> None:
     """Tell that the session of a runtime has moved."""
-    witness.step(step)
+    trace.step(step)
     why = {"why": step.why} if step.why else {}
     _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
     if step.new in _OVER:
-        witness.counters.count(Tally.SESSIONS_ENDED, State(step.new))
+        trace.counters.count(Tally.SESSIONS_ENDED, State(step.new))
 
 
 @final
@@ -146,7 +146,7 @@ class Overload:
         manager = self._exchange.tables.addresses.session
         kept = [parcel for parcel in unsent if parcel.message.from_ != manager]
         for _ in range(len(unsent) - len(kept)):
-            self._exchange.witness.counters.drop(DropReason.SESSION_GONE)
+            self._exchange.trace.counters.drop(DropReason.SESSION_GONE)
         return kept
 
     def keep(self, session: Session, parcels: list[Parcel]) -> None:
@@ -156,7 +156,7 @@ class Overload:
             if exchange.sessions.get(session.core.runtime) is session:
                 exchange.feed(session, Wait(parcel))
             else:
-                exchange.witness.drop(parcel.message, DropReason.SESSION_GONE)
+                exchange.trace.drop(parcel.message, DropReason.SESSION_GONE)
 
     def check(self) -> None:
         """Free an eighth of the node's budget if it is exceeded, from whom holds most.
@@ -253,8 +253,8 @@ class Exchange:
         runtimes: By the number of the link that has its session.
         ports: By number, of links that may still be written to.
         components: Which parts of the node answer at which addresses.
-        departures: Who of them still has to hear that a runtime has left.
-        border: Which other domains can be reached, and how.
+        notices: Who of them still has to hear that a runtime has left.
+        foreign: Which other domains can be reached, and how.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
     """
@@ -263,17 +263,17 @@ class Exchange:
         self,
         addresses: NodeAddresses,
         rules: TableRules,
-        witness: ComponentTrace,
+        trace: ComponentTrace,
         ids: IdSource,
         bounds: Bounds,
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
-        self.components = Components(addresses.parts, witness)
-        self.departures = DisconnectNotices()
-        self.tables = Tables(addresses, rules, self.components, witness)
-        self.border = ForeignRoutes(addresses.domain, rules.abroad)
-        self.witness = witness
+        self.components = Components(addresses.parts, trace)
+        self.notices = DisconnectNotices()
+        self.tables = Tables(addresses, rules, self.components, trace)
+        self.foreign = ForeignRoutes(addresses.domain, rules.foreign)
+        self.trace = trace
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
         self._overload = Overload(self)
@@ -288,7 +288,7 @@ class Exchange:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        if not self.departures.is_settled:
+        if not self.notices.is_settled:
             return trio.current_time() + PAUSE
         return self._alarms.deadline()
 
@@ -337,7 +337,7 @@ class Exchange:
             if session.core.state is not None:
                 for effect in session.core.feed(NodeLeaves(), trio.current_time()):
                     if isinstance(effect, Step):
-                        self.witness.step(effect)
+                        self.trace.step(effect)
             self.tables.release(runtime, "the bus of the node crashed")
 
     # ---- towards runtimes
@@ -355,25 +355,25 @@ class Exchange:
 
     def _hand_on(self, runtime: str, parcel: Parcel) -> None:
         session, message = self.sessions.get(runtime), parcel.message
-        if (why := self.border.objection(runtime, message)) is not None:
+        if (why := self.foreign.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
             return
-        if self.border.is_for_stub(runtime, message, has_session=session is not None):
-            self._send_abroad(runtime, parcel)
+        if self.foreign.is_for_stub(runtime, message, has_session=session is not None):
+            self._send_foreign(runtime, parcel)
             return
         if session is None:
-            self.witness.drop(message, DropReason.SESSION_GONE)
+            self.trace.drop(message, DropReason.SESSION_GONE)
         elif (port := session.port) is None:
             self.feed(session, Wait(parcel))
         elif port.put(parcel):
-            self.witness.hop(Op.XMIT, message, link=port.name)
+            self.trace.hop(Op.XMIT, message, link=port.name)
         else:
             self._overload.overrun(session, port, parcel)
 
-    def _send_abroad(self, peer: str, parcel: Parcel) -> None:
+    def _send_foreign(self, peer: str, parcel: Parcel) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
-        if self.border.send(peer, parcel):
-            self.witness.hop(Op.DELIVER, parcel.message, listener="foreign")
+        if self.foreign.send(peer, parcel):
+            self.trace.hop(Op.DELIVER, parcel.message, listener="foreign")
         else:
             why = f"too much is on its way to {peer}"
             self.undeliverable(parcel.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
@@ -387,17 +387,17 @@ class Exchange:
         """Write the answer to an open request, then what waited for it, in order."""
         port.refill([Parcel(answer, encode(answer)), *waiting])
         for parcel in waiting:
-            self.witness.hop(Op.FLUSH, parcel.message)
-            self.witness.hop(Op.XMIT, parcel.message, link=port.name)
+            self.trace.hop(Op.FLUSH, parcel.message)
+            self.trace.hop(Op.XMIT, parcel.message, link=port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
         requester = self.tables.routing.owner_of(message.from_) if message.is_request else None
         if requester is None:
-            self.witness.drop(message, reason)
+            self.trace.drop(message, reason)
             return
         answer = refuse(message, code, why)
-        self.witness.hop(Op.SYNTH, answer)
+        self.trace.hop(Op.SYNTH, answer)
         self.send(requester, answer)
 
     # ---- effects of the session core
@@ -432,11 +432,11 @@ class Exchange:
     ) -> None:
         match effect:
             case Step():
-                note(self.witness, session.core.runtime, effect)
+                note(self.trace, session.core.runtime, effect)
             case LinkDone(number):
                 self._done(session, number)
             case Queued(message):
-                self.witness.hop(Op.QUEUE, message)
+                self.trace.hop(Op.QUEUE, message)
             case Overflowed(message):
                 why = "too many messages wait for the runtime"
                 self.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
@@ -449,12 +449,12 @@ class Exchange:
 
     def _grant(self, session: Session, granted: Granted) -> None:
         port = session.port = self.ports[granted.link]
-        self.tables.came(session.core.runtime, port.door.form)
+        self.tables.came(session.core.runtime, port.acceptor.form)
         if session.dialect is not None:
-            port.door.recall(session.dialect)
+            port.acceptor.recall(session.dialect)
             session.dialect = None
         self.runtimes[granted.link] = session.core.runtime
-        self.witness.session(port, self.tables.addresses.node, session.core.runtime)
+        self.trace.session(port, self.tables.addresses.node, session.core.runtime)
         port.granted(session.core.runtime)
 
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
@@ -473,7 +473,7 @@ class Exchange:
         self.runtimes.pop(number, None)
         self.ports.pop(number, None)
         if session.port is not None and session.port.number == number:
-            session.dialect = session.port.door.dialect
+            session.dialect = session.port.acceptor.dialect
             session.port = None
 
     def _ping(self, session: Session) -> None:
@@ -488,7 +488,7 @@ class Exchange:
         runtime = session.core.runtime
         del self.sessions[runtime]
         self.tables.release(runtime, why)
-        self.departures.tell(self.components.values(), RuntimeLeft(runtime, why))
+        self.notices.tell(self.components.values(), RuntimeLeft(runtime, why))
         gone = "no session owns address"
         for message in undelivered:
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

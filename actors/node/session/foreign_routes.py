@@ -6,7 +6,7 @@ from typing import final
 
 import trio
 
-from actors.node.messages import Abroad, AbroadIs, ForgottenBy
+from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
 from fsm.catalogue.foreign_io import Banish, Send
 from fsm.catalogue.quarantine import QuarantineCore
 from fsm.session.node_session_io import Parcel
@@ -34,7 +34,7 @@ class Paths(ABC):
 
 @final
 class ForeignRoutes:
-    """The border of a domain; part of the bus's task.
+    """The foreign of a domain; part of the bus's task.
 
     Whoever is of another domain is known by that domain's node, the peer: over the
     session it has here, and over the stub that leads to it.
@@ -44,19 +44,19 @@ class ForeignRoutes:
         self._domain = domain
         self._domains = domains
         self._quarantine = QuarantineCore()
-        self._abroad: Abroad | None = None
+        self._foreign: ForeignRef | None = None
         self._paths: Paths | None = None
 
     def subscribe_by(self, paths: Paths) -> None:
         """Take in who sets paths at other domains' nodes."""
         self._paths = paths
 
-    def heed(self, news: AbroadIs | ForgottenBy) -> None:
+    def heed(self, news: ForeignReady | PathsForgotten) -> None:
         """Take in who carries messages to other domains, or that a peer forgot its paths."""
         match news:
-            case AbroadIs(abroad):
-                self._abroad = abroad
-            case ForgottenBy(peer) if self._paths is not None:
+            case ForeignReady(foreign):
+                self._foreign = foreign
+            case PathsForgotten(peer) if self._paths is not None:
                 self._paths.renew(peer)
             case _:
                 pass
@@ -96,13 +96,13 @@ class ForeignRoutes:
 
     def send(self, peer: str, parcel: Parcel) -> bool:
         """Give a message to the stub of a peer; False: it cannot be taken now."""
-        return self._abroad is not None and self._abroad.try_tell(Send(domain_of(peer), parcel))
+        return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), parcel))
 
     def offended(self, peer: str) -> bool:
         """Count what a peer had no right to; say whether it is to be shown out (S14)."""
         is_over = self._quarantine.offended(peer, trio.current_time())
-        if is_over and self._abroad is not None:
-            self._abroad.try_tell(Banish(domain_of(peer)))
+        if is_over and self._foreign is not None:
+            self._foreign.try_tell(Banish(domain_of(peer)))
         return is_over
 
     def keeps_out(self, peer: str) -> bool:

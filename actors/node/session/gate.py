@@ -24,7 +24,7 @@ class Gate:
     def __init__(self, exchange: Exchange, policy: Policy) -> None:
         self._exchange = exchange
         self._policy = policy
-        self._witness = exchange.witness
+        self._trace = exchange.trace
         self._after: _After | None = None
 
     def objection(self, message: Message, asker: Asker) -> Refusal | None:
@@ -36,7 +36,7 @@ class Gate:
         """Ask policy about a message; return it as it goes on, or what policy objects to."""
         self.settle()
         ruling = self._policy.judge(message, asker)
-        self._witness.authz(message, ruling)
+        self._trace.authz(message, ruling)
         self._after = ruling.after
         if ruling.decision is Decision.PERMIT:
             return message if ruling.marked is None else ruling.marked
@@ -53,7 +53,7 @@ class Gate:
         answer = self._answer(message, refusal)
         if answer is not None:
             self._exchange.tell_link(port, answer)
-            self._witness.hop(Op.XMIT, answer, link=port.name)
+            self._trace.hop(Op.XMIT, answer, link=port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
         """Say no to the node of another domain, by the way that leads there."""
@@ -65,11 +65,11 @@ class Gate:
         """Put a refusal on record; return what a request is answered, None for all else."""
         code = refusal.code
         if code is not None:
-            self._witness.counters.count(Tally.REFUSALS, code)
-            self._witness.deny(message, code, refusal.why)
+            self._trace.counters.count(Tally.REFUSALS, code)
+            self._trace.deny(message, code, refusal.why)
         if code is None or not message.is_request:
-            self._witness.drop(message, refusal.reason)
+            self._trace.drop(message, refusal.reason)
             return None
         answer = refuse(message, code, refusal.why)
-        self._witness.hop(Op.SYNTH, answer)
+        self._trace.hop(Op.SYNTH, answer)
         return answer

@@ -45,7 +45,7 @@ from transports.errors import (
 )
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["Connection", "DoorMaker", "Entrance", "LinkAcceptor", "SessionListener"]
+__all__ = ["AcceptorMaker", "Connection", "LinkSources", "ListenerActor", "SessionListener"]
 
 MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
@@ -66,16 +66,16 @@ class Connection(Actor[Nudge]):
         self,
         number: int,
         link: Link,
-        make_door: Callable[[], Acceptor],
+        make_acceptor: Callable[[], Acceptor],
         bus: ActorRef[BusMessage],
         bounds: Bounds,
     ) -> None:
         self._number: Final = number
         self._link: Final = link
-        self._door: Final = make_door()
+        self._acceptor: Final = make_acceptor()
         self._bus: Final = bus
         self._bounds: Final = bounds
-        self._traffic: Final = bounds.counters.traffic[self._door.wire]
+        self._traffic: Final = bounds.counters.traffic[self._acceptor.wire]
         self._outbox: Final = Outbox(bounds.limits, link)
         self._errors: ErrorWindow | None = None
         self._session_until = math.inf
@@ -89,16 +89,16 @@ class Connection(Actor[Nudge]):
         self._session_until = now + HANDSHAKE_TIMEOUT
         if guest is not None:  # a node that was slow itself leaves half of the time
             self._session_until = max(guest.until, now + HANDSHAKE_TIMEOUT / 2)
-        self._bounds.counters.count(Tally.LINKS_OPENED, self._door.wire)
-        self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
+        self._bounds.counters.count(Tally.LINKS_OPENED, self._acceptor.wire)
+        self._port = Port(self._number, self._link.name, self._acceptor, self._outbox, self.me)
         await self._bus.tell(Connected(self._port))
-        greeting = self._door.greeting()
+        greeting = self._acceptor.greeting()
         if greeting:
             await self._bus.tell(Arrived(self._number, greeting))
         if guest is not None:
             guest.watch(self._make_room)
         self.spawn(self._listen)
-        if self._door.liveness is Liveness.BY_LINK:
+        if self._acceptor.liveness is Liveness.BY_LINK:
             self._bounds.heartbeat.watch(self._number, self)
 
     @override
@@ -164,7 +164,7 @@ class Connection(Actor[Nudge]):
             while parcels := outbox.take():
                 writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
                 try:
-                    await self._link.send_many(outbox.framing(self._door.write(parcels)))
+                    await self._link.send_many(outbox.framing(self._acceptor.write(parcels)))
                 except LinkError as exc:
                     self._leave(LinkEnd.BROKEN, str(exc))
                     return
@@ -193,7 +193,7 @@ class Connection(Actor[Nudge]):
 
     async def _hand_on(self) -> None:
         while True:
-            items = self._door.read(await self._link.receive())
+            items = self._acceptor.read(await self._link.receive())
             self._traffic.received += len(items)
             self._is_listening = False
             await self._bus.tell(Arrived(self._number, items))
@@ -228,22 +228,22 @@ class Connection(Actor[Nudge]):
         self._outbox.interrupt()
 
 
-DoorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
-"""Makes the door of one link out of what its dialler asked for."""
+AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
+"""Makes the acceptor of one link out of what its dialler asked for."""
 
 
 @final
 @attrs.frozen
-class Entrance:
+class LinkSources:
     """The listeners of links, and their terms; outlives an acceptor that is restarted."""
 
     listeners: tuple[Listener, ...]
-    doors: Mapping[str, DoorMaker]
+    acceptors: Mapping[str, AcceptorMaker]
     numbers: Iterator[int]
     bounds: Bounds
 
 
-class LinkAcceptor(Actor[Never], ABC):
+class ListenerActor(Actor[Never], ABC):
     """Accepts links; each is served by a child, whose crash affects no other.
 
     Args:
@@ -296,24 +296,24 @@ class LinkAcceptor(Actor[Never], ABC):
 
 
 @final
-class SessionListener(LinkAcceptor):
+class SessionListener(ListenerActor):
     """Accepts the links of sessions."""
 
-    def __init__(self, entrance: Entrance, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
-        super().__init__("connections", entrance.listeners, monitor)
-        self._entrance = entrance
+    def __init__(self, sources: LinkSources, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
+        super().__init__("connections", sources.listeners, monitor)
+        self._sources = sources
         self._bus = bus
 
     @override
     async def start(self) -> None:
         await super().start()
-        self.spawn(self._entrance.bounds.heartbeat.run)
+        self.spawn(self._sources.bounds.heartbeat.run)
 
     @override
     async def admit(self, link: Link, connections: Supervisor) -> None:
-        entrance = self._entrance
-        number = next(entrance.numbers)
-        door = partial(entrance.doors[link.upgrade.path], link.upgrade)
-        make = partial(Connection, number, link, door, self._bus, entrance.bounds)
+        sources = self._sources
+        number = next(sources.numbers)
+        acceptor = partial(sources.acceptors[link.upgrade.path], link.upgrade)
+        make = partial(Connection, number, link, acceptor, self._bus, sources.bounds)
         spec = ChildSpec(f"connection:{number}", make, Restart.TEMPORARY, MAILBOX)
         await connections.start_child(spec)

@@ -40,7 +40,7 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.bodies import write_body
 
-__all__ = ["Denied", "Logins", "OpenRequest", "Opening", "Verdict", "Vouched", "wish_of"]
+__all__ = ["Denied", "Logins", "OpenRequest", "Opening", "Verdict", "Vouched", "open_request"]
 
 
 @final
@@ -59,7 +59,7 @@ class OpenRequest:
     token: str | None = attrs.field(default=None, repr=False)
 
 
-def wish_of(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
+def open_request(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
     """Read whose session is asked for.
 
     Raises:
@@ -110,7 +110,7 @@ class Opening:
     def again(self, request: OpenRequest, session: Session) -> None:
         """Give a session back to whoever knows its token."""
         if self._is_permitted(request, session.asker):
-            asked = ReopenAsked(request.port.number, request.token, request.port.door.liveness)
+            asked = ReopenAsked(request.port.number, request.token, request.port.acceptor.liveness)
             self._ask(request, session, asked)
 
     def claimed(self, request: OpenRequest) -> None:
@@ -118,11 +118,13 @@ class Opening:
         asker = Asker(request.runtime)
         if self._is_permitted(request, asker):
             session = self._session(request, asker)
-            self._ask(request, session, ClaimAsked(request.port.number, request.port.door.liveness))
+            self._ask(
+                request, session, ClaimAsked(request.port.number, request.port.acceptor.liveness)
+            )
 
     def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
         """Say no to a request, whatever the session would say."""
-        self._exchange.witness.counters.count(Tally.REFUSALS, code)
+        self._exchange.trace.counters.count(Tally.REFUSALS, code)
         self._exchange.tell_link(request.port, refuse(request.message, code, why))
 
     def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
@@ -130,8 +132,8 @@ class Opening:
             return
         session = self._session(request, asker)
         fresh = self._entropy(_TOKEN_BYTES).hex()
-        link, liveness = request.port.number, request.port.door.liveness
-        is_unproved = request.port.door.form is PeerForm.UPSTREAM and not self._has_login
+        link, liveness = request.port.number, request.port.acceptor.liveness
+        is_unproved = request.port.acceptor.form is PeerForm.UPSTREAM and not self._has_login
         asked = OpenAsked(link, request.token, fresh, liveness, credentials, is_unproved)
         granted = self._ask(request, session, asked)
         if granted and credentials is not None:
@@ -181,7 +183,7 @@ class Opening:
             case Refused(_, code, why):
                 self.refuse(request, code, why)
             case None:
-                self._exchange.witness.drop(request.message, DropReason.SESSION_GONE)
+                self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
         return False
 
 
@@ -255,7 +257,7 @@ class Logins:
         )
         if not connector.try_tell(Asked(question, node.session, None)):
             return Denied(request, Code.UNAVAILABLE, _AWAY)
-        self._exchange.witness.hop(Op.DELIVER, question, listener=node.identities)
+        self._exchange.trace.hop(Op.DELIVER, question, listener=node.identities)
         self._waiting[number] = request, trio.current_time() + OPEN_TIMEOUT
         self._links[request.port.number] = number
         return None
@@ -265,7 +267,7 @@ class Logins:
         request = self._taken(answer.id)
         if request is None:
             return None
-        self._exchange.witness.hop(Op.DELIVER, answer, listener=answer.to)
+        self._exchange.trace.hop(Op.DELIVER, answer, listener=answer.to)
         verdict = self._verdict(request, answer)
         self._count(_outcome(verdict))
         return verdict
@@ -301,7 +303,7 @@ class Logins:
         ]
 
     def _count(self, outcome: Outcome) -> None:
-        self._exchange.witness.counters.count(Tally.LOGINS, outcome)
+        self._exchange.trace.counters.count(Tally.LOGINS, outcome)
 
     def _taken(self, number: int) -> OpenRequest | None:
         request, _ = self._waiting.pop(number, (None, 0.0))

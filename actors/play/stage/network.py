@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.memory import MemoryLink, MemoryNetwork, Wire
 
 __all__ = ["Carried", "Disturbance", "ScenarioNetwork"]
@@ -146,12 +146,12 @@ class ScenarioNetwork:
 
     @asynccontextmanager
     async def listen(
-        self, who: str, kind: Kind, where: str, doors: Doors
+        self, who: str, kind: Kind, where: str, paths: ServedPaths
     ) -> AsyncIterator[Listener]:
         """Listen for a process while the context is open."""
         if kind is not Kind.WEBSOCKET:
             await trio.sleep(_GATHERING)
-        async with self._network.listen(kind, where, doors) as listener:
+        async with self._network.listen(kind, where, paths) as listener:
             self._places[listener.address] = who
             try:
                 yield listener
@@ -173,9 +173,9 @@ class _View(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        return self._network.listen(self._who, kind, where, doors)
+        return self._network.listen(self._who, kind, where, paths)
 
 
 @final

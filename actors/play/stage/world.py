@@ -41,7 +41,7 @@ from actors.runtime.policy.hook import Policy as RuntimePolicy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime as RunningRuntime
-from actors.sandbox.here import open_room_here
+from actors.sandbox.here import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
 from specs.bodies.body import QualityWish, TurnServer
@@ -346,7 +346,7 @@ def _node_config(
 ) -> NodeConfig:
     mine = (one for one in setting.denials if one.at == given.address)
     schemes = {scheme_of(one.is_) for one in setting.objects}
-    foreign = ForeignPlan(routes[given.domain], open_room_here) if given.stubs else NOWHERE
+    foreign = ForeignPlan(routes[given.domain], open_local_sandbox) if given.stubs else NOWHERE
     return NodeConfig(
         domain=given.domain,
         object_schemes=OBJECT_SCHEMES | schemes,

@@ -16,9 +16,9 @@ from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
-from actors.pipe.errors import PipeError, RoomEndedError, RoomError
-from actors.pipe.keeper import KeeperTools, RoomKeeper
-from actors.pipe.plan import ProgramRoom, RoomPlan, Spawn
+from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
+from actors.pipe.keeper import HostTools, SandboxHost
+from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -111,7 +111,7 @@ def room_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> Compon
 
     Args:
         code: Where its class is; importable from the folders that the sandbox can read.
-        spawn: Makes the sandbox: `process_rooms(folders)`.
+        spawn: Makes the sandbox: `process_sandboxes(folders)`.
         tools: What the runtime provides; `Runtime.deploy_apart` makes it.
     """
     return _Processes(code, spawn, tools).begin
@@ -140,14 +140,14 @@ class _Processes:
         """Make the host of one process."""
         given = self._tools
         self.last_id = max(self.last_id, given.ids.next(port.url))
-        plan = RoomPlan(
+        plan = SandboxPlan(
             url=port.url,
             runtime=given.runtime,
             domain=domain_of(port.url),
-            contents=ProgramRoom(self._code.where),
+            contents=HypertyContents(self._code.where),
             ids=self.last_id,
         )
-        tools = KeeperTools(
+        tools = HostTools(
             spawn=self._spawn,
             network=NO_NETWORK,
             tracer=NULL_TRACER,
@@ -159,11 +159,11 @@ class _Processes:
 
 
 @final
-class RoomHyperty(RoomKeeper[Delivery]):
+class RoomHyperty(SandboxHost[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
-        self, plan: RoomPlan, tools: KeeperTools, port: MiniBusPort, processes: _Processes
+        self, plan: SandboxPlan, tools: HostTools, port: MiniBusPort, processes: _Processes
     ) -> None:
         super().__init__(plan, tools)
         self._port = port
@@ -177,7 +177,7 @@ class RoomHyperty(RoomKeeper[Delivery]):
         with trio.move_on_after(DEPLOY_TIMEOUT):
             await self._is_ready.wait()
             return
-        raise RoomError("it was not ready in time")
+        raise SandboxError("it was not ready in time")
 
     @override
     async def handle(self, message: Delivery) -> None:
@@ -215,7 +215,7 @@ class RoomHyperty(RoomKeeper[Delivery]):
 
     @override
     def ended(self, why: str) -> None:
-        raise RoomEndedError(why) if self._is_ready.is_set() else RoomError(why)
+        raise SandboxEndedError(why) if self._is_ready.is_set() else SandboxError(why)
 
     @override
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ import trio
 
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.delivery import Delivery
-from actors.pipe.keeper import Handed, RoomKeeper
+from actors.pipe.keeper import HandInResult, SandboxHost
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.bus.transactions import HandedCore
@@ -26,7 +26,9 @@ _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 class RoomMail:
     """The mail of one sandbox; part of its keeper's task."""
 
-    def __init__(self, port: MiniBusPort, counters: Counters, keeper: RoomKeeper[Delivery]) -> None:
+    def __init__(
+        self, port: MiniBusPort, counters: Counters, keeper: SandboxHost[Delivery]
+    ) -> None:
         self._port = port
         self._counters = counters
         self._keeper = keeper
@@ -46,14 +48,14 @@ class RoomMail:
             await self.refuse(message, exc.code, exc.reason)
             return
         match self._keeper.hand(line):
-            case Handed.TAKEN:
+            case HandInResult.TAKEN:
                 if message.is_request:
                     self._handed.ask(message, trio.current_time())
-            case Handed.FULL:
+            case HandInResult.FULL:
                 await self.refuse(message, Code.TOO_LARGE, "its sandbox has no room")
-            case Handed.TOO_LARGE:
+            case HandInResult.TOO_LARGE:
                 await self.refuse(message, Code.TOO_LARGE, _TOO_LARGE)
-            case Handed.GONE:
+            case HandInResult.GONE:
                 await self.refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     async def refuse(self, message: Message, code: Code, why: str) -> None:

@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.pipe.errors import PipeError, RoomEndedError, RoomError
-from actors.pipe.keeper import KeeperTools, StubKeeper
-from actors.pipe.plan import PackageRoom, RoomPlan, Spawn
+from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
+from actors.pipe.keeper import HostTools, StubHost
+from actors.pipe.plan import PackageContents, SandboxPlan, Spawn
 from actors.runtime.isolation.mail import RoomMail
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
@@ -65,17 +65,17 @@ def _keep(
     code: StubCode, endpoints: tuple[str, ...], spawn: Spawn, context: StubContext
 ) -> Actor[Delivery]:
     config = context.config
-    plan = RoomPlan(
+    plan = SandboxPlan(
         url=context.url,
         runtime=config.runtime,
         domain=config.domain,
-        contents=PackageRoom(code.entry_point, config.options),
+        contents=PackageContents(code.entry_point, config.options),
         endpoints=endpoints,
         session=config.session,
         ids=context.ids.next(context.url) + _OWN_IDS,
         hops=context.tracer.hops,
     )
-    tools = KeeperTools(
+    tools = HostTools(
         spawn=spawn,
         network=context.network,
         tracer=context.tracer,
@@ -89,10 +89,10 @@ def _keep(
 
 
 @final
-class RoomStub(StubKeeper[Delivery]):
+class RoomStub(StubHost[Delivery]):
     """The stub, as the rest of the runtime knows it."""
 
-    def __init__(self, plan: RoomPlan, tools: KeeperTools, context: StubContext) -> None:
+    def __init__(self, plan: SandboxPlan, tools: HostTools, context: StubContext) -> None:
         super().__init__(plan, tools)
         self._context = context
         self._mail = RoomMail(context.bus, context.counters, self)
@@ -192,7 +192,7 @@ class RoomStub(StubKeeper[Delivery]):
 
     @override
     def ended(self, why: str) -> None:
-        raise RoomEndedError(why) if self._is_ready.is_set() else RoomError(why)
+        raise SandboxEndedError(why) if self._is_ready.is_set() else SandboxError(why)
 
     @override
     async def stop(self) -> None:

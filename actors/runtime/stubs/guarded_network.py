@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors.kit.egress import Egress, PrivatePlaceError
 from transports.errors import DialError, ListenError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.urls import join_host_port, read_host_port, read_websocket_url
 
 __all__ = ["NO_NETWORK", "GuardedNetwork"]
@@ -34,7 +34,7 @@ class _NoNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         raise ListenError(where, _NONE)
 
@@ -70,9 +70,9 @@ class GuardedNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        return self._network.listen(kind, where, doors, gate)
+        return self._network.listen(kind, where, paths, gate)
 
     async def _place(self, kind: Kind, address: str) -> str:
         """Return the address with a number for its host; a WebSocket server sees it, too."""

@@ -28,8 +28,8 @@ class Recorder(Show):
             self.texts.append((line.who, line.text))
 
 
-def open_cast(show):
-    return children.open_cast(Director(show))
+def open_children(show):
+    return children.open_children(Director(show))
 
 
 def python(code):
@@ -47,53 +47,53 @@ def is_alive(pid):
 async def test_what_children_say_is_shown_until_the_expected_comes():
     show = Recorder()
     code = SAY + "say(what='note', text='one'); print('noise'); say(what='done', text='two')"
-    async with open_cast(show) as cast:
-        await cast.start("kid", python(code))
-        line = await cast.expect("kid", What.DONE)
-        await cast.ended("kid")
+    async with open_children(show) as children:
+        await children.start("kid", python(code))
+        line = await children.expect("kid", What.DONE)
+        await children.ended("kid")
     assert line.text == "two"
     assert show.texts == [("kid", "one"), ("kid", "two")]
 
 
 async def test_a_child_that_dies_is_told_in_one_sentence():
-    async with open_cast(Recorder()) as cast:
-        await cast.start("kid", python("raise SystemExit(7)"))
+    async with open_children(Recorder()) as children:
+        await children.start("kid", python("raise SystemExit(7)"))
         with pytest.raises(CommandError, match="kid ended with status 7") as caught:
-            await cast.expect("kid", What.READY)
+            await children.expect("kid", What.READY)
     assert caught.value.code == 1
 
 
 async def test_a_child_that_ends_badly_is_told():
-    async with open_cast(Recorder()) as cast:
-        await cast.start("kid", python("raise SystemExit(7)"))
+    async with open_children(Recorder()) as children:
+        await children.start("kid", python("raise SystemExit(7)"))
         with pytest.raises(CommandError):
-            await cast.ended("kid")
+            await children.ended("kid")
 
 
 async def test_a_child_is_asked_to_go():
     code = WAIT + SAY + "say(what='ready', text='here'); signal.pause()"
-    async with open_cast(Recorder()) as cast:
-        await cast.start("kid", python(code))
-        await cast.expect("kid", What.READY)
-        await cast.stop("kid")
+    async with open_children(Recorder()) as children:
+        await children.start("kid", python(code))
+        await children.expect("kid", What.READY)
+        await children.stop("kid")
 
 
 async def test_another_child_that_dies_meanwhile_is_told():
     code = WAIT + SAY + "say(what='ready', text='here'); signal.pause()"
-    async with open_cast(Recorder()) as cast:
-        await cast.start("kid", python(code))
-        await cast.expect("kid", What.READY)
-        await cast.start("other", python("raise SystemExit(3)"))
+    async with open_children(Recorder()) as children:
+        await children.start("kid", python(code))
+        await children.expect("kid", What.READY)
+        await children.start("other", python("raise SystemExit(3)"))
         with pytest.raises(CommandError, match="other ended with status 3"):
-            await cast.ended("kid")
+            await children.ended("kid")
 
 
 async def test_no_child_is_left_behind_when_cancelled():
     code = WAIT + SAY + "import os; say(what='ready', text=str(os.getpid())); signal.pause()"
     with trio.CancelScope() as scope:
-        async with open_cast(Recorder()) as cast:
-            await cast.start("kid", python(code))
-            pid = int((await cast.expect("kid", What.READY)).text)
+        async with open_children(Recorder()) as children:
+            await children.start("kid", python(code))
+            pid = int((await children.expect("kid", What.READY)).text)
             assert is_alive(pid)
             scope.cancel()
             await trio.sleep_forever()
@@ -103,6 +103,6 @@ async def test_no_child_is_left_behind_when_cancelled():
 async def test_a_stubborn_child_is_killed(monkeypatch):
     monkeypatch.setattr("actors.demo.stage.DRAIN_TIMEOUT", 0.2)
     code = STUBBORN + SAY + "say(what='ready', text='no'); time.sleep(60)"
-    async with open_cast(Recorder()) as cast:
-        await cast.start("kid", python(code))
-        await cast.expect("kid", What.READY)
+    async with open_children(Recorder()) as children:
+        await children.start("kid", python(code))
+        await children.expect("kid", What.READY)

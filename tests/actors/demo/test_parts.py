@@ -140,7 +140,7 @@ async def test_without_a_verdict_the_demonstration_fails(tmp_path):
         await judge([tmp_path / "nowhere"], tmp_path / "report", Director(PlainShow()))
 
 
-class Told(Show):
+class Sentence(Show):
     """Keeps the lines that are shown."""
 
     def __init__(self):
@@ -164,7 +164,7 @@ async def test_the_verdict_is_that_of_both_judges(tmp_path):
     came = Fact(k=Kind.MSG, op=Op.RCV, mid="m", link="l", via=stub, **ends)
     run = tmp_path / trace_folder("r1", "alice")
     write_trace(run, records(whole([*session("open", "closed"), came])))
-    show = Told()
+    show = Sentence()
     verdict = await judge([tmp_path / "run=r1"], tmp_path / "report", Director(show))
 
     assert verdict["verdict"] == "incomplete"

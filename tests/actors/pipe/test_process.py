@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.pipe.errors import RoomError
-from actors.pipe.process import _log_errors, open_process_room
+from actors.pipe.errors import SandboxError
+from actors.pipe.process import _log_errors, open_process_sandbox
 from actors.pipe.said import Said, Word, write_said
 from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
 from transports.errors import LinkError
@@ -31,11 +31,11 @@ def children():
 
 
 async def test_a_hundred_rooms_leave_no_descriptor_and_no_process():
-    async with open_process_room("first"):
+    async with open_process_sandbox("first"):
         pass
     before, others = descriptors(), children()
     for number in range(100):
-        async with open_process_room(f"{number}.ex"):
+        async with open_process_sandbox(f"{number}.ex"):
             pass
     assert descriptors() == before
     assert children() <= others
@@ -43,7 +43,7 @@ async def test_a_hundred_rooms_leave_no_descriptor_and_no_process():
 
 async def test_a_room_that_is_killed_from_outside_is_told_by_its_pipe():
     before = children()
-    async with open_process_room("b.ex") as link:
+    async with open_process_sandbox("b.ex") as link:
         (pid,) = children() - before
         os.kill(int(pid), signal.SIGKILL)
         with pytest.raises(LinkError), trio.fail_after(10):
@@ -78,7 +78,7 @@ async def test_who_says_much_to_nobody_has_to_wait(autojump_clock):
 async def test_a_room_that_has_stopped_is_killed_all_the_same():
     """A spinning process and a stopped one are alike to whoever keeps them: silent."""
     before = children()
-    async with open_process_room("b.ex") as link:
+    async with open_process_sandbox("b.ex") as link:
         (pid,) = children() - before
         os.kill(int(pid), signal.SIGSTOP)
         await link.send(write_said(Said(Word.PING)))
@@ -87,7 +87,7 @@ async def test_a_room_that_has_stopped_is_killed_all_the_same():
 
 @pytest.mark.parametrize("spare", [0, 1, 2, 3, 4, 5])
 async def test_without_descriptors_there_is_no_room_and_nothing_is_left(spare):
-    async with open_process_room("first"):
+    async with open_process_sandbox("first"):
         pass
     before, others = descriptors(), children()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -95,8 +95,8 @@ async def test_without_descriptors_there_is_no_room_and_nothing_is_left(spare):
     held = descriptors()
     resource.setrlimit(resource.RLIMIT_NOFILE, (held - 1 + spare, hard))
     try:
-        with pytest.raises(RoomError):
-            async with open_process_room("b.ex"):
+        with pytest.raises(SandboxError):
+            async with open_process_sandbox("b.ex"):
                 pass
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -8,11 +8,18 @@ from hypothesis import strategies as st
 
 from actors.pipe.errors import PipeError
 from actors.pipe.outlet import FrameParts
-from actors.pipe.plan import NodeStubRoom, PackageRoom, ProgramRoom, RoomPlan, read_plan, write_plan
+from actors.pipe.plan import (
+    HypertyContents,
+    NodeStubContents,
+    PackageContents,
+    SandboxPlan,
+    read_plan,
+    write_plan,
+)
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from specs.limits.protocol import MAX_FRAME_BYTES
 
-PLAN = RoomPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex")
+PLAN = SandboxPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex")
 
 
 @given(st.binary(max_size=200))
@@ -66,11 +73,15 @@ def test_a_frame_that_goes_on_for_ever_is_refused():
 
 @pytest.mark.parametrize(
     "contents",
-    [NodeStubRoom(), PackageRoom("chat:activate", {"a": [1]}), ProgramRoom("my.app:Clock")],
+    [
+        NodeStubContents(),
+        PackageContents("chat:activate", {"a": [1]}),
+        HypertyContents("my.app:Clock"),
+    ],
 )
 def test_a_plan_is_read_as_it_was_written_and_shows_no_token(contents):
     places = ("ws://h:1/link", "stream://h:2")
-    plan = RoomPlan(PLAN.url, PLAN.runtime, PLAN.domain, contents, places, "secret", 7)
+    plan = SandboxPlan(PLAN.url, PLAN.runtime, PLAN.domain, contents, places, "secret", 7)
     assert read_plan(write_plan(plan)) == plan
     assert "secret" not in repr(plan)
 

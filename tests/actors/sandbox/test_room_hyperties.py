@@ -4,9 +4,9 @@ import pytest
 import trio
 
 from actors.kit.supervision.supervisor import Intensity
-from actors.pipe.errors import RoomError
+from actors.pipe.errors import SandboxError
 from actors.runtime.isolation.hyperty import HypertyCode, NoCodeError
-from actors.sandbox.here import open_room_here
+from actors.sandbox.here import open_local_sandbox
 from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
 from specs.message import reply_to
 from specs.reply_code import Code
@@ -35,8 +35,8 @@ async def well(world):
 
 
 async def test_in_a_room_it_answers_asks_and_knows_its_address(autojump_clock):
-    async with open_room_world(NO_STUB, spawn=open_room_here) as world:
-        await world.host(ROUGH, open_room_here)
+    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+        await world.host(ROUGH, open_local_sandbox)
         assert (await world.ask({"a": [1]}, H)).body["value"] == {"a": [1]}
         assert (await world.ask("url", H)).body["value"] == H
         asked = await world.ask({"ask": H, "value": 7}, H)
@@ -46,8 +46,8 @@ async def test_in_a_room_it_answers_asks_and_knows_its_address(autojump_clock):
 
 
 async def test_what_cannot_be_handed_in_is_refused_for_what_it_is(autojump_clock):
-    async with open_room_world(NO_STUB, spawn=open_room_here) as world:
-        await world.host(ROUGH, open_room_here)
+    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+        await world.host(ROUGH, open_local_sandbox)
         large = await world.ask("x" * (MAX_MESSAGE_BYTES + 1), H)
         assert (large.code, large.body["description"]) == (413, "larger than 65536 bytes")
         strange = await world.ask(2**70, H)
@@ -57,8 +57,8 @@ async def test_what_cannot_be_handed_in_is_refused_for_what_it_is(autojump_clock
 
 async def test_an_answer_that_cannot_be_handed_in_is_a_refusal_and_ends_nothing(autojump_clock):
     """R11, BUS-15: whoever is asked cannot end the sandbox of who asks."""
-    async with open_room_world(NO_STUB, spawn=open_room_here) as world:
-        await world.host(ROUGH, open_room_here)
+    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+        await world.host(ROUGH, open_local_sandbox)
         other = "hyperty://a.ex/other"
         heard = await world.bus.component(other)
         answers = []
@@ -77,8 +77,8 @@ async def test_an_answer_that_cannot_be_handed_in_is_a_refusal_and_ends_nothing(
 
 async def test_who_never_answers_is_timed_out_by_the_router_and_others_are_not(autojump_clock):
     """HYP-01, MSG-06: a hyperty that waits for ever still gives signs of life."""
-    async with open_room_world(NO_STUB, spawn=open_room_here) as world:
-        await world.host(ROUGH, open_room_here)
+    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+        await world.host(ROUGH, open_local_sandbox)
         answers = []
         async with trio.open_nursery() as nursery:
 
@@ -138,7 +138,7 @@ async def test_its_message_ids_go_on_from_one_process_to_the_next():
 )
 async def test_one_that_cannot_start_says_why(where, why):
     async with open_room_world(NO_STUB) as world:
-        with pytest.raises(RoomError, match=why):
+        with pytest.raises(SandboxError, match=why):
             await world.host(where, rooms_of_tests)
 
 

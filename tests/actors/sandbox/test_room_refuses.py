@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from actors.pipe.plan import NodeStubRoom, PackageRoom, RoomPlan, write_plan
+from actors.pipe.plan import NodeStubContents, PackageContents, SandboxPlan, write_plan
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
-from actors.sandbox.room import run_room
+from actors.sandbox.room import run_sandbox
 from tests.support.packages import code_of
 from transports.link import Kind, Upgrade
 from transports.memory import Wire
@@ -22,10 +22,10 @@ QUIET = (
 async def first_word(contents, archive, lacking):
     """Open a room that could not give up everything; return what it says of itself."""
     wire = Wire(Kind.UNIX, "room", 1, Upgrade())
-    plan = RoomPlan("runtime://a.ex/r/s", "runtime://a.ex/r", "chat.ex", contents)
+    plan = SandboxPlan("runtime://a.ex/r/s", "runtime://a.ex/r", "chat.ex", contents)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(run_room, wire.acceptor, lacking)
+            nursery.start_soon(run_sandbox, wire.acceptor, lacking)
             await wire.dialler.send(write_said(Said(Word.PLAN, told=write_plan(plan))))
             if archive:
                 for part in parts_of(0, archive, Word.CODE):
@@ -41,7 +41,7 @@ async def first_word(contents, archive, lacking):
 )
 async def test_a_package_is_not_run_where_it_would_not_be_kept_in(lacking):
     code = code_of(RAN)
-    text = await first_word(PackageRoom(code.entry_point), code.archive, lacking.split(", "))
+    text = await first_word(PackageContents(code.entry_point), code.archive, lacking.split(", "))
     assert text.endswith(f"this machine cannot keep code in: {lacking} not confined")
 
 
@@ -49,8 +49,8 @@ async def test_a_package_is_run_where_only_what_is_not_needed_is_lacking():
     """Namespaces are not to be had in many containers; sockets are refused by the filter."""
     code = code_of(QUIET)
     lacking = ["namespaces", "priority"]
-    assert await first_word(PackageRoom(code.entry_point), code.archive, lacking) == ""
+    assert await first_word(PackageContents(code.entry_point), code.archive, lacking) == ""
 
 
 async def test_the_own_stub_is_run_wherever_it_is():
-    assert await first_word(NodeStubRoom(), b"", ["files", "processes"]) == ""
+    assert await first_word(NodeStubContents(), b"", ["files", "processes"]) == ""

@@ -8,7 +8,7 @@ import trio
 
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 
 __all__ = ["MortalNetwork"]
 
@@ -36,9 +36,9 @@ class MortalNetwork(Network):
 
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors, gate) as listener:
+        async with self._network.listen(kind, where, paths, gate) as listener:
             yield _MortalListener(listener, self)
 
 

@@ -17,7 +17,7 @@ from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
-from actors.sandbox.here import open_room_here
+from actors.sandbox.here import open_local_sandbox
 from fsm.registry.resolve.resolve import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
@@ -181,7 +181,7 @@ class NodeProcess(Process):
             policy=NodePolicy(self.air, self.name),
             registry=self.air.records_of(self.name),
             foreign=ForeignPlan(
-                foreign if self.air.plan.topology == "trapezoid" else {}, open_room_here
+                foreign if self.air.plan.topology == "trapezoid" else {}, open_local_sandbox
             ),
         )
         async with open_node(config, network, witness):

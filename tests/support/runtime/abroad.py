@@ -15,7 +15,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
-from actors.sandbox.here import open_room_here
+from actors.sandbox.here import open_local_sandbox
 from fsm.registry.resolve.resolve import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
@@ -37,7 +37,7 @@ class Rooms:
         gate: A room opens only while it is set.
     """
 
-    def __init__(self, make: Spawn = open_room_here) -> None:
+    def __init__(self, make: Spawn = open_local_sandbox) -> None:
         self.links: list[Link] = []
         self.gate = trio.Event()
         self.gate.set()
@@ -134,7 +134,7 @@ class Wishes:
         node: Changes the configuration of each node.
     """
 
-    spawn: Spawn = open_room_here
+    spawn: Spawn = open_local_sandbox
     topology: Topology = Topology.TRAPEZOID
     a_knows: dict[str, str] = attrs.field(factory=lambda: {B: f"{PLACES[B]}/link"})
     b_knows: dict[str, str] = attrs.field(factory=lambda: {A: f"{PLACES[A]}/link"})

@@ -9,7 +9,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
-from actors.pipe.process import open_process_room, process_rooms
+from actors.pipe.process import open_process_sandbox, process_sandboxes
 from actors.runtime.bus.messages import Origin
 from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, room_hyperty
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
@@ -87,7 +87,7 @@ def _rooms(bus):
 
 
 @asynccontextmanager
-async def open_room_world(code, endpoints=(), spawn=open_process_room):
+async def open_room_world(code, endpoints=(), spawn=open_process_sandbox):
     """Run a bus and a loader that knows one stub."""
     async with open_bus() as bus, _rooms(bus) as rooms:
         network, ids = MemoryNetwork(), IdSource()
@@ -109,5 +109,5 @@ async def open_room_world(code, endpoints=(), spawn=open_process_room):
         yield RoomWorld(bus, told, loader, sandboxes, network)
 
 
-rooms_of_tests = process_rooms([str(ROOT)])
+rooms_of_tests = process_sandboxes([str(ROOT)])
 """Sandbox processes that can import what tests have written."""

@@ -3,7 +3,7 @@
 import json
 from contextlib import asynccontextmanager
 
-from actors.pipe.errors import RoomError
+from actors.pipe.errors import SandboxError
 from actors.pipe.said import Said, Word, write_said
 from transports.background import open_background
 from transports.errors import LinkError
@@ -12,7 +12,7 @@ from transports.memory import Wire
 
 
 def no_room(_label):
-    raise RoomError("there is none")
+    raise SandboxError("there is none")
 
 
 @asynccontextmanager

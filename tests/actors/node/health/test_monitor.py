@@ -7,7 +7,7 @@ import structlog
 from typing_extensions import override
 
 from actors.kit.log import Style, configure_log
-from actors.node.links.acceptor import LinkDoor
+from actors.node.links.acceptor import LinkAcceptor
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy, Ruling
 from actors.node.registry.record_file import MemoryRecords
 from fsm.engine import Entity
@@ -121,8 +121,10 @@ async def test_a_registry_that_missteps_leaves_the_sessions_alone(autojump_clock
 
 
 async def test_a_connection_that_missteps_is_nobody_elses(autojump_clock, monkeypatch, log):
-    read = LinkDoor.read
-    monkeypatch.setattr(LinkDoor, "read", lambda door, f: misstep() if f == b"!" else read(door, f))
+    read = LinkAcceptor.read
+    monkeypatch.setattr(
+        LinkAcceptor, "read", lambda door, f: misstep() if f == b"!" else read(door, f)
+    )
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         await ra.raw(b"!")

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.node.links.acceptor import Acceptor, LinkDoor
+from actors.node.links.acceptor import Acceptor, LinkAcceptor
 from actors.node.registry.record_file import MemoryRecords
 from fsm.session.node_session_io import Liveness
 from tests.support.node.node_peer import DR, RA, RB, open_world
@@ -12,8 +12,8 @@ from transports.errors import LinkBrokenError
 
 
 async def test_a_crashing_connection_is_nobody_elses(autojump_clock, monkeypatch):
-    read = LinkDoor.read
-    monkeypatch.setattr(LinkDoor, "read", lambda door, f: 1 / 0 if f == b"!" else read(door, f))
+    read = LinkAcceptor.read
+    monkeypatch.setattr(LinkAcceptor, "read", lambda door, f: 1 / 0 if f == b"!" else read(door, f))
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
 

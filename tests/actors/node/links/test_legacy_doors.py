@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.node.links.acceptor import Claim
-from actors.node.links.upstream import PlainDoor, SessionDoor
+from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from fsm.session.node_session_io import Parcel
 from specs.message import Message, reply_to
 from specs.reply_code import Code
@@ -34,7 +34,7 @@ def written(door, message):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: SessionDoor(SESSION), lambda: PlainDoor(SESSION, Upgrade("/", {}))]
+    "make", [lambda: SessionAcceptor(SESSION), lambda: PlainAcceptor(SESSION, Upgrade("/", {}))]
 )
 @given(said=st.lists(frames, max_size=4))
 def test_whatever_comes_is_read_and_can_be_answered(make, said):
@@ -49,7 +49,7 @@ def test_whatever_comes_is_read_and_can_be_answered(make, said):
 
 @given(named=st.text() | words)
 def test_a_plain_stub_claims_the_session_it_names_whatever_that_is(named):
-    (claim,) = PlainDoor(SESSION, Upgrade("/", {"runtimeURL": named})).greeting()
+    (claim,) = PlainAcceptor(SESSION, Upgrade("/", {"runtimeURL": named})).greeting()
 
     assert isinstance(claim, Claim)
     assert claim.wish.body["params"] == {"runtimeURL": named}

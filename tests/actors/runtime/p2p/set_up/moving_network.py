@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.gate import EVERYBODY, Gate
-from transports.link import DEFAULT_DOORS, PROTOFLY_V1, Doors, Kind, Link, Listener, Network
+from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
 
@@ -111,10 +111,10 @@ class MovingNetwork(Network):
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors, gate) as listener:
-            if P2P_DOOR not in doors:
+        async with self._network.listen(kind, where, paths, gate) as listener:
+            if P2P_DOOR not in paths:
                 yield listener
                 return
             self.places.append(listener.address)
