@@ -11,8 +11,8 @@ import orjson
 from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
-from actors.cli.entering import check_node, credentials_of, enter, token_option
 from actors.cli.failure import run
+from actors.cli.node_access import check_node, credentials_of, enter, token_option
 from actors.cli.options import (
     check_address,
     check_domain,

@@ -17,9 +17,9 @@ import structlog
 from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
-from actors.cli.entering import check_host, check_node, credentials_of, enter, token_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
+from actors.cli.node_access import check_host, check_node, credentials_of, enter, token_option
 from actors.cli.options import (
     Handler,
     check_domain,

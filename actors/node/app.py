@@ -29,7 +29,7 @@ from actors.node.components import LocalService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
-from actors.node.foreign.part import path_service, start_foreign
+from actors.node.foreign.paths import path_service, start_foreign
 from actors.node.health import Part, Parts, Readiness, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor

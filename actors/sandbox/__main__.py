@@ -10,7 +10,7 @@ import trio
 
 from actors.kit.log import Level, configure_log
 from actors.sandbox.confine import confine, preload
-from actors.sandbox.room import run_sandbox
+from actors.sandbox.sandbox import run_sandbox
 from transports.link import Kind, Upgrade
 from transports.socket_link import StreamLink
 

@@ -25,7 +25,7 @@ from actors.kit.trace import Tracer
 from actors.node.config import ForeignPlan
 from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign, PathsForgotten
 from actors.node.trace import ComponentTrace
-from actors.pipe.keeper import HandInResult, HostTools, StubHost
+from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan
 from fsm.catalogue.foreign import ForeignCore
 from fsm.catalogue.foreign_io import (

@@ -41,7 +41,7 @@ from actors.runtime.policy.hook import Policy as RuntimePolicy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime as RunningRuntime
-from actors.sandbox.here import open_local_sandbox
+from actors.sandbox.local import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
 from specs.bodies.body import QualityWish, TurnServer

@@ -17,7 +17,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
-from actors.pipe.keeper import HostTools, SandboxHost
+from actors.pipe.host import HostTools, SandboxHost
 from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort

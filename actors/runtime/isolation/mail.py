@@ -6,7 +6,7 @@ import trio
 
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.delivery import Delivery
-from actors.pipe.keeper import HandInResult, SandboxHost
+from actors.pipe.host import HandInResult, SandboxHost
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.bus.transactions import HandedCore

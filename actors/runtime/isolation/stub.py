@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
-from actors.pipe.keeper import HostTools, StubHost
+from actors.pipe.host import HostTools, StubHost
 from actors.pipe.plan import PackageContents, SandboxPlan, Spawn
 from actors.runtime.isolation.mail import RoomMail
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event

@@ -5,7 +5,7 @@ import trio
 
 from actors.pipe.plan import NodeStubContents, PackageContents, SandboxPlan, write_plan
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
-from actors.sandbox.room import run_sandbox
+from actors.sandbox.sandbox import run_sandbox
 from tests.support.packages import code_of
 from transports.link import Kind, Upgrade
 from transports.memory import Wire

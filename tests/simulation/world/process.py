@@ -17,7 +17,7 @@ from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
-from actors.sandbox.here import open_local_sandbox
+from actors.sandbox.local import open_local_sandbox
 from fsm.registry.resolve.resolve import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError

@@ -7,7 +7,7 @@ import structlog
 import trio
 
 from actors.kit.supervision.monitor import Crash
-from actors.sandbox.room import run_sandbox
+from actors.sandbox.sandbox import run_sandbox
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.memory import Wire
