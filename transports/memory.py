@@ -147,7 +147,7 @@ class MemoryLink(Link):
             self.heard_at = trio.current_time()
 
     def passes(self, probe: bytes) -> bool:
-        """Say whether something sent now would arrive."""
+        """Return whether something sent now would arrive."""
         left = None if self._state.is_cut else self.sieve(probe)
         return left is not None and bool(self.pattern(self._sent + 1, left))
 
@@ -196,7 +196,7 @@ class MemoryLink(Link):
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def drop(self) -> None:
-        """Let go of both channels; what is in flight towards the peer stays there.
+        """Close both channels; what is in flight towards the peer stays there.
 
         Who waits here for a frame that is on its way waits no longer.
         """

@@ -362,7 +362,7 @@ class StreamLink(SocketLink):
             pass
 
     def _take_one(self) -> bool:
-        """Take one frame or farewell from the buffer; say whether to look for another."""
+        """Take one frame or farewell from the buffer; return whether to look for another."""
         size = int.from_bytes(self._buffer[:_HEAD], "big")
         if size >= _FAREWELL:
             self._finish("the other end has left", CloseReason.read(size & 0xFFFF))

@@ -1,7 +1,7 @@
 """Packages of code: packed always the same, and looked through before anybody opens them.
 
 Nothing is unpacked to a disk and nothing is run here. What is looked through is what is
-handed on: the very bytes that were hashed (T15, S16).
+passed on: the very bytes that were hashed (T15, S16).
 """
 
 import io

@@ -81,7 +81,7 @@ def _check_shape(where: str, key: str, option: click.Parameter, value: object) -
 
 
 def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
-    """Say where an option's value comes from, and where exactly that is.
+    """Return where an option's value comes from, and where exactly that is.
 
     Returns:
         `command line`, `environment`, `file` or `default`; and the name of the environment
@@ -99,7 +99,7 @@ def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
 
 
 def misconfigured(error: click.ClickException) -> CommandError | None:
-    """Say what is wrong with a value that was not typed; None: it was, or there is none."""
+    """Return what is wrong with a value that was not typed; None: it was, or there is none."""
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return None
     _, where = origin_of(error.ctx, error.param.name or "")

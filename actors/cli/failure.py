@@ -1,7 +1,4 @@
-"""Every failure of a command is one sentence and an exit status.
-
-What errors of the layers below mean to somebody at a terminal.
-"""
+"""Every failure of a command is one sentence and an exit status."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeAlias
@@ -76,7 +73,7 @@ def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:
     """Find what a person can act on in an error, its groups and its causes.
 
-    The errors of the border (`_MEANING`) come before those that only pass them on.
+    The errors of the layers below (`_MEANING`) come before those that only pass them on.
     """
     found = [one for one in _flat(error) if isinstance(one, ProtoflyError | KeyboardInterrupt)]
     border = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in _MEANING))

@@ -45,7 +45,7 @@ def collect_seldom() -> None:
 
 @final
 class KillTimer:
-    """Ends the process, without ceremony, when it has burnt down.
+    """Ends the process, without ceremony, when its time is over.
 
     Cancelling does not free who waits for a thread, and a shield outlasts it; a disk that
     hangs must not keep a process that was told to go. The timer is a thread of its own, so
@@ -56,7 +56,7 @@ class KillTimer:
         self._timer: threading.Timer | None = None
 
     def light(self, seconds: float, code: ExitCode, why: str) -> None:
-        """End the process after so long; a fuse that burns already is replaced.
+        """End the process after so long; a running timer is replaced.
 
         Args:
             seconds: Of the system's clock, whatever the clock of Trio.

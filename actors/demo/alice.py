@@ -148,7 +148,7 @@ class Scene:
     seen: ObservingTracer
 
     async def by_any(self, value: Json) -> Message:
-        """Ask Bob by whatever way there is."""
+        """Ask Bob by any route."""
         return await self.caller.request(self.bob, value)
 
     async def by_node(self, value: Json) -> Message:

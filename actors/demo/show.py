@@ -138,7 +138,7 @@ class Director:
         return act > self._act or (act == self._act and awaits_cue) or self._is_ahead(line)
 
     def _is_ahead(self, line: Line) -> bool:
-        """Say whether a process that has shown its part shows the next act's already.
+        """Return whether a process that has shown its part shows the next act's already.
 
         Lines of others may still be on their way: a link is lost in two acts.
         """

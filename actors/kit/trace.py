@@ -115,7 +115,7 @@ class MessageFields(TypedDict, total=False):
 
 
 def step_fields(step: Step) -> StepFields:
-    """Say that an entity moved."""
+    """Return the fields of a step of an entity."""
     told: StepFields = {
         "k": _STATE,
         "op": _STEP,
@@ -131,12 +131,12 @@ def step_fields(step: Step) -> StepFields:
 
 
 def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
-    """Say what a policy engine said of a message; it came in unless the ruling says otherwise."""
+    """Return the fields of a ruling; the message came in unless the ruling says otherwise."""
     return {"k": Kind.AUTHZ, "mid": instance_id(message), "direction": "in", **ruling}
 
 
 def message_fields(message: Message) -> MessageFields:
-    """Say which message it is, without its body."""
+    """Return the fields that identify a message, without its body."""
     told: MessageFields = {
         "mid": instance_id(message),
         "type": message.type,
@@ -156,27 +156,27 @@ def message_fields(message: Message) -> MessageFields:
 
 
 def step_fact(step: Step) -> Fact:
-    """Say that an entity moved."""
+    """Return the fact that an entity moved."""
     return Fact(**step_fields(step))
 
 
 def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
-    """Say what a policy engine said of a message that came in."""
+    """Return the fact of a ruling about a message that came in."""
     return Fact(**ruling_fields(message, ruling))
 
 
 def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
-    """Say what happened to a message, without its body."""
+    """Return the fact that something happened to a message, without its body."""
     return Fact(k=Kind.MSG, op=op, **message_fields(message), **more)
 
 
 def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
-    """Say that a message was not delivered, and the one reason why."""
+    """Return the fact that a message was not delivered, with its one reason."""
     return message_fact(Op.DROP, message, reason=reason, **where)
 
 
 def refused_fact(error: UndeclaredTransitionError) -> Fact:
-    """Say that an entity was asked to move as no table declares, and did not."""
+    """Return the fact that a step was refused, as no table declares it."""
     return Fact(
         k=Kind.STATE,
         op=Op.REFUSED,

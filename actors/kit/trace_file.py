@@ -51,7 +51,7 @@ class PartFile(Protocol):
         """Write some of the data; return how many bytes."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
 
 
 OpenPart = Callable[[Path], PartFile]
@@ -240,7 +240,7 @@ class FileTracer(Tracer):
             self._ring()
 
     def _has_room(self) -> bool:
-        """Say whether one more can be kept; if not, it is counted."""
+        """Return whether one more can be kept; if not, it is counted."""
         if len(self._lines) >= self._buffer:
             self._drop(1)
             return False

@@ -88,11 +88,11 @@ class Plan:
     provider: IdentityProvider | None = None
 
     def clock(self) -> float:
-        """Tell the seconds since the epoch, as the node counts them."""
+        """Return the seconds since the epoch, as the node counts them."""
         return trio.current_time() + self.config.clock_offset
 
     def trace(self, actor: str) -> ComponentTrace:
-        """Make the pen of one component."""
+        """Make the trace of one component."""
         return ComponentTrace(self.tracer, actor, self.counters)
 
 
@@ -110,7 +110,7 @@ def plan_of(
 
 
 def _served(config: NodeConfig) -> list[str]:
-    """Say where parts listen that only some nodes have."""
+    """Return where parts listen that only some nodes have."""
     identities = [] if config.login is None else [identity_manager(config.domain)]
     policies = [] if config.policies is None else [policy_manager(config.domain)]
     return [*identities, *policies, *served_by(config.back_ends, config.domain)]

@@ -230,7 +230,7 @@ class Ingress:
                 port.finish(CloseReason.REFUSED)
 
     def _no_session(self, message: Message) -> Refusal:
-        """Say what is lacking: a session, or, where one is asked of another node, that node."""
+        """Return what is lacking: a session, or, where one is asked of another node, that node."""
         meant = domain_of(message.to)
         if message.to != session_manager(meant):
             return _NO_SESSION
@@ -247,7 +247,7 @@ class Ingress:
         self._gate.settle()
 
     def _is_to_go(self, refusal: Refusal, by: str) -> bool:
-        """Say whether that was the one offence too many of another domain's node (S14)."""
+        """Return whether that was the one offence too many of another domain's node (S14)."""
         return refusal.is_offence and self._exchange.foreign.offended(by)
 
     def _controlled(

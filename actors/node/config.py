@@ -51,7 +51,7 @@ class Endpoint:
 @final
 @attrs.frozen
 class ForeignPlan:
-    """The ways to other domains.
+    """The routes to other domains.
 
     Attributes:
         domains: By name; may be filled while the node runs.

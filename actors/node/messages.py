@@ -1,7 +1,4 @@
-"""The messages of the bus of a node.
-
-What the bus of a node and its ways to other domains tell each other.
-"""
+"""The messages of the bus of a node."""
 
 from collections.abc import Sequence
 from typing import TypeAlias, final
@@ -45,7 +42,7 @@ ForeignRef: TypeAlias = ActorRef[Send | Banish]
 @final
 @attrs.frozen
 class ForeignReady:
-    """The ways to other domains are open from now on."""
+    """The routes to other domains are open from now on."""
 
     foreign: ForeignRef
 
@@ -181,7 +178,7 @@ class Emitted:
 @final
 @attrs.frozen
 class Drain:
-    """The node is going down: take leave of every session, take no new one."""
+    """The node is going down: close every session, take no new one."""
 
     done: Reply[None]
 

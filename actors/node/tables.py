@@ -180,7 +180,7 @@ class Tables:
         return refusal
 
     def has_lost_paths(self) -> bool:
-        """Say whether a path was removed since this was asked last."""
+        """Return whether a path was removed since this was asked last."""
         lost, self._has_lost_paths = self._has_lost_paths, False
         return lost
 

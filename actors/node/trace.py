@@ -29,7 +29,7 @@ class Direction(StrEnum):
 
 @final
 class ComponentTrace:
-    """The pen of one component."""
+    """The trace records of one component."""
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
         self._tracer = tracer

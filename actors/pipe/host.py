@@ -151,7 +151,7 @@ class SandboxHost(Actor[M], ABC):
 
     @abstractmethod
     async def ready(self) -> None:
-        """Note that the room is open, and the component is in it."""
+        """Note that the sandbox is open, and the component is in it."""
 
     @abstractmethod
     async def posted(self, message: Message) -> None:
@@ -175,7 +175,7 @@ class SandboxHost(Actor[M], ABC):
 
     @abstractmethod
     def ended(self, why: str) -> None:
-        """Note that the room is no more, though nobody had asked it to leave."""
+        """Note that the sandbox is no more, though nobody had asked it to leave."""
 
     # ---- the way in
 
@@ -204,7 +204,7 @@ class SandboxHost(Actor[M], ABC):
 
     @final
     async def tell(self, said: Said) -> None:
-        """Say what is large, if anybody is there to hear it; wait while there is no room.
+        """Send what is large, if anybody is there to hear it; wait while there is no room.
 
         Not a checkpoint while there is. If cancelled, it will not be said.
         """
@@ -257,7 +257,7 @@ class SandboxHost(Actor[M], ABC):
         self._leave(why)
 
     async def _keep(self) -> str:
-        """Keep the room until it has ended; return why it did."""
+        """Keep the sandbox until it has ended; return why it did."""
         async with self._tools.spawn(self.plan.domain) as link:
             outlet = Outlet(link)
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
@@ -396,7 +396,7 @@ class StubHost(SandboxHost[M], ABC):
 
     @final
     def rest(self) -> Step | None:
-        """Bring the story of the stub to its end, as its room is no more.
+        """Bring the history of the stub to its end, as its sandbox is no more.
 
         Returns:
             The last step of its connection, if that was not at rest.

@@ -53,7 +53,7 @@ class Window:
         self._moved.set()
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """End all waits."""
         self._is_closed = True
         self._moved.set()
 
@@ -111,7 +111,7 @@ class Outlet:
         return len(self._waiting) >= OUTBOX_MESSAGES or self._bytes >= OUTBOX_BYTES
 
     def offer(self, said: Said) -> bool:
-        """Have it written, if there is room; tell whether there was."""
+        """Have it written, if there is room; return whether there was."""
         if self.is_closed or self.is_full:
             return False
         self.put(said)

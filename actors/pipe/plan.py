@@ -25,9 +25,9 @@ __all__ = [
 ]
 
 Spawn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Link]]
-"""Opens a room and yields the keeper's end of its pipe; the argument is what logs call it.
+"""Opens a sandbox and yields the host's end of its pipe; the argument is what logs call it.
 
-When the context is left, nothing of the room runs any more, whatever went on in it.
+When the context is left, nothing of the sandbox runs any more, whatever went on in it.
 
 Raises:
     SandboxError: There is none to be had; raised on entering.
@@ -80,7 +80,7 @@ Contents: TypeAlias = NodeStubContents | PackageContents | HypertyContents
 @final
 @attrs.frozen
 class SandboxPlan:
-    """One component in a room.
+    """One component in a sandbox.
 
     Attributes:
         runtime: Whose session a stub opens: a runtime, or a node.

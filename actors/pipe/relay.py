@@ -1,4 +1,4 @@
-"""The links of a sandbox, held by whoever keeps it: dials, reads and writes for it (T16)."""
+"""The links of a sandbox, held by its host: dials, reads and writes for it (T16)."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -111,7 +111,7 @@ class Relays:
     """All links of one sandbox.
 
     Args:
-        endpoints: The only places it dials, as the plan of the room names them.
+        endpoints: The only places it dials, as the plan of the sandbox names them.
     """
 
     def __init__(self, network: Network, endpoints: Iterable[str], outlet: Outlet) -> None:

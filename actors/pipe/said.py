@@ -2,29 +2,29 @@
 
 | word | who | number | text | told | rest |
 |---|---|---|---|---|---|
-| plan | keeper | | | the plan of the room | |
-| code | keeper | | `more`: it goes on | | (a part of) the archive of a package |
-| ready | room | | why not; empty: it is | | |
-| hand | keeper | | | | a message for the stub |
-| post | room | | | | a message of the stub |
-| ask | room | | | | a request of the component, which awaits the one final answer |
-| lost | room | | | | a handed message nobody had room for |
-| step | room | | who reports | a step of the stub's machine | |
-| hop | room | | who reports | what happened to a message | the message |
-| keep | room | | token of the stub's session | | |
-| fault | room | | correlation id | which handler of the hyperty failed | its traceback |
-| login | room | which time | | | |
-| login | keeper | which time | token to open a session with; empty: there is none | | |
-| dial | room | link | address | kind, subprotocol | |
-| open | keeper | link | name of the link | subprotocol | |
-| gone | keeper | link | why there is no link, or no longer | farewell, refused | |
+| plan | host | | | the plan of the sandbox | |
+| code | host | | `more`: it goes on | | (a part of) the archive of a package |
+| ready | sandbox | | why not; empty: it is | | |
+| hand | host | | | | a message for the stub |
+| post | sandbox | | | | a message of the stub |
+| ask | sandbox | | | | a request of the component, which awaits the one final answer |
+| lost | sandbox | | | | a handed message nobody had room for |
+| step | sandbox | | who reports | a step of the stub's machine | |
+| hop | sandbox | | who reports | what happened to a message | the message |
+| keep | sandbox | | token of the stub's session | | |
+| fault | sandbox | | correlation id | which handler of the hyperty failed | its traceback |
+| login | sandbox | which time | | | |
+| login | host | which time | token to open a session with; empty: there is none | | |
+| dial | sandbox | link | address | kind, subprotocol | |
+| open | host | link | name of the link | subprotocol | |
+| gone | host | link | why there is no link, or no longer | farewell, refused | |
 | data | both | link | `more`: the frame goes on | | (a part of) a frame |
 | took | both | link | | | |
-| hang | room | link | farewell | | |
-| ping | keeper | | | | |
-| pong | room | | | what was dropped, by reason | |
-| leave | keeper | | | | |
-| left | room | | | the same | |
+| hang | sandbox | link | farewell | | |
+| ping | host | | | | |
+| pong | sandbox | | | what was dropped, by reason | |
+| leave | host | | | | |
+| left | sandbox | | | the same | |
 
 Only the message behind `hand`, `post` and `ask`, and what a foreign node wrote into a
 frame, are as large as a message or frame may be; what does not fit goes in parts.

@@ -1,6 +1,6 @@
 """The process of a sandbox: its standard input is its pipe, and all it has.
 
-Not for people: whoever keeps a sandbox starts it (`actors/pipe/process.py`).
+Not for people: the host of a sandbox starts it (`actors/pipe/process.py`).
 """
 
 import socket
@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 
 def main(parent: int) -> None:
-    """Give up everything, then live in the room until the pipe ends."""
+    """Give up everything, then live in the sandbox until the pipe ends."""
     configure_log(Level.WARNING)
     preload()
     confined = confine(parent)

@@ -117,10 +117,10 @@ _MACHINES: Final[Mapping[str, _Machine]] = MappingProxyType(
 
 
 def forbid_processes(libc: ctypes.CDLL) -> bool:
-    """Let this process start no other, reach no other and change no file; tell if it can.
+    """Let this process start no other, reach no other and change no file; return whether it can.
 
     What is below is refused by the kernel itself, also for a process whose user is that of
-    its keeper. For good. Threads are processes to Linux: none is started either. Needs that no new
+    its host. For good. Threads are processes to Linux: none is started either. Needs that no new
     privileges can be had.
     """
     machine = _MACHINES.get(platform.machine())
@@ -179,7 +179,7 @@ _OTHERS_SINCE: Final = 6
 
 
 def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
-    """Let this process read nothing but what is below `readable`; tell whether it can.
+    """Let this process read nothing but what is below `readable`; return whether it can.
 
     For good, and for all it may start. What is open stays open.
     """

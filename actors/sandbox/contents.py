@@ -49,7 +49,7 @@ class ArchiveFinder(MetaPathFinder, InspectLoader):
         self._sources = sources
 
     def has(self, name: str) -> bool:
-        """Say whether a module is in the archive."""
+        """Return whether a module is in the archive."""
         return self._path(name) is not None
 
     def _path(self, name: str) -> str | None:
@@ -129,7 +129,7 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 @contextmanager
 def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterator[Maker]:
-    """Find the code of a room; it can be imported from while the context is open.
+    """Find the code of a sandbox; it can be imported from while the context is open.
 
     Args:
         contents: What is to be in it.

@@ -1,4 +1,4 @@
-"""Rooms in this process, under whatever clock runs: for scenarios and tests, not for strangers."""
+"""Sandboxes in this process, under any clock: for scenarios and tests, not for foreign code."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ _log = structlog.get_logger("actors.sandbox")
 
 @asynccontextmanager
 async def open_local_sandbox(label: str) -> AsyncIterator[Link]:
-    """Run a room in a task of this process while the context is open (see `Spawn`)."""
+    """Run a sandbox in a task of this process while the context is open (see `Spawn`)."""
     wire = Wire(Kind.UNIX, label, 1, Upgrade())
     async with open_background() as background:
         background.start_soon(_live, wire.acceptor, label)

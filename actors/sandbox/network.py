@@ -1,4 +1,4 @@
-"""The network of a sandbox: it has none, so whoever keeps it dials and carries the frames."""
+"""The network of a sandbox: it has none, so its host dials and carries the frames."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -35,12 +35,12 @@ from transports.link import (
 __all__ = ["PipeNetwork"]
 
 _PATIENCE: Final = DIAL_TIMEOUT + 1.0
-"""Seconds a dial may take: the keeper's own patience ends first."""
+"""Seconds a dial may take: the host's own patience ends first."""
 
 
 @final
 class PipeLink(Link):
-    """A link that the keeper of the sandbox holds."""
+    """A link that the host of the sandbox holds."""
 
     __slots__ = (
         "_arrive", "_end", "_frames", "_is_closed", "_number", "_outlet", "_parts", "_receiving",
@@ -60,16 +60,16 @@ class PipeLink(Link):
         self._end: LinkBrokenError | None = None
         self._is_closed = False
 
-    # ---- what the keeper says
+    # ---- what the host says
 
     def take(self, said: Said) -> None:
-        """Take (a part of) a frame; the keeper sends no more than the window holds."""
+        """Take (a part of) a frame; the host sends no more than the window holds."""
         frame = self._parts.add(said)
         if frame is not None and not self._is_closed:
             self._arrive.send_nowait(frame)
 
     def taken(self) -> None:
-        """Note that the keeper has sent a frame on."""
+        """Note that the host has sent a frame on."""
         self._window.taken()
 
     def broken(self, said: Said) -> None:
@@ -132,7 +132,7 @@ class _Dial:
 
 @final
 class PipeNetwork(Network):
-    """Dials through the pipe; the keeper decides whether it may."""
+    """Dials through the pipe; the host decides whether it may."""
 
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
@@ -164,7 +164,7 @@ class PipeNetwork(Network):
         raise ListenError(where, "nobody is awaited in a sandbox")
 
     def heard(self, said: Said) -> None:
-        """Take what the keeper says of a link; of one that is gone nothing counts."""
+        """Take what the host says of a link; of one that is gone nothing counts."""
         asked = self._dials.get(said.number)
         link = self._links.get(said.number)
         match said.word:

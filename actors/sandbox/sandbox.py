@@ -73,7 +73,7 @@ class PipePort(MiniBusPort):
     """The only way of a stub out of its sandbox, but for its links.
 
     Attributes:
-        agent: As whom the room itself commands the stub.
+        agent: As whom the sandbox itself commands the stub.
     """
 
     def __init__(self, url: str, outlet: Outlet, mini_bus: ActorRef[MiniBusMessage]) -> None:
@@ -103,7 +103,7 @@ class PipePort(MiniBusPort):
             del self._awaited[message.id]
 
     def answered(self, message: Message) -> bool:
-        """Take the final answer to a request of the stub; say whether it was awaited."""
+        """Take the final answer to a request of the stub; return whether it was awaited."""
         awaited = self._awaited.get(message.id)
         if awaited is None or message.to != self.url or not message.is_final:
             return False
@@ -112,7 +112,7 @@ class PipePort(MiniBusPort):
         return True
 
     async def wait_obeyed(self) -> None:
-        """Wait until the stub has answered a command of the room."""
+        """Wait until the stub has answered a command of the sandbox."""
         await self._obeyed.wait()
 
     @override
@@ -143,7 +143,7 @@ class PipeTracer(Tracer):
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        """Let go of it: what is neither a step nor a message is nobody's business outside."""
+        """Release it: what is neither a step nor a message is nobody's business outside."""
 
     @override
     def step(self, actor: str, step: Step) -> None:
@@ -199,7 +199,7 @@ class PipeCredentials(Credentials):
         return self._token
 
     def heard(self, said: Said) -> None:
-        """Take the keeper's answer; one that nobody waits for any more is let go of."""
+        """Take the host's answer; one that nobody waits for any more is let go of."""
         if said.number == self._number:
             self._token = said.text or None
             self._told.set()
@@ -212,11 +212,11 @@ _NO_ROOT: Final = ("user", "namespaces")
 """One of these makes sure that it is not the administrator of the machine who runs it."""
 
 _ONE_LIFE: Final = Intensity(restarts=0)
-"""Nothing in a room is started again: whoever keeps it opens another."""
+"""Nothing in a sandbox is started again: its host opens another."""
 
 
 async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
-    """Do what a keeper says over a pipe, until it says leave or the pipe ends.
+    """Do what a host says over a pipe, until it says leave or the pipe ends.
 
     Args:
         link: The pipe.
@@ -224,7 +224,7 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
             refused where that is something without which its code is not kept in.
 
     Raises:
-        ExceptionGroup: With a PipeError when the keeper says what no keeper says, or a
+        ExceptionGroup: With a PipeError when the host says what no host says, or a
             RestartLimitError when the component crashed.
     """
     try:
@@ -235,7 +235,7 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
         archive = await _archive(link) if isinstance(plan.contents, PackageContents) else b""
         await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
     except* LinkError:
-        # The keeper is gone: there is nobody to speak for, nor to tell.
+        # The host is gone: there is nobody to speak for, nor to tell.
         pass
 
 
@@ -323,7 +323,7 @@ class _Tools:
 
 @final
 class _Sandbox:
-    """A room in which the MiniBUS runs."""
+    """A sandbox in which the MiniBUS runs."""
 
     def __init__(
         self,
@@ -374,10 +374,10 @@ class _Sandbox:
             keep=lambda token: tools.outlet.put(Said(Word.KEEP, text=token)),
         )
 
-    # ---- the keeper
+    # ---- the host
 
     async def serve(self) -> None:
-        """Do what the keeper says, until it says leave."""
+        """Do what the host says, until it says leave."""
         while not self.shall_leave.is_set():
             said = read_said(await self._tools.link.receive())
             match said.word:
@@ -409,7 +409,7 @@ class _Sandbox:
     # ---- the end
 
     async def leave(self) -> None:
-        """Have the component take leave; then tell that nothing more will come."""
+        """Have the component leave; then tell that nothing more will come."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             if isinstance(self._tools.plan.contents, HypertyContents):
                 await self._supervisor.stop_child(self._port.url)

@@ -234,4 +234,4 @@ foreign_options = topic_options(
         "for each session. Repeatable, in a file a table by domain.",
     ),
 )
-"""The options of the ways to other domains."""
+"""The options of the routes to other domains."""

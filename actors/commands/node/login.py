@@ -68,7 +68,7 @@ class LoginOptions(Topic):
 
 
 def _now() -> float:
-    """Tell the seconds since the epoch as the system does, also after it was set."""
+    """Return the seconds since the epoch as the system does, also after it was set."""
     return time.time_ns() / 1e9
 
 

@@ -50,7 +50,7 @@ class _Line:
     state: str
 
     def fields(self) -> dict[str, object]:
-        """Return what is told of it, in the order of the table."""
+        """Return the shown fields, in the order of the table."""
         said = self.descriptor
         if said is None:
             return {"entry": self.entry, "state": self.state}

@@ -251,8 +251,8 @@ class BackEnds:
 
     Attributes:
         registry: Server that keeps the domain's records instead of the node.
-        global_registry: Makes the way to the global registry; called for each start.
-        quality: Makes the way to the quality broker; called for each start.
+        global_registry: Makes the client of the global registry; called for each start.
+        quality: Makes the client of the quality broker; called for each start.
     """
 
     registry: ServerUrl | None = None
@@ -273,7 +273,7 @@ class Home:
 
 
 def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
-    """Say where connectors listen, besides the one of the domain registry."""
+    """Return where connectors listen, besides the one of the domain registry."""
     if back_ends.global_registry is not None:
         yield GLOBAL_REGISTRY
     if back_ends.quality is not None:
@@ -293,7 +293,7 @@ async def start_connectors(
 def _services(
     back_ends: BackEnds, home: Home
 ) -> Iterator[tuple[BackEnd, str, Callable[[], Service]]]:
-    """Say by name where each connector listens, and how its service is made."""
+    """Yield by name where each connector listens, and how its service is made."""
     addresses = home.addresses
     if back_ends.registry is not None:
         address = addresses.registry

@@ -67,7 +67,7 @@ class GlobalRecords(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of it; bounded."""
+        """Close it, within bounds."""
 
 
 @final

@@ -73,7 +73,7 @@ class QualityBroker(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of it; bounded."""
+        """Close it, within bounds."""
 
 
 @final

@@ -92,7 +92,7 @@ class Service(ABC):
 
     @abstractmethod
     def left(self, runtime: str) -> None:
-        """Hear that the session of a runtime is over, and its requests given up."""
+        """Note that the session of a runtime is over, and its requests given up."""
 
     @abstractmethod
     async def run(self, say: Say) -> None:
@@ -104,7 +104,7 @@ class Service(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of the back end; bounded."""
+        """Close the back end, within bounds."""
 
 
 _ANSWERS: Final = {

@@ -141,7 +141,7 @@ class ForeignParts:
 
     @property
     def trace(self) -> ComponentTrace:
-        """The pen of this part."""
+        """The trace records of this part."""
         return ComponentTrace(self.tracer, "foreign", self.counters)
 
 

@@ -68,7 +68,7 @@ class Onward(Paths):
     def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
         """Return what has to be asked for, by node: not what is known to be set there.
 
-        What is asked for is asked once more, so that nobody is told of a path that is
+        What is asked for is asked once more, so that nobody is notified of a path that is
         refused in the end.
         """
         wanted: dict[str, tuple[str, ...]] = {}
@@ -187,7 +187,7 @@ def _refusal(answer: Message) -> Refused:
 
 @final
 class OnwardPathService(LocalService):
-    """The subscription manager of a node that has ways to other domains."""
+    """The subscription manager of a node that has routes to other domains."""
 
     def __init__(self, service: LocalService, onward: Onward, tables: Tables) -> None:
         self._service = service
@@ -208,7 +208,7 @@ class OnwardPathService(LocalService):
 
 
 def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
-    """Return the subscription manager: with ways to other domains it subscribes onward."""
+    """Return the subscription manager: with routes to other domains it subscribes onward."""
     if plan is NOWHERE:
         return service
     onward = Onward(exchange)
@@ -217,6 +217,6 @@ def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -
 
 
 async def start_foreign(parts: ForeignParts, supervisor: Supervisor) -> None:
-    """Open the ways, if there are any."""
+    """Open the routes, if there are any."""
     if parts.plan is not NOWHERE:
         await supervisor.start_child(ChildSpec("foreign", partial(ForeignHost, parts)))

@@ -163,7 +163,7 @@ class Conversation(Actor[Never]):
     # ---- writing
 
     async def _refuse(self, status: int) -> None:
-        """Say what was wrong with something that is no request, if anything can be said."""
+        """Answer what is no HTTP request, if an answer is still possible."""
         if self._protocol.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._left = 0
             page = told(HTTPStatus(status), {"error": "this is no HTTP request"})

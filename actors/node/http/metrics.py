@@ -41,7 +41,7 @@ _ALIVE: Final = told(HTTPStatus.OK, {"status": "ok"})
 
 
 async def health() -> Page:
-    """Say that the process lives: whoever reads this has been answered by its loop."""
+    """Report that the process lives: whoever reads this has been answered by its loop."""
     return _ALIVE
 
 

@@ -305,7 +305,7 @@ class RestLinks(Listener):
             raise LinkClosedError(self.address) from exc
 
     def close(self) -> None:
-        """Let in nobody any more."""
+        """Accept no more links."""
         self._arrive.close()
         self._arrivals.close()
 

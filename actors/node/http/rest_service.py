@@ -205,7 +205,7 @@ class MessagesService(_RestService):
 
 
 async def _exchanged(link: RestLink, asked: Message) -> tuple[bytes, Message]:
-    """Hand on a session control; return its answer, what comes before it let be."""
+    """Pass on a session control; return its answer, what comes before it let be."""
     turn = link.begin()
     await link.post(encode(asked))
     while True:
@@ -216,7 +216,7 @@ async def _exchanged(link: RestLink, asked: Message) -> tuple[bytes, Message]:
 
 
 def _answers(message: Message, asked: Message) -> bool:
-    """Say whether the node itself answers: what others send stands in the same queue."""
+    """Return whether the node itself answers: what others send stands in the same queue."""
     return message.is_response and (message.id, message.from_) == (asked.id, asked.to)
 
 

@@ -134,7 +134,7 @@ class HttpService(ABC):
 
     @abstractmethod
     def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
-        """Say no."""
+        """Return a refusal."""
 
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
@@ -153,7 +153,7 @@ class Gate:
         self._token = token
 
     def refusal(self, visit: Visit) -> Page | None:
-        """Say no to a visit; None: it may go on."""
+        """Return the refusal of a visit; None: it may go on."""
         if self._token is not None:
             return None if self._is_known(visit) else _UNKNOWN
         if any(visit.header(name) is not None for name in _PROXIED):
@@ -214,7 +214,7 @@ class Site:
         return service.body_limit(visit)
 
     def too_large(self, visit: Visit) -> Page:
-        """Say that a body is over its limit."""
+        """Return the page for a body over its limit."""
         service = self._services[visit.path]
         why = f"a body holds at most {service.limit} bytes"
         return service.refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
@@ -241,7 +241,7 @@ class Site:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or number stands for the machine itself."""
+    """Return whether a name or number stands for the machine itself."""
     if host.lower() == "localhost":
         return True
     try:

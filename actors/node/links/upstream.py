@@ -83,7 +83,7 @@ class PlainAcceptor(Acceptor):
         )
 
     def _is_own(self, body: Json) -> bool:
-        """Say whether a command is about this peer's runtime: it names that, or none."""
+        """Return whether a command is about this peer's runtime: it names that, or none."""
         named = body.get(_RUNTIME) if isinstance(body, dict) else None
         if not isinstance(named, str):
             return named is None

@@ -63,7 +63,7 @@ class KeySource(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of what was opened."""
+        """Close what was opened."""
 
 
 @final
@@ -174,7 +174,7 @@ class KeyRing:
         return None if self._core.are_usable(trio.current_time()) else self._why
 
     async def aclose(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
         await self._source.aclose()
 
     def _is_wanted(self, name: str) -> bool:

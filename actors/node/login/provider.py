@@ -40,7 +40,7 @@ class IdentityProvider(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of what was opened; called once, when the node has stopped asking."""
+        """Close what was opened; called once, when the node has stopped asking."""
 
 
 @final

@@ -71,7 +71,7 @@ class UsedTokenFile:
         return SpentTokens(floor=-math.inf if floor is None else floor)
 
     async def keep(self, use: Use, floor: float) -> bool:
-        """Write down that a token was used; say whether it was not written down before.
+        """Write down that a token was used; return whether it was not written down before.
 
         If cancelled before the write begins, nothing is written; a write that has begun ends.
 
@@ -86,7 +86,7 @@ class UsedTokenFile:
             return await trio.to_thread.run_sync(self._write, use, floor)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

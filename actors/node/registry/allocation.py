@@ -27,7 +27,7 @@ _HYPERTY: Final = "hyperty"
 
 @final
 class AllocationService(LocalService):
-    """Hands out addresses of the node's domain, moves them, and takes them back."""
+    """Allocates addresses of the node's domain, moves them, and takes them back."""
 
     def __init__(
         self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]

@@ -90,7 +90,7 @@ class RecordFile(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
 @final

@@ -127,7 +127,7 @@ class Control:
             self._decided(late)
 
     def refuse_size(self, port: Port) -> None:
-        """Say that a frame was over the limit, whatever stood in it."""
+        """Refuse a frame over the limit, whatever its content."""
         session = self._exchange.session_of(port.number)
         node = self._exchange.tables.addresses.session
         refusal = Message(
@@ -191,12 +191,12 @@ class Control:
         return True
 
     def _is_no_peer(self, request: OpenRequest) -> bool:
-        """Say whether a request is for this node's own session, or a quarantined node's (S14)."""
+        """Return whether a request is for this node itself, or for a quarantined one (S14)."""
         is_own = request.runtime == self._exchange.tables.addresses.node
         return is_own or self._exchange.foreign.keeps_out(request.runtime)
 
     def _asks_for_login(self, request: OpenRequest) -> bool:
-        """Say whether who comes with nothing is shown out; nodes are no peers that cannot log in.
+        """Return whether a request without credentials is refused; every node can log in.
 
         Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
         """
@@ -232,7 +232,7 @@ class Control:
 
 
 def _brings_credentials(request: OpenRequest) -> bool:
-    """Say whether what was brought can be a login.
+    """Return whether what was brought can be a login.
 
     Upstream's stubs have no place for one: what stands in their addresses is the token of
     a session, maybe of one that is forgotten, and every proxy on the way has it in its log.

@@ -322,7 +322,7 @@ class Exchange:
         return self._ids.next(from_)
 
     def drain(self) -> None:
-        """Take leave of every session; links without one are left too."""
+        """Close every session; links without one are left too."""
         for port in self.ports.values():
             port.farewell = CloseReason.GOING_AWAY
         for session in list(self.sessions.values()):

@@ -21,7 +21,7 @@ class Paths(ABC):
 
     @abstractmethod
     def answered(self, answer: Message) -> bool:
-        """Take the answer of another node; say whether it was asked."""
+        """Take the answer of another node; return whether it was asked."""
 
     @abstractmethod
     def renew(self, peer: str) -> None:
@@ -62,7 +62,7 @@ class ForeignRoutes:
                 pass
 
     def answered(self, answer: Message) -> bool:
-        """Take an answer to this node itself; say whether anybody awaited it."""
+        """Take an answer to this node itself; return whether anybody awaited it."""
         return self._paths is not None and self._paths.answered(answer)
 
     def settle(self) -> None:
@@ -71,7 +71,7 @@ class ForeignRoutes:
             self._paths.settle()
 
     def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
-        """Say whether a message to a peer goes by its stub, not by a session it has here.
+        """Return whether a message to a peer goes by its stub, not by a session it has here.
 
         Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
         the peer subscribed by it.
@@ -81,7 +81,7 @@ class ForeignRoutes:
         return not has_session or message.is_request
 
     def objection(self, peer: str, message: Message) -> str | None:
-        """Say why a peer would not take a message from this node, which speaks for its domain.
+        """Return why a peer would not take a message from this node, which speaks for its domain.
 
         Whoever is here from a third domain would else make this node an offender there
         (S14). An answer may be given for what the peer fanned out (C-81).
@@ -99,12 +99,12 @@ class ForeignRoutes:
         return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), parcel))
 
     def offended(self, peer: str) -> bool:
-        """Count what a peer had no right to; say whether it is to be shown out (S14)."""
+        """Count what a peer had no right to; return whether it is to be shown out (S14)."""
         is_over = self._quarantine.offended(peer, trio.current_time())
         if is_over and self._foreign is not None:
             self._foreign.try_tell(Banish(domain_of(peer)))
         return is_over
 
     def keeps_out(self, peer: str) -> bool:
-        """Say whether a peer is in quarantine."""
+        """Return whether a peer is in quarantine."""
         return self._quarantine.holds(peer, trio.current_time())

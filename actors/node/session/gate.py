@@ -49,14 +49,14 @@ class Gate:
             after()
 
     def refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
-        """Say no over the link the message came from, wherever it says it is from."""
+        """Refuse a message over the link it came from, wherever it says it is from."""
         answer = self._answer(message, refusal)
         if answer is not None:
             self._exchange.tell_link(port, answer)
             self._trace.hop(Op.XMIT, answer, link=port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
-        """Say no to the node of another domain, by the way that leads there."""
+        """Refuse a message to the node of another domain, by its route."""
         answer = self._answer(message, refusal)
         if answer is not None:
             self._exchange.send(peer, answer)

@@ -178,7 +178,7 @@ class Connection(Actor[Nudge]):
     # ---- reading
 
     async def _listen(self) -> None:
-        """Hand on what comes until nothing can come any more."""
+        """Pass on what comes until nothing can come any more."""
         try:
             await self._hand_on()
         except FrameTooLargeError:

@@ -123,7 +123,7 @@ class Opening:
             )
 
     def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
-        """Say no to a request, whatever the session would say."""
+        """Refuse a request, whatever the session would say."""
         self._exchange.trace.counters.count(Tally.REFUSALS, code)
         self._exchange.tell_link(request.port, refuse(request.message, code, why))
 
@@ -161,7 +161,7 @@ class Opening:
 
     @staticmethod
     def _is_left(session: Session, asker: Asker) -> bool:
-        """Say whether a session was left by another domain's node that knows of it no more.
+        """Return whether a session was left by another domain's node that knows of it no more.
 
         A node that was started again has no token of it. For a runtime that would be a
         matter of `SESSION_IDLE`; here a whole domain would wait for it.
@@ -188,7 +188,7 @@ class Opening:
 
 
 def _granted(request: Message, token: str) -> Message:
-    """Say yes; who claims a session by its name alone has no token to come back with."""
+    """Accept a request; who claims a session by its name alone has no token to come back with."""
     if not token:
         return reply_to(request, Code.OK)
     return reply_to(request, Code.OK, {"value": write_body(SessionGranted(token))})
@@ -241,7 +241,7 @@ class Logins:
         return len(self._waiting)
 
     def is_waiting(self, link: int) -> bool:
-        """Say whether a login of a link is under way."""
+        """Return whether a login of a link is under way."""
         return link in self._links
 
     def ask(self, request: OpenRequest) -> Denied | None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 TRY = """
 import json, os, signal, socket, subprocess, sys, threading
 sys.path.insert(0, sys.argv[1])
-import actors.sandbox.room
+import actors.sandbox.sandbox
 from actors.sandbox.confine import confine
 told = confine(os.getppid()).told
 
