@@ -74,14 +74,14 @@ class LinkBrokenError(LinkError):
     """The other end is gone; the link cannot be used any more.
 
     Attributes:
-        farewell: Reason of an orderly close by the other end; None: it vanished.
+        close_reason: Reason of an orderly close by the other end; None: it vanished.
     """
 
-    def __init__(self, link: str, reason: str, farewell: CloseReason | None = None) -> None:
+    def __init__(self, link: str, reason: str, close_reason: CloseReason | None = None) -> None:
         super().__init__(f"{link} is broken: {reason}")
         self.link = link
         self.reason = reason
-        self.farewell = farewell
+        self.close_reason = close_reason
 
 
 @final

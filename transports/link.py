@@ -175,7 +175,7 @@ class Link(AsyncResource, ABC):
         If cancelled, no frame is lost.
 
         Raises:
-            LinkBrokenError: No more frames: the other end is gone; `farewell` says whether it
+            LinkBrokenError: No more frames: the other end is gone; `close_reason` says whether it
                 closed in order.
             FrameTooLargeError: The peer exceeded the limit; nothing more can be received, but
                 it may still be told so.
@@ -199,7 +199,7 @@ class Link(AsyncResource, ABC):
 
     @abstractmethod
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         """Close in order: what was sent arrives, then the reason. Idempotent.
 
         Takes at most `GOODBYE_TIMEOUT` seconds. Other tasks that send or receive get

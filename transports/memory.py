@@ -80,7 +80,7 @@ class MemoryLink(Link):
     Attributes:
         pattern: When the frames that this end sends arrive, and how often; a fault to inject.
         sieve: What remains of them; a fault to inject.
-        farewell: Reason with which this end closed; None: it is open.
+        close_reason: Reason with which this end closed; None: it is open.
     """
 
     __slots__ = (
@@ -93,7 +93,7 @@ class MemoryLink(Link):
         "_sending",
         "_sent",
         "_state",
-        "farewell",
+        "close_reason",
         "pattern",
         "sieve",
     )
@@ -117,7 +117,7 @@ class MemoryLink(Link):
         self._receiving: Final = Turn("receiving")
         self.pattern: Pattern = undisturbed
         self.sieve: Sieve = whole
-        self.farewell: CloseReason | None = None
+        self.close_reason: CloseReason | None = None
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
@@ -143,7 +143,7 @@ class MemoryLink(Link):
     def ping(self) -> None:
         """The other end of a socket answers without the actor above it; so does this one's."""
         peer = self._peer
-        if peer is not None and peer.farewell is None and self.passes(b"") and peer.passes(b""):
+        if peer is not None and peer.close_reason is None and self.passes(b"") and peer.passes(b""):
             self.heard_at = trio.current_time()
 
     def passes(self, probe: bytes) -> bool:
@@ -164,28 +164,28 @@ class MemoryLink(Link):
             if due > trio.current_time():
                 with trio.CancelScope() as self._asleep:
                     await trio.sleep_until(due)
-            if self._state.is_cut or self.farewell is not None:
+            if self._state.is_cut or self.close_reason is not None:
                 raise self._gone()
             self._due = None
             self.heard_at = trio.current_time()
             return frame
 
     def _gone(self) -> LinkBrokenError | LinkClosedError:
-        if self.farewell is not None:
+        if self.close_reason is not None:
             return LinkClosedError(self.name)
         if self._state.is_cut:
             return LinkBrokenError(self.name, "the wire was cut")
-        farewell = None if self._peer is None else self._peer.farewell
-        if farewell is not None and self.kind is Kind.STREAM:
-            farewell = CloseReason.DONE
-        return LinkBrokenError(self.name, "the other end has left", farewell)
+        close_reason = None if self._peer is None else self._peer.close_reason
+        if close_reason is not None and self.kind is Kind.STREAM:
+            close_reason = CloseReason.DONE
+        return LinkBrokenError(self.name, "the other end has left", close_reason)
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
-        if self.farewell is not None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+        if self.close_reason is not None:
             await trio.lowlevel.checkpoint()
             return
-        self.farewell = farewell
+        self.close_reason = close_reason
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
         except trio.Cancelled:
@@ -227,7 +227,7 @@ class Wire:
     @property
     def is_open(self) -> bool:
         """True if neither end has left and nobody cut it."""
-        ends_left = self.dialler.farewell or self.acceptor.farewell
+        ends_left = self.dialler.close_reason or self.acceptor.close_reason
         return not self._state.is_cut and ends_left is None
 
     def cut(self) -> None:

@@ -83,7 +83,7 @@ class SocketLink(Link):
         """
 
     @abstractmethod
-    def _goodbye(self, farewell: CloseReason) -> bytes:
+    def _goodbye(self, close_reason: CloseReason) -> bytes:
         """Return the bytes that tell the peer why this end closes."""
 
     def _frame_due(self) -> float | None:
@@ -100,10 +100,10 @@ class SocketLink(Link):
             self._inbox = deque()
         self._inbox.append(frame)
 
-    def _finish(self, reason: str, farewell: CloseReason | None = None) -> None:
+    def _finish(self, reason: str, close_reason: CloseReason | None = None) -> None:
         """Note that the other end is gone, and close the writing side."""
         if self._end is None:
-            self._end = (reason, farewell)
+            self._end = (reason, close_reason)
         self._is_write_ended = True
 
     def _refuse_size(self) -> None:
@@ -240,7 +240,7 @@ class SocketLink(Link):
     # -- leaving --------------------------------------------------------------
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
             return
@@ -248,18 +248,18 @@ class SocketLink(Link):
         self._inbox = None
         try:
             with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
-                await self._leave(farewell)
+                await self._leave(close_reason)
         finally:
             await trio.aclose_forcefully(self._stream)
 
-    async def _leave(self, farewell: CloseReason) -> None:
+    async def _leave(self, close_reason: CloseReason) -> None:
         """Say goodbye, close the writing side, and wait until the peer does the same.
 
         Closing a socket with unread bytes would reset the connection, and the peer might never
         read what was sent last.
         """
         if self._end is None:
-            self._outbox.extend(self._goodbye(farewell))
+            self._outbox.extend(self._goodbye(close_reason))
         self._is_write_ended = True
         if self._outbox:
             self._widen()
@@ -314,7 +314,7 @@ class RawLink(SocketLink):
         return b"".join(frames)
 
     @override
-    def _goodbye(self, farewell: CloseReason) -> bytes:
+    def _goodbye(self, close_reason: CloseReason) -> bytes:
         return b""
 
     @override
@@ -349,8 +349,8 @@ class StreamLink(SocketLink):
         )
 
     @override
-    def _goodbye(self, farewell: CloseReason) -> bytes:
-        return (_FAREWELL | farewell.value).to_bytes(_HEAD, "big")
+    def _goodbye(self, close_reason: CloseReason) -> bytes:
+        return (_FAREWELL | close_reason.value).to_bytes(_HEAD, "big")
 
     @override
     def _take(self, data: bytes) -> None:

@@ -422,7 +422,7 @@ class NodeBus(Actor[BusMessage]):
         self._trace.counters.drop(DropReason.MALFORMED)
         if port is None:
             return
-        port.farewell = CloseReason.TOO_LARGE
+        port.close_reason = CloseReason.TOO_LARGE
         self._control.refuse_size(port)
         if session is not None:
             self._exchange.feed(session, CloseAsked(number))

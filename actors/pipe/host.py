@@ -239,7 +239,7 @@ class SandboxHost(Actor[M], ABC):
             self.ended(why)
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         if self._outlet is not None and not self._has_left.is_set():
             self._outlet.put(Said(Word.LEAVE))
             with trio.move_on_after(2 * GOODBYE_TIMEOUT):

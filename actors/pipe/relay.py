@@ -41,7 +41,7 @@ class _Relay:
                 end = await self._live(link)
             except DialError as exc:
                 end = LinkBrokenError("", exc.reason)
-        code = "" if end.farewell is None else str(end.farewell.value)
+        code = "" if end.close_reason is None else str(end.close_reason.value)
         self._outlet.put(Said(Word.GONE, self._number, end.reason, {"farewell": code}))
 
     async def _live(self, link: Link) -> LinkBrokenError:

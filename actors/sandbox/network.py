@@ -75,8 +75,8 @@ class PipeLink(Link):
     def broken(self, said: Said) -> None:
         """Note that the link is no more."""
         code = said.get("farewell")
-        farewell = CloseReason.read(int(code)) if code.isdecimal() else None
-        self._end = LinkBrokenError(self.name, said.text, farewell)
+        close_reason = CloseReason.read(int(code)) if code.isdecimal() else None
+        self._end = LinkBrokenError(self.name, said.text, close_reason)
         self._window.close()
         self._arrive.close()
 
@@ -109,13 +109,13 @@ class PipeLink(Link):
         return self._end
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._window.close()
             self._arrive.close()
             self._frames.close()
-            self._outlet.put(Said(Word.HANG, self._number, str(farewell.value)))
+            self._outlet.put(Said(Word.HANG, self._number, str(close_reason.value)))
         await trio.lowlevel.checkpoint()
 
 

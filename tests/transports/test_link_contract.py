@@ -6,12 +6,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
 from tests.support.runtime.links import drain
-from transports.errors import (
-    CloseReason,
-    FrameTooLargeError,
-    LinkBrokenError,
-    LinkClosedError,
-)
+from transports.errors import CloseReason, FrameTooLargeError, LinkBrokenError, LinkClosedError
 from transports.link import Link
 
 LARGEST = b"x" * MAX_FRAME_BYTES
@@ -82,7 +77,7 @@ async def test_the_farewell_comes_after_the_last_frame(ends):
         with pytest.raises(LinkBrokenError) as caught:
             await other.receive()
         await other.aclose()
-    assert caught.value.farewell is CloseReason.SLOW_CONSUMER
+    assert caught.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
 async def test_an_end_that_vanishes_leaves_no_farewell(ends):
@@ -91,7 +86,7 @@ async def test_an_end_that_vanishes_leaves_no_farewell(ends):
 
     with pytest.raises(LinkBrokenError) as caught:
         await other.receive()
-    assert caught.value.farewell is None
+    assert caught.value.close_reason is None
 
 
 async def test_sending_to_an_end_that_left_breaks_in_the_end(ends):

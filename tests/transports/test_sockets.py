@@ -181,7 +181,7 @@ async def test_how_a_stream_ends_tells_whether_it_was_meant(network, path, sent,
         with pytest.raises(LinkBrokenError) as caught:
             await link.receive()
 
-    assert caught.value.farewell is farewell
+    assert caught.value.close_reason is farewell
 
 
 async def test_what_a_cancelled_send_left_goes_out_first(network, path):

@@ -77,7 +77,7 @@ async def test_hanging_up_is_the_only_farewell(ends):
         with pytest.raises(LinkBrokenError) as caught:
             await other.receive()
         await other.aclose()
-    assert caught.value.farewell is CloseReason.DONE
+    assert caught.value.close_reason is CloseReason.DONE
 
 
 async def test_nothing_can_be_done_with_a_link_that_was_closed(ends):
@@ -118,7 +118,7 @@ async def test_what_came_before_a_half_close_is_read_before_its_end(plain):
     assert await link.receive() == b"last words"
     with pytest.raises(LinkBrokenError) as caught:
         await link.receive()
-    assert caught.value.farewell is CloseReason.DONE
+    assert caught.value.close_reason is CloseReason.DONE
     assert stranger.recv(1) == b""
 
 
@@ -128,7 +128,7 @@ async def test_a_reset_is_no_farewell(plain):
     stranger.close()
     with pytest.raises(LinkBrokenError) as caught:
         await link.receive()
-    assert caught.value.farewell is None
+    assert caught.value.close_reason is None
 
 
 @pytest.mark.parametrize("family", ["memory-stream", "system-stream"])

@@ -46,9 +46,9 @@ class CuttableLink(Link):
         return LinkBrokenError(self.name, "the connection was reset") if self._is_cut else error
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         self._forget(self)
-        await self._link.aclose(farewell)
+        await self._link.aclose(close_reason)
 
     async def cut(self) -> None:
         """Close the link below by force: both ends see `LinkBrokenError`. Idempotent.

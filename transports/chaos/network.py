@@ -266,14 +266,14 @@ class ChaosLink(Link):
         await self._link.rest(seconds)
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
         self._climate.forget(self)
         self.wake()
         if self._is_cut:
             await trio.aclose_forcefully(self._link)
         else:
-            await self._link.aclose(farewell)
+            await self._link.aclose(close_reason)
 
 
 Way: TypeAlias = tuple[str | None, str | None]

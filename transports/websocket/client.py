@@ -119,7 +119,7 @@ class _WebSocketClientLink(Link):
         return LinkBrokenError(self.name, "the other end has left", CloseReason.read(reason.code))
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
             return
@@ -127,7 +127,7 @@ class _WebSocketClientLink(Link):
         try:
             if not self._is_torn:
                 with trio.move_on_after(GOODBYE_TIMEOUT):
-                    await self._connection.aclose(farewell.value, farewell.reason)
+                    await self._connection.aclose(close_reason.value, close_reason.reason)
         finally:
             await trio.aclose_forcefully(self._stream)
 

@@ -107,9 +107,9 @@ class WebSocketServerLink(SocketLink):
         return b"".join(self._protocol.data_to_send())
 
     @override
-    def _goodbye(self, farewell: CloseReason) -> bytes:
+    def _goodbye(self, close_reason: CloseReason) -> bytes:
         if self._protocol.state is State.OPEN:
-            self._protocol.send_close(farewell.value, farewell.reason)
+            self._protocol.send_close(close_reason.value, close_reason.reason)
         return b"".join(self._protocol.data_to_send())
 
     @override

@@ -112,7 +112,7 @@ class Actor(ABC, Generic[M_contra]):
     """State that one task owns, and that only messages in its mailbox change.
 
     The kit calls, in this order: `start`; for each message `handle`; `drained` after each batch;
-    `timed_out` when `deadline` has passed; at an orderly end `farewell`; then it cancels spawned
+    `timed_out` when `deadline` has passed; at an orderly end `closing`; then it cancels spawned
     work; last `stop`. An exception of any of them is a crash, and the supervisor decides what
     follows. A restart makes a new object with the same `me` and the same mailbox.
 
@@ -158,7 +158,7 @@ class Actor(ABC, Generic[M_contra]):
         If cancelled, by force at the end of the actor, only `stop` follows.
         """
 
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         """Say goodbye to others while spawned work still runs; only at an orderly end.
 
         If cancelled, because it takes too long, only `stop` follows.

@@ -90,7 +90,7 @@ class Incarnation(Generic[M]):
             self.scope.shield = True
             started()
             await self._serve(actor)
-            await actor.farewell()
+            await actor.closing()
             nursery.cancel_scope.cancel()
 
     async def _serve(self, actor: Actor[M]) -> None:

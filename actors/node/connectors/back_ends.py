@@ -134,8 +134,8 @@ class Connector(Actor[_Message]):
         await self._feed(Tick())
 
     @override
-    async def farewell(self) -> None:
-        await self._parts.service.farewell()
+    async def closing(self) -> None:
+        await self._parts.service.closing()
 
     @override
     async def stop(self) -> None:

@@ -130,7 +130,7 @@ class GlobalRegistry(Service):
         await trio.sleep_forever()
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         await trio.lowlevel.checkpoint()
 
     @override

@@ -114,7 +114,7 @@ class Quality(Service):
         await self._retries.run()
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         await self._retries.settle()
 
     @override

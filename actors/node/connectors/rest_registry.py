@@ -113,7 +113,7 @@ class RestRegistry(Service):
             nursery.start_soon(self._poll)
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         await self._retries.settle()
 
     @override

@@ -99,7 +99,7 @@ class Service(ABC):
         """Do what is to be done beside requests, for as long as the connector lives."""
 
     @abstractmethod
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         """Finish what must not stay undone; bounded by who waits."""
 
     @abstractmethod

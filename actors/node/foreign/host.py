@@ -190,7 +190,7 @@ class ForeignHost(Actor[_Message]):
         await self._feed(Tick())
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         """Let every stub close its session, and every sandbox end."""
         self._shall_leave.set()
         await self._has_left.wait()

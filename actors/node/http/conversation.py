@@ -154,7 +154,7 @@ class Conversation(Actor[Never]):
             try:
                 self._unread = await self._link.receive()
             except LinkBrokenError as exc:
-                if exc.farewell is None:
+                if exc.close_reason is None:
                     raise
                 return b""
         piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]

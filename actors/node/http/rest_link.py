@@ -105,13 +105,13 @@ class RestLink(Link):
         "_posted",
         "_turn",
         "_window",
-        "farewell",
+        "close_reason",
     )  # fmt: skip
 
     def __init__(self, name: str, guest: Guest) -> None:
         super().__init__(Kind.STREAM, name, Upgrade(path=REST))
         self.guest = guest
-        self.farewell: CloseReason | None = None
+        self.close_reason: CloseReason | None = None
         self._inbound, self._outbound = trio.open_memory_channel[bytes](0)
         self._window: Final = SendWindow()
         self._has_left = False
@@ -153,16 +153,16 @@ class RestLink(Link):
         self._tell()
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
-        if self.farewell is None:
-            self.farewell = farewell
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+        if self.close_reason is None:
+            self.close_reason = close_reason
             self._inbound.close()
             self._outbound.close()
             self._tell()
         await trio.lowlevel.checkpoint()
 
     def _check_open(self) -> None:
-        if self.farewell is not None:
+        if self.close_reason is not None:
             raise LinkClosedError(self.name)
 
     def _tell(self) -> None:
@@ -246,9 +246,9 @@ class RestLink(Link):
 
     async def wait_read(self, number: int) -> bool:
         """Wait until the runtime has read up to a number; False: it leaves somebody else to ask."""
-        while self._window.acknowledged < number and self.farewell is None:
+        while self._window.acknowledged < number and self.close_reason is None:
             await self._news.wait()
-        return self.farewell is None
+        return self.close_reason is None
 
     def begin(self) -> int:
         """Begin to wait for messages, so that nobody else does; return whose turn it is."""
@@ -277,7 +277,7 @@ class RestLink(Link):
         self._tell()
 
     def _check_there(self) -> None:
-        if self.farewell is not None or self._has_left:
+        if self.close_reason is not None or self._has_left:
             raise RestGoneError
 
 
@@ -333,7 +333,7 @@ class RestLinks(Listener):
     def known(self, token: str | None) -> RestLink | None:
         """Return the link that has the session of a token."""
         link = None if token is None else self._by_token.get(_digest(token))
-        return None if link is None or link.farewell is not None else link
+        return None if link is None or link.close_reason is not None else link
 
     def find(self, token: str | None) -> RestLink:
         """Return the link that has the session of a token.

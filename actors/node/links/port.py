@@ -210,14 +210,21 @@ class Port:
 
     Attributes:
         number: Never used twice in a node.
-        farewell: How the link is closed when it is to be left.
+        close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
         identity: Who vouched for that session; None: nobody did.
     """
 
     __slots__ = (
-        "_connection", "acceptor", "end", "farewell", "identity", "name", "number", "outbox",
+        "_connection",
+        "acceptor",
+        "close_reason",
+        "end",
+        "identity",
+        "name",
+        "number",
+        "outbox",
         "runtime",
     )  # fmt: skip
 
@@ -232,7 +239,7 @@ class Port:
         self.number = number
         self.name = name
         self.acceptor = acceptor
-        self.farewell = CloseReason.DONE
+        self.close_reason = CloseReason.DONE
         self.end: LinkEnd | None = None
         self.runtime: str | None = None
         self.identity: Identity | None = None
@@ -256,27 +263,27 @@ class Port:
         self.runtime = runtime
         self._connection.try_tell(Nudge.GRANTED)
 
-    def finish(self, farewell: CloseReason, end: LinkEnd | None = None) -> None:
+    def finish(self, close_reason: CloseReason, end: LinkEnd | None = None) -> None:
         """Write what is left, then say goodbye."""
-        self._end_by(farewell, end)
+        self._end_by(close_reason, end)
         self._leave()
 
-    def cut(self, farewell: CloseReason, end: LinkEnd | None = None) -> list[Parcel]:
+    def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[Parcel]:
         """Leave at once, and give back what was not written."""
-        self._end_by(farewell, end)
+        self._end_by(close_reason, end)
         unsent = self.outbox.close()
         self._leave()
         return unsent
 
-    def ended(self, end: LinkEnd, farewell: CloseReason | None = None) -> None:
+    def ended(self, end: LinkEnd, close_reason: CloseReason | None = None) -> None:
         """Note why the link is left, if nothing is noted yet."""
         if self.end is None:
             self.end = end
-            self.farewell = farewell or self.farewell
+            self.close_reason = close_reason or self.close_reason
 
-    def _end_by(self, farewell: CloseReason, end: LinkEnd | None) -> None:
-        self.farewell = farewell
-        self.end = self.end or end or _ENDS[farewell]
+    def _end_by(self, close_reason: CloseReason, end: LinkEnd | None) -> None:
+        self.close_reason = close_reason
+        self.end = self.end or end or _ENDS[close_reason]
 
     def _nudge(self) -> None:
         if self.outbox.is_idle:

@@ -324,7 +324,7 @@ class Exchange:
     def drain(self) -> None:
         """Close every session; links without one are left too."""
         for port in self.ports.values():
-            port.farewell = CloseReason.GOING_AWAY
+            port.close_reason = CloseReason.GOING_AWAY
         for session in list(self.sessions.values()):
             self.feed(session, NodeLeaves())
         for port in self.ports.values():
@@ -466,7 +466,7 @@ class Exchange:
         port = self.ports.pop(number, None)
         self.let_go(session, number)
         if port is not None:
-            port.finish(port.farewell)
+            port.finish(port.close_reason)
 
     def let_go(self, session: Session, number: int) -> None:
         """Note that a link has the session no longer."""

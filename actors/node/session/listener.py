@@ -135,7 +135,7 @@ class Connection(Actor[Nudge]):
         except ActorStoppedError:
             self._outbox.close()
         self._bounds.counters.count(Tally.LINKS_CLOSED, self._port.end or LinkEnd.CLOSED)
-        await self._link.aclose(self._port.farewell)
+        await self._link.aclose(self._port.close_reason)
 
     def _settle(self) -> None:
         guest, self._link.guest = self._link.guest, None
@@ -145,10 +145,10 @@ class Connection(Actor[Nudge]):
     def _make_room(self) -> None:
         self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
 
-    def _leave(self, end: LinkEnd, why: str, farewell: CloseReason | None = None) -> None:
+    def _leave(self, end: LinkEnd, why: str, close_reason: CloseReason | None = None) -> None:
         """Leave for a reason of this end: the peer cannot be written to any more."""
         self._why = self._why or why
-        self._port.ended(end, farewell)
+        self._port.ended(end, close_reason)
         if not self._outbox.is_leaving:
             self._outbox.is_leaving = True
             self.me.try_tell(Nudge.LEAVE)
@@ -186,7 +186,7 @@ class Connection(Actor[Nudge]):
         except FrameTooSlowError as exc:
             self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
         except LinkBrokenError as exc:
-            has_left = exc.farewell is not None
+            has_left = exc.close_reason is not None
             self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
         except (LinkClosedError, ActorStoppedError) as exc:
             self._leave(LinkEnd.CLOSED, str(exc))
@@ -289,7 +289,7 @@ class ListenerActor(Actor[Never], ABC):
         """Start the child that serves a link, or close the link."""
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         """Accept no more links, and let every connection finish."""
         self._accepting.cancel()
         await self._has_left.wait()

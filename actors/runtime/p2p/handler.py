@@ -50,8 +50,8 @@ class P2PHandler(P2PStub):
         await self._step(Trigger.CONSTRUCTED)
 
     @override
-    async def farewell(self) -> None:
-        await super().farewell()
+    async def closing(self) -> None:
+        await super().closing()
         with suppress(ActorStoppedError):
             await self._step(Trigger.CONNECT_IMPOSSIBLE, "the stub is removed")
 

@@ -423,7 +423,7 @@ class P2PStub(Actor[P2PMessage]):
         await self.context.bus.hand_back(link.owed(), end.name)
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         with suppress(ActorStoppedError):
             for name in list(self._ends):
                 await self.perform(self.decide(name, DisconnectAsked("the stub is removed")))

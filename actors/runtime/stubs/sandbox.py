@@ -143,7 +143,7 @@ class Sandbox(Actor[SandboxMessage]):
         hosted.reply.send(None)
 
     @override
-    async def farewell(self) -> None:
+    async def closing(self) -> None:
         self._leaving.set()
         await self._left.wait()
 

@@ -105,7 +105,7 @@ class Scribe(Actor[Order]):
         self.due = math.inf
         self.write("timed out")
 
-    async def farewell(self):
+    async def closing(self):
         self.write("takes leave")
 
     async def stop(self):

@@ -93,7 +93,7 @@ async def test_a_slow_close_is_heard_of_late_and_with_its_reason(scene, autojump
         with pytest.raises(LinkBrokenError) as caught:
             await scene.node.receive()
 
-    assert caught.value.farewell is CloseReason.GOING_AWAY
+    assert caught.value.close_reason is CloseReason.GOING_AWAY
     assert trio.current_time() - began == 3
 
 

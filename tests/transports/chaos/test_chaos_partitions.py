@@ -89,7 +89,7 @@ async def test_a_reset_breaks_both_ends_and_loses_what_is_on_its_way(scene, auto
                 await end.receive()
             with pytest.raises(LinkBrokenError, match="reset"):
                 await end.send(b"more")
-            assert caught.value.farewell is None
+            assert caught.value.close_reason is None
 
 
 async def test_a_reset_ends_who_waits_for_a_frame_or_for_room(scene, autojump_clock):

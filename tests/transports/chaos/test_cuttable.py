@@ -31,7 +31,7 @@ async def test_both_users_of_a_cut_link_see_a_break(cuttable, pair):
     for link in (pair.dialler, pair.acceptor):
         with pytest.raises(LinkBrokenError) as caught:
             await link.receive()
-        assert caught.value.farewell is None
+        assert caught.value.close_reason is None
     with pytest.raises(LinkBrokenError):
         await pair.dialler.send(b"more")
 

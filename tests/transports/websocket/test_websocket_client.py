@@ -109,7 +109,7 @@ async def test_a_stock_server_is_spoken_to(network):
         with pytest.raises(LinkBrokenError) as caught:
             await link.receive()
 
-    assert caught.value.farewell is CloseReason.GOING_AWAY
+    assert caught.value.close_reason is CloseReason.GOING_AWAY
 
 
 @pytest.mark.parametrize("frame", ["x" * (MAX_FRAME_BYTES + 1), "\u00fc" * MAX_FRAME_BYTES])
@@ -140,7 +140,7 @@ async def test_a_frame_beyond_all_bounds_ends_the_link(network):
         with pytest.raises(LinkBrokenError) as caught:
             await link.receive()
 
-    assert caught.value.farewell is CloseReason.TOO_LARGE
+    assert caught.value.close_reason is CloseReason.TOO_LARGE
 
 
 async def test_a_send_cancelled_halfway_breaks_the_link(network):

@@ -196,7 +196,7 @@ async def test_a_peer_that_breaks_the_protocol_is_left(listener, sent):
         with pytest.raises(LinkBrokenError, match="broke the WebSocket protocol") as caught:
             await link.receive()
 
-        assert caught.value.farewell is None
+        assert caught.value.close_reason is None
         assert (await read_all(stream)).startswith(b"\x88")
 
 
@@ -209,7 +209,7 @@ async def test_a_close_of_an_old_peer_without_a_code_is_a_farewell(listener):
         with pytest.raises(LinkBrokenError):
             await link.send(b"late")
 
-    assert caught.value.farewell is CloseReason.DONE
+    assert caught.value.close_reason is CloseReason.DONE
 
 
 async def test_pings_without_reading_do_not_fill_our_memory(listener):

@@ -136,7 +136,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         try:
             data = self._unread or await self._link.receive()
         except LinkBrokenError as exc:
-            if exc.farewell is CloseReason.DONE:
+            if exc.close_reason is CloseReason.DONE:
                 return b""
             raise httpcore.ReadError(str(exc)) from exc
         except LinkError as exc:

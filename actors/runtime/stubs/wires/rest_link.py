@@ -167,7 +167,7 @@ class RestLink(Link):
     # ---- leaving
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
         self._news.set()
         await self.http.aclose()
@@ -259,10 +259,10 @@ class EventLink(RestLink):
             raise LinkBrokenError(self.name, why)
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         if self._stream is not None:
             await self._stream.aclose()
-        await super().aclose(farewell)
+        await super().aclose(close_reason)
 
 
 @final

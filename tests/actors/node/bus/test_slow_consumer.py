@@ -26,7 +26,7 @@ async def test_a_peer_that_does_not_read_is_left_with_a_reason(autojump_clock):
         assert (await world.states())[RB] == "detached"
         with pytest.raises(LinkBrokenError) as broken:
             await rb.read_on()
-        assert broken.value.farewell is CloseReason.SLOW_CONSUMER
+        assert broken.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
 async def test_what_has_no_room_is_refused_with_413(autojump_clock):
@@ -69,7 +69,7 @@ async def test_one_that_stops_reading_is_left_although_little_waits(autojump_clo
         assert (await world.states())[RB] == "detached"
         with pytest.raises(LinkBrokenError) as broken:
             await rb.read_on()
-        assert broken.value.farewell is CloseReason.SLOW_CONSUMER
+        assert broken.value.close_reason is CloseReason.SLOW_CONSUMER
         assert world.ended() == {LinkEnd.SLOW_CONSUMER: 1}
 
 

@@ -66,7 +66,7 @@ async def test_who_holds_most_is_closed_as_a_slow_consumer(autojump_clock):
         assert world.ended() == {LinkEnd.SHED: 1}
         with pytest.raises(LinkBrokenError) as broken:
             await rb.read_on()
-        assert broken.value.farewell is CloseReason.SLOW_CONSUMER
+        assert broken.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
 async def test_every_request_that_is_given_up_is_answered(autojump_clock):

@@ -75,7 +75,7 @@ async def test_the_eleventh_in_a_minute_is_answered_and_ends_the_link(autojump_c
         assert [(await ra.hear()).code for _ in range(SOFT_ERRORS + 1)] == [400] * 11
         with pytest.raises(LinkBrokenError) as broken:
             await ra.hear()
-        assert broken.value.farewell is CloseReason.REFUSED
+        assert broken.value.close_reason is CloseReason.REFUSED
         assert world.ended() == {LinkEnd.MALFORMED: 1}
         assert (await world.states()) == {RA: "detached", RB: "open"}
         assert (await rb.control("ping")).code == 200
@@ -112,4 +112,4 @@ async def test_old_stubs_are_borne_no_longer(autojump_clock, connect):
 
         with pytest.raises(LinkBrokenError) as broken:
             await old.read_on()
-        assert broken.value.farewell is CloseReason.REFUSED
+        assert broken.value.close_reason is CloseReason.REFUSED

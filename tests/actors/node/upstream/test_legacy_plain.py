@@ -21,7 +21,7 @@ async def farewell(peer):
     """Return how the node leaves a peer that has heard everything else."""
     with pytest.raises(LinkBrokenError) as left, trio.fail_after(5):
         await peer.read_on()
-    return left.value.farewell
+    return left.value.close_reason
 
 
 async def test_the_doors_are_shut_unless_they_are_asked_for(autojump_clock):

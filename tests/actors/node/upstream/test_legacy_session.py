@@ -183,7 +183,7 @@ async def test_a_close_is_not_answered_and_releases_everything(autojump_clock):
 
         with pytest.raises(LinkBrokenError) as left:
             await old.hear()
-        assert left.value.farewell is CloseReason.DONE
+        assert left.value.close_reason is CloseReason.DONE
         assert await world.states() == {}
         assert [new for *_, new in world.steps("address")] == ["allocated", "released"]
 

@@ -48,8 +48,8 @@ class Line(Link):
         return LinkBrokenError(self.name, "cut" if self._is_cut else "gone")
 
     @override
-    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
-        await self._link.aclose(farewell)
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+        await self._link.aclose(close_reason)
 
     async def cut(self) -> None:
         self._is_cut = True
