@@ -42,12 +42,7 @@ _Frame: TypeAlias = tuple[float, bytes]
 
 
 def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
-    """Deliver every frame once, at once: the pattern of a link without faults.
-
-    Args:
-        _number: Number of the frame, from 1.
-        _frame: The frame.
-    """
+    """Deliver every frame once, at once: the pattern of a link without faults."""
     return (0.0,)
 
 

@@ -60,12 +60,7 @@ class SystemNetwork(Network):
         self._numbers: Final = itertools.count(1)
 
     def name(self, kind: Kind, way: str) -> str:
-        """Return a name that no other link of this network has.
-
-        Args:
-            kind: Carrier of the link.
-            way: `in` if it was accepted, `out` if it was dialled.
-        """
+        """Return a unique name of a link; `way` is `in` (accepted) or `out` (dialled)."""
         return f"{kind}-{next(self._numbers)}-{way}"
 
     @override
@@ -86,13 +81,7 @@ class SystemNetwork(Network):
                 assert_never(kind)
 
     def wrap(self, kind: Kind, way: str, stream: trio.SocketStream) -> Link:
-        """Make a link of a connection that needs no handshake.
-
-        Args:
-            kind: Carrier of the link.
-            way: `in` if it was accepted, `out` if it was dialled.
-            stream: The connection.
-        """
+        """Make a link of a connection that needs no handshake; `way` as of `name`."""
         names = (kind, self.name(kind, way), Upgrade())
         return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
 

@@ -63,10 +63,6 @@ def read_websocket_url(text: str) -> WebSocketUrl:
 def read_target(target: str, subprotocol: str | None) -> Upgrade:
     """Read path and query of a request line, both percent-encoded.
 
-    Args:
-        target: Path and query.
-        subprotocol: The agreed subprotocol; None: there is none.
-
     Raises:
         ValueError: The query has more than 16 fields.
     """

@@ -63,12 +63,7 @@ def pack(folder: Path) -> bytes:
 
 
 def facts_of(content: bytes, entry_point: str) -> Package:
-    """Return size, hash and flaw of a package; only one of allowed size is opened.
-
-    Args:
-        content: Its bytes.
-        entry_point: Its entry point, `module:function`.
-    """
+    """Return size, hash and flaw of a package; only one of allowed size is opened."""
     flaw: str | None = None
     try:
         check_archive(content, entry_point)

@@ -92,13 +92,6 @@ async def inspect(
 ) -> Inspection:
     """Inspect the descriptor at a path of a catalogue.
 
-    Args:
-        source: The catalogue.
-        path: Path of the descriptor.
-        believed: The trust to base it on.
-        here: What the runtime could deploy.
-        now: Seconds since the epoch (1970, UTC).
-
     If cancelled, nothing has changed.
 
     Raises:

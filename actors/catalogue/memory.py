@@ -90,11 +90,7 @@ class PackageStore(ABC):
 
     @abstractmethod
     async def put(self, digest: str, content: bytes) -> None:
-        """Keep a package.
-
-        Args:
-            digest: Its SHA-256, in hexadecimal digits.
-            content: The package.
+        """Keep a package by its SHA-256, in hexadecimal digits.
 
         If cancelled, the package may be kept.
         """

@@ -109,13 +109,7 @@ _ADVICE: Final = "ask the domain for one that its publisher signed"
 
 
 def published(sha256: str, size: int, entry_point: str) -> JsonObject:
-    """Return what a publisher signs of a package.
-
-    Args:
-        sha256: Its SHA-256, in hexadecimal digits.
-        size: Its size in bytes.
-        entry_point: Its entry point, `module:function`.
-    """
+    """Return what a publisher signs of a package; `entry_point` is `module:function`."""
     return {"sha256": sha256, "size": size, "sourceCodeClassname": entry_point}
 
 
@@ -186,10 +180,5 @@ def known_revocations(text: str) -> Revocations:
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:
-    """Return why bytes are not the promised package; None: they are.
-
-    Args:
-        promised: What the descriptor says of the package.
-        content: The bytes.
-    """
+    """Return why bytes are not the promised package; None: they are."""
     return judge_package(promised, facts_of(content, promised.entry_point))

@@ -89,10 +89,6 @@ class CatalogueFolder:
     def publish(self, offer: Offer, now: float) -> tuple[Entry, Described]:
         """Publish a descriptor, and its keys and package before it; refused, nothing is written.
 
-        Args:
-            offer: What is to be published.
-            now: Seconds since the epoch.
-
         Raises:
             BadKeysError: What is offered as keys is none.
             RefusedDescriptorError: No runtime would take it, or less than it takes now.

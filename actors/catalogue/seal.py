@@ -57,11 +57,7 @@ class Sealed:
 
 
 def read_seal(text: bytes, kind: SealType) -> Sealed:
-    """Return the parts of a signed text; nothing is verified.
-
-    Args:
-        text: The text; a line end at its end is ignored.
-        kind: The required kind.
+    """Return the parts of a signed text of a kind; nothing is verified.
 
     Raises:
         BadSealError: It is not signed, or is of another kind.

@@ -46,12 +46,7 @@ _MEANING: Final[Meanings] = (
 
 
 def run(work: Callable[[], Awaitable[ExitCode]], clock: trio.abc.Clock | None = None) -> ExitCode:
-    """Run a command's work under Trio; its known failures become `CommandError`.
-
-    Args:
-        work: The work.
-        clock: What its time is; by default the system's.
-    """
+    """Run a command's work under Trio; its known failures become `CommandError`."""
     try:
         return trio.run(work, clock=clock)
     except (ProtoflyError, BaseExceptionGroup) as error:

@@ -37,13 +37,7 @@ class _Subgroup(click.Group):
 
 
 def subgroup(name: str, summaries: Mapping[str, str], told: str) -> click.Group:
-    """Make a group.
-
-    Args:
-        name: What it is called.
-        summaries: Its commands, and what `--help` says of each.
-        told: What `--help` says of it.
-    """
+    """Make a group of commands from their summaries; `told` is the help text of the group."""
     group = _Subgroup(name, help=told)
     group.summaries = summaries
     return group

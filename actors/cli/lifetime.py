@@ -56,13 +56,7 @@ class KillTimer:
         self._timer: threading.Timer | None = None
 
     def light(self, seconds: float, code: ExitCode, why: str) -> None:
-        """End the process after so long; a running timer is replaced.
-
-        Args:
-            seconds: Of the system's clock, whatever the clock of Trio.
-            code: The exit status.
-            why: The last line on standard error.
-        """
+        """End the process after some seconds of the system clock; a running timer is replaced."""
         self.put_out()
         self._timer = threading.Timer(seconds, _blow, (code, why))
         self._timer.daemon = True

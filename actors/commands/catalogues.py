@@ -78,12 +78,9 @@ nodes_option = click.option(
 def catalogue_access(
     places: Places | None, trust: Path | None, name: str
 ) -> "CatalogueAccess | None":
-    """Return how catalogues are reached; None: no option says so.
+    """Return the access to catalogues; None: no option asks for it.
 
-    Args:
-        places: Where they are.
-        trust: The file of whom to believe.
-        name: Of whoever keeps what it has seen; two must not keep it in one place.
+    `name` names the store of what was accepted; no two processes may share one.
 
     Raises:
         CommandError: One option is there without the other, or the file is wrong.

@@ -60,12 +60,7 @@ class SigningKey:
 
 
 def make_key(algorithm: str, name: str | None = None) -> SigningKey:
-    """Make a new key.
-
-    Args:
-        algorithm: `EdDSA` or `ES256`.
-        name: What signatures are to call it; None: by its thumbprint.
-    """
+    """Make a new key."""
     key: _Key = (
         OKPKey.generate_key("Ed25519") if algorithm == EDDSA else ECKey.generate_key("P-256")
     )

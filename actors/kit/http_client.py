@@ -268,12 +268,6 @@ class HttpClient:
     ) -> HttpStream:
         """Send a request and return the answer before it is read; the caller closes it.
 
-        Args:
-            method: Of the request.
-            path: Below the path of the server.
-            body: As of `ask`.
-            headers: Sent with this request, their names in lower case.
-
         Raises:
             HttpError: As of `ask`.
         """

@@ -141,12 +141,7 @@ class Tables:
         return outcome
 
     def move(self, happened: OfferInput, observers: tuple[str, ...] = ()) -> Refused | None:
-        """Have an address change hands, with the paths of its owner, in one step (SYN-26).
-
-        Args:
-            happened: What a runtime wants of an address.
-            observers: Who observes in the runtime that had it, as the new owner says.
-        """
+        """Have an address change hands, with the paths of its owner, in one step (SYN-26)."""
         outcome = self.offers.feed(happened)
         if not isinstance(outcome, Moving):
             return outcome

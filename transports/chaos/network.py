@@ -107,14 +107,6 @@ class ChaosLink(Link):
     def __init__(
         self, link: Link, climate: "Troubles", course: Course, ends: tuple[str | None, str | None]
     ) -> None:
-        """Construct it.
-
-        Args:
-            link: The link below.
-            climate: The faults.
-            course: The parties of the link.
-            ends: Party of this end, and party of the other end.
-        """
         self._link: Final = link
         super().__init__(link.kind, link.name, link.upgrade)
         self.guest = link.guest
@@ -292,13 +284,6 @@ class Trouble:
     def __init__(
         self, toxic: Toxic | None, ways: frozenset[Way], end: Callable[["Trouble"], None]
     ) -> None:
-        """Construct it; `end` removes it.
-
-        Args:
-            toxic: The fault; None: a partition.
-            ways: The pairs that it affects.
-            end: Removes it from the network.
-        """
         self.toxic: Final = toxic
         self.ways: Final = ways
         self.since: Final = trio.current_time()
@@ -341,12 +326,7 @@ class Troubles:
         return link
 
     def begin(self, toxic: Toxic | None, ways: frozenset[Way]) -> Trouble:
-        """Begin a fault now.
-
-        Args:
-            toxic: The fault; None: a partition.
-            ways: The pairs that it affects.
-        """
+        """Begin a fault now on the given ways; None: a partition."""
         trouble = Trouble(toxic, ways, self._end)
         self._now.append(trouble)
         self._wake()
@@ -371,11 +351,7 @@ class Troubles:
             link.wake()
 
     async def wait_passable(self, one: str, other: str | None) -> None:
-        """Wait until frames pass in both directions.
-
-        Args:
-            one: Name of a party.
-            other: Name of the other; None: unknown.
+        """Wait until frames pass in both directions; `other` is None for an unknown party.
 
         If cancelled, only the wait ends.
         """
@@ -383,12 +359,7 @@ class Troubles:
             await self._changed.wait()
 
     def on(self, way: Way, since: float = 0.0) -> Weather:
-        """Return the faults on a way.
-
-        Args:
-            way: Sender and receiver.
-            since: Trio time at which the link was opened.
-        """
+        """Return the faults on a way, for a link that was opened at a Trio time."""
         troubles = [trouble for trouble in self._now if way in trouble.ways]
         if not troubles:
             return CALM
@@ -422,16 +393,11 @@ class ChaosNetwork:
     """Another network, whose parties have names and whose links have faults.
 
     Without faults its links are those of the network below. The dialler of a link is known by the
-    order in which links come to a listener, so all diallers must use this network.
+    order in which links come to a listener, so all diallers must use this network. The same seed of
+    `random` gives the same faults.
     """
 
     def __init__(self, network: Network, random: Random) -> None:
-        """Construct it.
-
-        Args:
-            network: The network below.
-            random: Source of the random choices; the same seed gives the same faults.
-        """
         self._network: Final = network
         self._troubles: Final = Troubles(random)
         self._places: Final[dict[str, _Place]] = {}

@@ -262,11 +262,6 @@ class _HandshakeServer:
     ) -> None:
         """Accept connections until cancelled; those that the gate refuses are told so.
 
-        Args:
-            listener: The listening socket.
-            nursery: Runs the handshakes.
-            task_status: Started at once.
-
         If cancelled, connections in a handshake stay with the nursery.
         """
         task_status.started()

@@ -200,13 +200,7 @@ class Actor(ABC, Generic[M_contra]):
     def enter(
         self, me: ActorRef[M_contra], nursery: trio.Nursery, wake: Callable[[], None]
     ) -> None:
-        """Take what an actor works with; called by the kit before `start`.
-
-        Args:
-            me: The reference to this actor.
-            nursery: The nursery of spawned work.
-            wake: Makes the waiting mailbox task read `deadline` again.
-        """
+        """Take what an actor works with; called by the kit before `start`."""
         self.name = me.name
         self.me = me
         self.is_finished = False

@@ -54,11 +54,6 @@ class Incarnation(Generic[M]):
     ) -> Exception | None:
         """Live until the mailbox is closed, the actor finishes, crashes or is cancelled.
 
-        Args:
-            make: Builds the actor object.
-            ref: The reference to the actor.
-            started: Called when `start` has returned.
-
         If cancelled before `started` was called, this life ends; afterwards only its `scope`
         ends it, so that a supervisor keeps its order of stopping.
 

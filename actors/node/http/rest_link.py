@@ -226,10 +226,6 @@ class RestLink(Link):
 
         None are returned when the runtime should show that it is there, by asking again.
 
-        Args:
-            number: Up to where it was sent already, not necessarily read.
-            turn: Whose turn it was when it began.
-
         Raises:
             NewerPollError: Somebody else asks now.
             RestGoneError: It is closed.

@@ -266,13 +266,7 @@ def _refused(why: str) -> LoginRefusedError:
 def by_keys(
     source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
 ) -> ProviderMaker:
-    """Let in whoever holds a token that meets the terms and is signed by one of these keys.
-
-    Args:
-        source: Where the keys come from.
-        terms: What is asked of a token.
-        used: Where used tokens are written down; None: they are forgotten with the node.
-    """
+    """Let in whoever holds a token that meets the terms and is signed by one of these keys."""
     return lambda clock: KeyProvider(source, terms, clock, used)
 
 

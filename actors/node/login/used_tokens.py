@@ -75,10 +75,6 @@ class UsedTokenFile:
 
         If cancelled before the write begins, nothing is written; a write that has begun ends.
 
-        Args:
-            use: The token.
-            floor: Tokens that end by then need not be known any more.
-
         Raises:
             UsedTokensError: It cannot be written.
         """
