@@ -55,10 +55,10 @@ def pack(folder: Path) -> bytes:
     into = io.BytesIO()
     with zipfile.ZipFile(into, "w") as archive:
         for name, path in sources:
-            told = zipfile.ZipInfo(name, _EPOCH)
-            told.external_attr = _FILE_MODE
-            told.create_system = 3
-            archive.writestr(told, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.external_attr = _FILE_MODE
+            info.create_system = 3
+            archive.writestr(info, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
     return into.getvalue()
 
 

@@ -136,7 +136,7 @@ class CatalogueStore:
     """The accepted descriptors and packages of a client."""
 
     memory: CatalogueMemory
-    store: PackageStore
+    packages: PackageStore
 
 
 @final
@@ -168,16 +168,16 @@ class CatalogueClient:
     """
 
     def __init__(
-        self, places: Places, trust: Trust, here: Here, shelf: CatalogueStore, offset: float
+        self, places: Places, trust: Trust, here: Here, store: CatalogueStore, offset: float
     ) -> None:
         self._places = places
         self._trust = trust
         self._here = here
-        self._shelf = shelf
+        self._store = store
         self._offset = offset
         self._kept: Kept | None = None
         self._fetched: dict[Entry, float] = {}
-        self._turns: dict[str, trio.Lock] = {}
+        self._locks: dict[str, trio.Lock] = {}
         self._saving = trio.Lock()
 
     async def find(self, entry: Entry) -> Found:
@@ -203,16 +203,16 @@ class CatalogueClient:
         return await self._look(entry, self._schema)
 
     async def _look(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
-        turn = self._turns.setdefault(entry.domain, trio.Lock())
+        lock = self._locks.setdefault(entry.domain, trio.Lock())
         try:
-            async with turn:
+            async with lock:
                 return await self._find(entry, look)
         except RefusalError as exc:
             self._fetched.pop(entry, None)
             raise RefusedDescriptorError(entry.told, exc.refused) from exc
         finally:
-            if not turn.locked():
-                self._turns.pop(entry.domain, None)
+            if not lock.locked():
+                self._locks.pop(entry.domain, None)
 
     async def _find(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
         said = self._trust.of(entry.domain)
@@ -234,7 +234,7 @@ class CatalogueClient:
 
     async def _load(self) -> Kept:
         if self._kept is None:
-            self._kept = await self._shelf.memory.load()
+            self._kept = await self._store.memory.load()
         return self._kept
 
     def _now(self) -> float:
@@ -273,7 +273,7 @@ class CatalogueClient:
         if verdict.level is Level.PROFILE or package is None:
             return Found(Level.PROFILE, descriptor, sealed.digest, reach)
         check_publisher(package, self._trust.publishers.get(package.publisher, {}))
-        content = await fetched_package(self._shelf.store, visit.source, package)
+        content = await fetched_package(self._store.packages, visit.source, package)
         return Found(Level.PACKAGE, descriptor, sealed.digest, reach, content)
 
     async def _schema(self, visit: _Visit) -> SchemaDescriptor:
@@ -329,7 +329,7 @@ class CatalogueClient:
                 keys[domain] = visit.keys.published
             kept = Kept(known, revoked, keys)
             if kept != old:
-                await self._shelf.memory.save(kept)
+                await self._store.memory.save(kept)
                 self._kept = kept
 
 
@@ -345,12 +345,12 @@ class CatalogueAccess:
     Attributes:
         places: Directory or server of the catalogue of each domain; made by `read_places`.
         trust: Trusted keys and publishers; made by `read_trust`.
-        shelf: Memory of accepted descriptors and packages. By default it ends with the process: a
+        store: Memory of accepted descriptors and packages. By default it ends with the process: a
             runtime that has just started can be given an old descriptor as a new one.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC).
     """
 
     places: Places
     trust: Trust
-    shelf: CatalogueStore = attrs.field(factory=_forgetful)
+    store: CatalogueStore = attrs.field(factory=_forgetful)
     clock_offset: float = 0.0

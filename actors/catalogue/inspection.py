@@ -119,8 +119,8 @@ class _Inspector:
     checks: list[Check] = attrs.field(factory=list)
     descriptor: Described | None = None
 
-    def _say(self, name: str, told: str) -> None:
-        self.checks.append(Check(name, told))
+    def _say(self, name: str, finding: str) -> None:
+        self.checks.append(Check(name, finding))
 
     async def run(self, text: bytes, path: str) -> None:
         """Make every check.
@@ -134,8 +134,8 @@ class _Inspector:
         keys = await self._keys(said)
         revocations: Revocations | None = None
         if keys is None:
-            told = "not verified: nobody said whose keys to believe"
-            self.checks.append(Check("signature", told, passed=None))
+            finding = "not verified: nobody said whose keys to believe"
+            self.checks.append(Check("signature", finding, passed=None))
         else:
             self._verify(seal, keys)
             revocations = await self._revoked(entry, keys)

@@ -16,11 +16,11 @@ def enter(command: click.Command) -> NoReturn:
     try:
         code = command.main(prog_name="protofly", standalone_mode=False)
     except click.ClickException as error:
-        told = misconfigured(error)
-        if told is None:
+        explained = misconfigured(error)
+        if explained is None:
             error.show()
             sys.exit(error.exit_code)
-        _fail(told)
+        _fail(explained)
     except CommandError as error:
         _fail(error)
     except (click.Abort, KeyboardInterrupt):

@@ -71,8 +71,8 @@ def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | Non
     The errors of the layers below (`_MEANING`) come before those that only pass them on.
     """
     found = [one for one in _flat(error) if isinstance(one, ProtoflyError | KeyboardInterrupt)]
-    border = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in _MEANING))
-    return next((one for one in found if isinstance(one, border)), next(iter(found), None))
+    first = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in _MEANING))
+    return next((one for one in found if isinstance(one, first)), next(iter(found), None))
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:

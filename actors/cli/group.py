@@ -36,9 +36,9 @@ class _Subgroup(click.Group):
             formatter.write_dl(list(self.summaries.items()))
 
 
-def subgroup(name: str, summaries: Mapping[str, str], told: str) -> click.Group:
+def subgroup(name: str, summaries: Mapping[str, str], text: str) -> click.Group:
     """Make a group of commands from their summaries; `told` is the help text of the group."""
-    group = _Subgroup(name, help=told)
+    group = _Subgroup(name, help=text)
     group.summaries = summaries
     return group
 

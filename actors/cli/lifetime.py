@@ -109,12 +109,12 @@ class _Life:
     async def heed(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         """Let the first signal drain, in bounded time, and the second end at once."""
         async for number in signals:
-            told = signal.Signals(number).name
+            name = signal.Signals(number).name
             if self.told.is_set() or not self.is_ready:
-                self._hurry(told)
+                self._hurry(name)
                 scope.cancel()
             else:
-                self._drain(told)
+                self._drain(name)
             self.told.set()
             scope.deadline = min(scope.deadline, trio.current_time() + DRAIN_TIMEOUT * _EXIT_SHARE)
 
@@ -122,13 +122,13 @@ class _Life:
         """Note that the service is closed."""
         self._fuse.put_out()
 
-    def _drain(self, told: str) -> None:
-        _log.info("drain begun", signal=told, seconds=DRAIN_TIMEOUT)
+    def _drain(self, name: str) -> None:
+        _log.info("drain begun", signal=name, seconds=DRAIN_TIMEOUT)
         why = f"the drain took longer than {DRAIN_TIMEOUT:g} s; what was still open is lost"
         self._fuse.light(DRAIN_TIMEOUT * _LAST_SHARE, ExitCode.FAILED, why)
 
-    def _hurry(self, told: str) -> None:
-        _log.warning("ended at once", signal=told)
+    def _hurry(self, name: str) -> None:
+        _log.warning("ended at once", signal=name)
         self._is_hurried = True
         self._fuse.light(_AT_ONCE, ExitCode.INTERRUPTED, "ended at once by a second signal")
 

@@ -97,8 +97,8 @@ def catalogue_access(
     from actors.catalogue.memory import FileMemory, FolderStore  # noqa: PLC0415
 
     kept = trust.with_name(f"{trust.name}.seen") / name
-    shelf = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
-    return CatalogueAccess(places, _trust(trust), shelf)
+    store = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
+    return CatalogueAccess(places, _trust(trust), store)
 
 
 def timed(config: RuntimeConfig) -> RuntimeConfig:

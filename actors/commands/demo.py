@@ -60,10 +60,10 @@ def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_interrupt, signals)
-                code, told = await perform(play, show)
+                code, result = await perform(play, show)
                 nursery.cancel_scope.cancel()
         if as_json:
-            say("demo-result", ok=code is ExitCode.OK, **told)
+            say("demo-result", ok=code is ExitCode.OK, **result)
         return code
 
     return run(work)

@@ -103,7 +103,7 @@ def _print_text(outcome: Outcome) -> None:
 
 def _print_json(outcome: Outcome) -> None:
     difference = outcome.difference
-    told = (
+    fields = (
         {}
         if difference is None
         else {
@@ -113,4 +113,4 @@ def _print_json(outcome: Outcome) -> None:
         }
     )
     result = "passed" if outcome.is_pass else "differs"
-    say("scenario", scenario=outcome.scenario, steps=outcome.steps, result=result, **told)
+    say("scenario", scenario=outcome.scenario, steps=outcome.steps, result=result, **fields)

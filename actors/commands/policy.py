@@ -34,21 +34,21 @@ __all__ = ["command"]
 _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
 
 
-def explanation_lines(told: Explanation) -> Iterator[str]:
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Tell which rule decided and why, one line after the other."""
-    verdict = told.verdict
+    verdict = explanation.verdict
     if verdict.result is Result.NOT_APPLICABLE:
-        yield f"{told.effective}: nothing applies, so the default holds"
+        yield f"{explanation.effective}: nothing applies, so the default holds"
     else:
         why = f": {verdict.why}" if verdict.why else ""
-        yield f"{told.effective}, because {verdict.path} says {verdict.result}{why}"
-    for name, why in told.missing.items():
+        yield f"{explanation.effective}, because {verdict.path} says {verdict.result}{why}"
+    for name, why in explanation.missing.items():
         yield f"{name} cannot be had: {why}"
     for task in verdict.tasks:
         kind = "advice" if task.is_advice else "obligation"
         what = " ".join(part for part in (task.do, task.name, task.text) if part)
         yield f"{kind} {task.when}: {what}"
-    for finding in told.findings:
+    for finding in explanation.findings:
         yield from _finding_lines(finding)
 
 
@@ -70,17 +70,17 @@ def _seen_lines(seen: Seen, indent: str, part: str = "") -> Iterator[str]:
         yield from _seen_lines(one, indent + "  ")
 
 
-def explanation_json(told: Explanation) -> JsonObject:
+def explanation_json(explanation: Explanation) -> JsonObject:
     """Return the same as an object; lists of roles are sorted."""
-    verdict = told.verdict
+    verdict = explanation.verdict
     return {
-        "decision": str(told.effective),
+        "decision": str(explanation.effective),
         "result": str(verdict.result),
         "policy": verdict.path or "default",
         "why": verdict.why,
-        "missing": dict(told.missing),
+        "missing": dict(explanation.missing),
         "tasks": [{**attrs.asdict(task), "when": str(task.when)} for task in verdict.tasks],
-        "findings": [_finding_json(one) for one in told.findings],
+        "findings": [_finding_json(one) for one in explanation.findings],
     }
 
 
@@ -143,8 +143,8 @@ def check(files: tuple[Path, ...], *, as_json: bool) -> int:
         remarks = review(one)
         is_odd = is_odd or bool(remarks)
         if as_json:
-            told = [attrs.asdict(remark) for remark in remarks]
-            say("policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=told)
+            explanation = [attrs.asdict(remark) for remark in remarks]
+            say("policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=explanation)
             continue
         click.echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
         for remark in remarks:
@@ -248,11 +248,11 @@ def explain_message(  # noqa: PLR0913 - one for each option
     place = Place(domain or domain_of(read.to), zone, owns)
     book = Book(sets=_read(files), combining=Algorithm(combining), default=Result(default))
     request = Request(read, runtime, sender, _seconds(at, zone), place)
-    told = explain(book, request)
+    explanation = explain(book, request)
     if as_json:
-        say("policy-explain", **explanation_json(told))
+        say("policy-explain", **explanation_json(explanation))
     else:
-        click.echo("\n".join(explanation_lines(told)))
+        click.echo("\n".join(explanation_lines(explanation)))
     return ExitCode.OK
 
 

@@ -27,8 +27,8 @@ def read_signer(path: Path) -> SigningKey:
         with path.open("rb") as file:
             signer = read_key(file.read(JWKS_BYTES))
             if os.fstat(file.fileno()).st_mode & _OTHERS:
-                told = "so others can sign as its owner; run chmod 600 on it"
-                click.echo(f"protofly: not only you have rights on {path}, {told}", err=True)
+                warning = "so others can sign as its owner; run chmod 600 on it"
+                click.echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
             return signer
     except OSError as exc:
         raise CommandError(

@@ -216,10 +216,10 @@ def _object(fact: Fact) -> Sentence:
     """Tell of a Connection object: the requester writes the offer, the handler the answer."""
     is_written, is_requester = fact.op is Op.WRITE, "/p2prequester/" in (fact.by or "")
     name = "the offer C1" if is_written is is_requester else "the answer C2"
-    told = f"{name}, {short(fact.key)}, version {fact.version}"
+    sentence = f"{name}, {short(fact.key)}, version {fact.version}"
     if is_written:
-        return Sentence(f"writes {told}", Beat.WRITTEN)
-    return Sentence(f"has read {told}", Beat.READ)
+        return Sentence(f"writes {sentence}", Beat.WRITTEN)
+    return Sentence(f"has read {sentence}", Beat.READ)
 
 
 def _status(fact: Fact) -> Sentence | None:
@@ -260,9 +260,9 @@ class ObservingTracer(Tracer):
         if fact.k is Kind.MSG and fact.op is Op.XMIT and fact.to == self._target:
             self.sent[fact.stub or ""] += 1
             return
-        told = self._narrator.tell(actor, fact)
-        if told is not None:
-            tell(self._who, told.what, told.text, told.beat)
+        sentence = self._narrator.tell(actor, fact)
+        if sentence is not None:
+            tell(self._who, sentence.what, sentence.text, sentence.beat)
         if fact.k is Kind.STATE and fact.machine == _LINKS:
             self._note_link(fact)
 

@@ -54,14 +54,14 @@ class JsonShow(Show):
 
     @override
     def line(self, line: Line, act: int) -> None:
-        told = {
+        fields = {
             "who": line.who,
             "what": line.what,
             "act": act,
             "beat": line.beat,
             "text": line.text,
         }
-        click.echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **told}))
+        click.echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **fields}))
 
 
 @final

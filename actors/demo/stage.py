@@ -145,8 +145,8 @@ def _machine(one: JsonObject) -> tuple[str, str, str, str]:
     """Return what was seen of a machine, as the columns of a table."""
     never = list(dict.fromkeys(f"{row['old']} -> {row['new']}" for row in _rows(one, "never")))
     more = len(never) - _SHOWN
-    told = ", ".join(never[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return str(one["machine"]), str(one["steps"]), str(one["entities"]), told or "-"
+    shown = ", ".join(never[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return str(one["machine"]), str(one["steps"]), str(one["entities"]), shown or "-"
 
 
 def _rows(verdict: JsonObject, key: str) -> list[JsonObject]:

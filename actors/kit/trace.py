@@ -116,7 +116,7 @@ class MessageFields(TypedDict, total=False):
 
 def step_fields(step: Step) -> StepFields:
     """Return the fields of a step of an entity."""
-    told: StepFields = {
+    fields: StepFields = {
         "k": _STATE,
         "op": _STEP,
         "machine": step.machine,
@@ -126,8 +126,8 @@ def step_fields(step: Step) -> StepFields:
         "cause": step.cause,
     }
     if step.why:
-        told["why"] = step.why
-    return told
+        fields["why"] = step.why
+    return fields
 
 
 def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
@@ -137,7 +137,7 @@ def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
 
 def message_fields(message: Message) -> MessageFields:
     """Return the fields that identify a message, without its body."""
-    told: MessageFields = {
+    fields: MessageFields = {
         "mid": instance_id(message),
         "type": message.type,
         "id": message.id,
@@ -146,13 +146,13 @@ def message_fields(message: Message) -> MessageFields:
         "digest": digest(message),
     }
     if message.is_response:
-        told["ref"] = request_id(message)
+        fields["ref"] = request_id(message)
     if message.code:
-        told["code"] = message.code
+        fields["code"] = message.code
     via = _via(message)
     if via:
-        told["via"] = via
-    return told
+        fields["via"] = via
+    return fields
 
 
 def step_fact(step: Step) -> Fact:
@@ -197,13 +197,13 @@ def digest(message: Message) -> str:
     return value_digest([message.type, message.from_, message.to, _told(message.body)])
 
 
-def value_digest(told: Json) -> str:
+def value_digest(fields: Json) -> str:
     """Return a short hash of any value: the same wherever it came to be."""
     try:
-        text = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
     except TypeError:
         # No wire would carry it: a number beyond 64 bits, text that is no Unicode.
-        text = json.dumps(told, sort_keys=True).encode()
+        text = json.dumps(fields, sort_keys=True).encode()
     return blake2b(text, digest_size=8).hexdigest()
 
 

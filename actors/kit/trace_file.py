@@ -181,8 +181,8 @@ class _MessageText:
         return head
 
     def _write_same(self, message: Message) -> bytes:
-        told = {_WIRE_NAMES[name]: value for name, value in message_fields(message).items()}
-        text = orjson.dumps(told)[1:-1]
+        fields = {_WIRE_NAMES[name]: value for name, value in message_fields(message).items()}
+        text = orjson.dumps(fields)[1:-1]
         if len(self._kept) >= _KEPT:
             self._kept.clear()
         self._kept[id(message)] = (ref(message), text)
@@ -235,8 +235,8 @@ class FileTracer(Tracer):
     @override
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
         if self._has_room():
-            told = ruling_fields(message, ruling)
-            self._write({"actor": actor} | {k: v for k, v in told.items() if v is not None})
+            fields = ruling_fields(message, ruling)
+            self._write({"actor": actor} | {k: v for k, v in fields.items() if v is not None})
             self._ring()
 
     def _has_room(self) -> bool:
@@ -278,17 +278,17 @@ class FileTracer(Tracer):
         self._undeclared += count
 
     def _append(self, actor: str, fact: Fact) -> None:
-        told = {name: getattr(fact, field) for field, name in _WIRE_NAMES.items()}
-        self._write({"actor": actor} | {k: v for k, v in told.items() if v is not None})
+        fields = {name: getattr(fact, field) for field, name in _WIRE_NAMES.items()}
+        self._write({"actor": actor} | {k: v for k, v in fields.items() if v is not None})
 
-    def _write(self, told: Mapping[str, object]) -> None:
+    def _write(self, fields: Mapping[str, object]) -> None:
         try:
-            self._stamp(orjson.dumps(told)[1:-1])
+            self._stamp(orjson.dumps(fields)[1:-1])
         except TypeError:
             # Text that is no Unicode, a number JSON has no place for: a bug above.
             self._drop(1)
 
-    def _stamp(self, told: bytes) -> None:
+    def _stamp(self, fields: bytes) -> None:
         """Put who, where and when in front, and keep the line."""
         self._last += 1
         self._lines.append(
@@ -299,7 +299,7 @@ class FileTracer(Tracer):
                 time.time_ns(),
                 time.monotonic_ns(),
                 trio.current_time(),
-                told,
+                fields,
             )
         )
 

@@ -45,8 +45,8 @@ class _Relay:
         self._outlet.put(Said(Word.GONE, self._number, end.reason, {"farewell": code}))
 
     async def _live(self, link: Link) -> LinkBrokenError:
-        told = {"subprotocol": link.upgrade.subprotocol}
-        self._outlet.put(Said(Word.OPEN, self._number, link.name, {**told}))
+        fields = {"subprotocol": link.upgrade.subprotocol}
+        self._outlet.put(Said(Word.OPEN, self._number, link.name, {**fields}))
         end = LinkBrokenError(link.name, "hung up")
         try:
             async with trio.open_nursery() as nursery:

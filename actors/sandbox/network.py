@@ -144,10 +144,10 @@ class PipeNetwork(Network):
     async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
         number = next(self._numbers)
         asked = self._dials[number] = _Dial(kind)
-        told = {"kind": str(kind), "subprotocol": subprotocol}
+        fields = {"kind": str(kind), "subprotocol": subprotocol}
         try:
             with trio.move_on_after(_PATIENCE):
-                await self._outlet.send(Said(Word.DIAL, number, address, {**told}))
+                await self._outlet.send(Said(Word.DIAL, number, address, {**fields}))
                 await asked.decided.wait()
         finally:
             del self._dials[number]

@@ -147,8 +147,8 @@ class PipeTracer(Tracer):
 
     @override
     def step(self, actor: str, step: Step) -> None:
-        told = {"cause": step.cause, "new": step.new, "machine": step.machine, "key": step.key}
-        self._outlet.put(Said(Word.STEP, 0, actor, {**told, "why": step.why}))
+        fields = {"cause": step.cause, "new": step.new, "machine": step.machine, "key": step.key}
+        self._outlet.put(Said(Word.STEP, 0, actor, {**fields, "why": step.why}))
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
@@ -174,8 +174,8 @@ class PipeFaults(Faults):
     def raised(self, error: Exception, handler: str) -> str:
         correlation = secrets.token_hex(_ID_BYTES)
         lines = "".join(format_exception(error)).encode(errors="replace")
-        told = {"handler": handler[:ROOM_REASON]}
-        self._outlet.put(Said(Word.FAULT, 0, correlation, {**told}, lines[-ROOM_FAULT:]))
+        fields = {"handler": handler[:ROOM_REASON]}
+        self._outlet.put(Said(Word.FAULT, 0, correlation, {**fields}, lines[-ROOM_FAULT:]))
         return correlation
 
 

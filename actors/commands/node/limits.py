@@ -163,10 +163,10 @@ class LimitOptions(Topic):
 
 
 def _rate(name: str, default: Rate, says: str) -> Option:
-    told = f"{default.per_second:g}:{default.burst}"
+    shown = f"{default.per_second:g}:{default.burst}"
     read = partial(_to_rate, default.burst / default.per_second)
     return click.option(
-        name, callback=read, metavar="RATE[:BURST]", default=told, show_default=True, help=says
+        name, callback=read, metavar="RATE[:BURST]", default=shown, show_default=True, help=says
     )
 
 

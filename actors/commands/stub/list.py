@@ -81,12 +81,12 @@ def command(*, where: str, as_json: bool) -> int:
     with explained_errors():
         source = source_at(where)
     run(partial(_listed, source, lines))
-    told = [line.fields() for line in lines]
+    fields = [line.fields() for line in lines]
     if as_json:
-        for one in told:
+        for one in fields:
             say("stub", **one)
     else:
-        _table(told)
+        _table(fields)
     return ExitCode.OK
 
 
@@ -144,8 +144,8 @@ def _how(descriptor: Described) -> str:
     return ""
 
 
-def _table(told: Sequence[dict[str, object]]) -> None:
-    rows = [_HEADS, *(tuple(str(one.get(head, "")) for head in _HEADS) for one in told)]
+def _table(fields: Sequence[dict[str, object]]) -> None:
+    rows = [_HEADS, *(tuple(str(one.get(head, "")) for head in _HEADS) for one in fields)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

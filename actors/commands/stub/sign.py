@@ -121,11 +121,11 @@ def command(  # noqa: PLR0913 - one for each option
     A package is written beside the descriptor, with .zip as its ending.
     """
     place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
-    told = _told(said, counter, days, machine)
+    fields = _told(said, counter, days, machine)
     code = _Code(package, entry_point, publisher, publisher_key).said()
     with explained_errors():
         promise, archive = ({}, b"") if code is None else _promised(place, code)
-        content = {"version": str(told["counter"]), **said, **told, **promise}
+        content = {"version": str(fields["counter"]), **said, **fields, **promise}
         text = signed_draft(place, content, read_signer(key))
         _check_use(place, text, draft)
     files = {out: text.encode() + b"\n"}
@@ -133,7 +133,7 @@ def command(  # noqa: PLR0913 - one for each option
         files[out.with_suffix(".zip")] = archive
     for path, written in files.items():
         _write(path, written)
-    say("stub-signed", address=place.address, **told, files=[str(path) for path in files])
+    say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
 
 
 def _told(
@@ -141,13 +141,13 @@ def _told(
 ) -> JsonObject:
     """Return what options say, or else the draft, or else nobody."""
     now = int(time.time_ns() // 1_000_000_000)
-    told: JsonObject = {
+    fields: JsonObject = {
         "counter": counter or said.get("counter", now),
         "expires": said.get("expires", now + seconds(_DAYS)),
     }
     if days is not None:
-        told["expires"] = now + seconds(days)
-    return told if machine is None else {**told, "machine": fingerprint(MACHINES[machine])}
+        fields["expires"] = now + seconds(days)
+    return fields if machine is None else {**fields, "machine": fingerprint(MACHINES[machine])}
 
 
 def _check_use(place: Entry, text: str, draft: Path) -> None:

@@ -180,9 +180,9 @@ def _reply(request: Message, refused: Refused | None) -> Message:
 
 def _refusal(answer: Message) -> Refused:
     why = answer.body.get("description")
-    told = why if isinstance(why, str) else "the object's node gave no reason"
+    text = why if isinstance(why, str) else "the object's node gave no reason"
     code = Code(answer.code) if answer.code in set(Code) else Code.BAD_BACKEND
-    return Refused(code, told)
+    return Refused(code, text)
 
 
 @final

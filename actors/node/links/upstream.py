@@ -186,8 +186,8 @@ class SessionAcceptor(Acceptor):
         else:
             body = {"code": message.code, "desc": message.body.get("description")}
         to = self._asker or message.to
-        told = Message(message.id, MessageType.RESPONSE, _MANAGER, to, body)
-        yield encode(told, self._manners)
+        reply = Message(message.id, MessageType.RESPONSE, _MANAGER, to, body)
+        yield encode(reply, self._manners)
 
 
 def _token(value: Json) -> str | None:

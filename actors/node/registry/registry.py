@@ -283,15 +283,15 @@ class DomainRegistry(Actor[_Message]):
             self._owed[runtime] = why
 
     def _feed(self, happened: Input, asked: Asked | None = None) -> None:
-        told: list[Emitted] = []
+        emitted: list[Emitted] = []
         if asked is not None:
             self._batch.asked.append(asked)
         now = trio.current_time() + self._parts.clock_offset
         for effect in self._core.feed(happened, now):
-            self._note(effect, asked, told)
-        self._batch.emitted += told
+            self._note(effect, asked, emitted)
+        self._batch.emitted += emitted
 
-    def _note(self, effect: Effect, asked: Asked | None, told: list[Emitted]) -> None:
+    def _note(self, effect: Effect, asked: Asked | None, emitted: list[Emitted]) -> None:
         match effect:
             case Keep() | Forget():
                 self._batch.changes.append(effect)
@@ -300,10 +300,10 @@ class DomainRegistry(Actor[_Message]):
             case StatusChanged(url, status):
                 address = self._parts.address
                 number = self._parts.ids.next(address)
-                told.append(Emitted(notification(number, address, url, status)))
+                emitted.append(Emitted(notification(number, address, url, status)))
             case Answered() if asked is not None:
                 # Whoever asked hears before those who subscribed (SC-12).
-                told.insert(0, Emitted(answered(asked.message, effect), asked.by))
+                emitted.insert(0, Emitted(answered(asked.message, effect), asked.by))
             case _:
                 pass
 

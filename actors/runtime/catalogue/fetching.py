@@ -173,7 +173,7 @@ def fetching(
     levels = {Level.PROFILE} if makers.code is None else set(Level)
     machines = frozenset(fingerprints(MACHINES.values()))
     here = Here(frozenset(makers.shipped), machines, frozenset(levels))
-    client = CatalogueClient(access.places, access.trust, here, access.shelf, access.clock_offset)
+    client = CatalogueClient(access.places, access.trust, here, access.store, access.clock_offset)
     return FetchingCatalogue(own, client, makers, evidence)
 
 
