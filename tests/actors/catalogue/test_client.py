@@ -144,7 +144,7 @@ async def test_a_slow_catalogue_delays_no_other(domain, autojump_clock):
         with trio.fail_after(1):
             assert await client.find(STUB_B)
         nursery.cancel_scope.cancel()
-    assert client._turns == {}
+    assert client._locks == {}
 
 
 class Lame(CatalogueMemory):
