@@ -118,3 +118,25 @@ def test_whatever_is_written_is_a_line_or_is_refused(text):
     except BadTraceLineError:
         return
     assert line.k in set(Kind)
+
+
+def read(reader, told):
+    try:
+        return reader(told)
+    except BadTraceLineError as exc:
+        return exc.reason
+
+
+@given(RECORDS | st.sampled_from([STEP, REFUSED]).flatmap(lambda told: CHANGED.map(told.__or__)))
+def test_a_line_whose_shape_is_known_is_read_as_one_that_is_new(record):
+    text = json.dumps(record)
+    told = read(read_line, text)
+    assert read(read_line, text) == told
+    if told != "no JSON":
+        assert read(read_record, json.loads(text)) == told
+
+
+CHANGED = st.dictionaries(
+    st.sampled_from(["k", "op", "ln", "t", "id", "why", "mood"]),
+    JSON | st.sampled_from(["msg", "step", "refused", 1, 2**63 - 1, 2**63, -(2**63), 0.5]),
+)
