@@ -3,6 +3,7 @@
 A command that is a group of commands: knows their names, imports the one that is called.
 """
 
+import gc
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
@@ -27,8 +28,7 @@ class _Subgroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.summaries:
             return None
-        command = import_module(f"actors.commands.{self.name}.{cmd_name}").command
-        return command if isinstance(command, click.Command) else None
+        return _imported(f"actors.commands.{self.name}.{cmd_name}")
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -65,8 +65,20 @@ _FOLDERS: Final = frozenset({"node", "stub", "token"})
 def command_of(name: str) -> click.Command:
     """Import a command that there is."""
     module = f"actors.commands.{name}"
-    command: click.Command
-    command = import_module(f"{module}.command" if name in _FOLDERS else module).command
+    return _imported(f"{module}.command" if name in _FOLDERS else module)
+
+
+def _imported(module: str) -> click.Command:
+    """Import the module of a command, without garbage collection.
+
+    What modules create lives as long as the process. Collections among it take a fifth of
+    the time in which a node starts.
+    """
+    gc.disable()
+    try:
+        command: click.Command = import_module(module).command
+    finally:
+        gc.enable()
     return command
 
 

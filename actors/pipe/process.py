@@ -31,8 +31,8 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 """Folder of the packages: an isolated interpreter does not look where it was started."""
 
 _MAIN: Final = (
-    "import sys; sys.path.insert(0, sys.argv[1]); sys.path.extend(sys.argv[3:]); "
-    "from actors.sandbox.__main__ import main; parent = int(sys.argv[2]); del sys.argv[1:]; "
+    "import gc, sys; sys.path.insert(0, sys.argv[1]); sys.path.extend(sys.argv[3:]); "
+    "gc.disable(); from actors.sandbox.__main__ import main; gc.enable(); parent = int(sys.argv[2]); del sys.argv[1:]; "
     "main(parent)"
 )
 

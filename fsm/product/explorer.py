@@ -14,7 +14,7 @@ fault or a wish. A step that waits for room in a network does not go on by itsel
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
@@ -87,18 +87,23 @@ class Exploration:
         return self.is_complete and not self.findings
 
 
-def explore(composition: Composition, max_states: int = MAX_STATES) -> Exploration:
+def explore(
+    composition: Composition,
+    max_states: int = MAX_STATES,
+    until: Collection[Fault] = (),
+) -> Exploration:
     """Explore a composition.
 
     Args:
         composition: What is explored.
         max_states: Number of states after which the search is given up.
+        until: Faults of which the first one found ends the search.
 
     Raises:
         SpecError: Its data contradict each other.
     """
     search = _Search(composition, max_states)
-    search.go()
+    search.go(frozenset(until))
     return search.result()
 
 
@@ -109,10 +114,12 @@ class _Troubles:
     def __init__(self) -> None:
         self.first: dict[tuple[Fault, str], tuple[int, Refusal | None]] = {}
         self.times: dict[tuple[Fault, str], int] = {}
+        self.faults: set[Fault] = set()
 
     def add(self, fault: Fault, subject: str, state: int, refusal: Refusal | None = None) -> None:
         """Note that it is so in a state."""
         key = fault, subject
+        self.faults.add(fault)
         self.first.setdefault(key, (state, refusal))
         self.times[key] = self.times.get(key, 0) + 1
 
@@ -163,10 +170,13 @@ class _Search:
         self._never = _Looks(self._steps, composition.never)
         self._goals = _Looks(self._steps, composition.ends)
 
-    def go(self) -> None:
-        """Explore all there is, or until there is too much."""
+    def go(self, until: frozenset[Fault]) -> None:
+        """Explore all there is, or until there is too much, or one of these faults is found."""
         self._look_at(self._states[0], 0)
         for number, state in enumerate(self._states):
+            if not until.isdisjoint(self._troubles.faults):
+                self._is_complete = False
+                return
             steps, refusals = self._steps.of(state)
             if not self._enter_all(steps, number):
                 return
