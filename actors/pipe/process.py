@@ -32,7 +32,8 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 
 _MAIN: Final = (
     "import gc, sys; sys.path.insert(0, sys.argv[1]); sys.path.extend(sys.argv[3:]); "
-    "gc.disable(); from actors.sandbox.__main__ import main; gc.enable(); parent = int(sys.argv[2]); del sys.argv[1:]; "
+    "gc.disable(); from actors.sandbox.__main__ import main; gc.enable(); "
+    "parent = int(sys.argv[2]); del sys.argv[1:]; "
     "main(parent)"
 )
 
