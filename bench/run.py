@@ -16,6 +16,7 @@ __all__ = ["BENCHES", "SMALL"]
 BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "tell": (),
+        "calls": (),
         "runtime.local": (),
         "runtime.noisy_neighbour": (),
         "runtime.counting": (),
@@ -42,6 +43,7 @@ reaches its numbers, if there are any, with 1 if not."""
 SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "tell": ("--messages", "2000", "--rounds", "1"),
+        "calls": ("--rounds", "20"),
         "runtime.local": ("--requests", "256", "--rounds", "1"),
         "runtime.noisy_neighbour": ("--requests", "50", "--rounds", "1", "--noise", "flooding"),
         "runtime.counting": (),

@@ -1,0 +1,133 @@
+"""Calls of Python functions per round trip: how short the path of a message is.
+
+Counted are calls of functions of the product, of all parties together: they run in one
+process. The machine does not matter, so two versions of the product can be compared.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import FrameType
+from typing import Final, final
+
+import attrs
+import click
+import trio
+
+import actors
+from bench.verdict import Verdict
+
+__all__ = ["PEER", "Calls", "measure"]
+
+PEER: Final = {"local": 259, "node": 1233, "object": 1086}
+"""Calls before the product was put into order, counted by this program (commit d55b39d)."""
+
+_DOMAIN: Final = "a.example"
+_WARM_UP: Final = 20
+_SETTLED: Final = 0.2
+_PACKAGES: Final = tuple(
+    str(Path(actors.__file__).parents[1] / name) + "/"
+    for name in ("actors", "fsm", "specs", "transports")
+)
+
+
+@final
+@attrs.frozen
+class Calls:
+    """What one round trip takes.
+
+    Attributes:
+        calls: Calls of functions of the product.
+        files: Files of the product in which these functions stand.
+    """
+
+    calls: float
+    files: int
+
+
+class _Echo(actors.Hyperty):
+    """Answers every request, and lets everybody observe."""
+
+    async def on_request(self, message: actors.Message) -> actors.Json:
+        return message.body.get("value")
+
+    async def on_subscribe(self, url: str, observer: str) -> None:
+        pass
+
+
+async def measure(rounds: int) -> dict[str, Calls]:
+    """Measure a local request, a request by the node, and an object write to its observer."""
+    async with (
+        actors.open_node(_DOMAIN) as node,
+        actors.open_runtime(_DOMAIN, "here", node=node.url) as here,
+        actors.open_runtime(_DOMAIN, "there", node=node.url) as there,
+    ):
+        caller = await here.deploy(actors.Hyperty, "caller")
+        near, far = await here.deploy(_Echo, "near"), await there.deploy(_Echo, "far")
+
+        async def ask_near() -> None:
+            await caller.request(near.url, 1)
+
+        async def ask_far() -> None:
+            await caller.request(far.url, 1)
+
+        local = await _counted(ask_near, rounds)
+        by_node = await _counted(ask_far, rounds)
+        async with (
+            near.report("ctxt", {"n": 0}) as reported,
+            far.observe(reported.url) as copy,
+        ):
+            written = 0
+
+            async def write() -> None:
+                nonlocal written
+                written += 1
+                await reported.set("n", written)
+                await copy.wait_for(lambda value: value["n"] == written)
+
+            return {"local": local, "node": by_node, "object": await _counted(write, rounds)}
+
+
+async def _counted(work: Callable[[], Awaitable[None]], rounds: int) -> Calls:
+    for _ in range(_WARM_UP):
+        await work()
+    await trio.sleep(_SETTLED)
+    files: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_PACKAGES):
+            files[frame.f_code.co_filename] += 1
+
+    sys.setprofile(count)
+    try:
+        for _ in range(rounds):
+            await work()
+        # What is done after the answer belongs to it.
+        await trio.sleep(_SETTLED)
+    finally:
+        sys.setprofile(None)
+    return Calls(files.total() / rounds, sum(files[one] >= rounds for one in files))
+
+
+@click.command("bench.calls")
+@click.option("--rounds", default=200, show_default=True, help="Round trips that are counted.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(rounds: int, *, as_json: bool) -> None:
+    """Count the calls of a local request, a request by the node, and an object write."""
+    taken = trio.run(measure, rounds)
+    ours, peer = sum(one.calls for one in taken.values()), sum(PEER.values())
+    Verdict(
+        bench="calls",
+        what="calls of functions per round trip, of all three / those before",
+        ours=ours,
+        peer=peer,
+        ratio=ours / peer,
+        reach=None,
+        not_measured=("functions of libraries", "calls of C functions", "direct links"),
+        figures={name: attrs.asdict(one) for name, one in taken.items()},
+    ).tell(as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()
