@@ -1,12 +1,13 @@
 """Commands as a person runs them, as processes of this interpreter or within this one."""
 
+import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import TemporaryFile
+from typing import IO, BinaryIO
 
 import attrs
 import click
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 
 from actors.__main__ import main
 from actors.cli.command_error import CommandError
+from tests.support.warm import WarmProcess, start_warm
 
 ROOT = Path(__file__).parents[2]
 PYTHON = (sys.executable, "-m")
@@ -61,25 +63,25 @@ def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
 
 async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:
     """Run `python -m actors ...` to its end."""
-    done = await trio.run_process(
-        [*PYTHON, "actors", *arguments],
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-        stdin=b"",
-        cwd=ROOT,
-        env=env,
-    )
-    return Ended(
-        done.returncode, done.stdout.decode().splitlines(), done.stderr.decode().splitlines()
-    )
+    with TemporaryFile() as out, TemporaryFile() as err:
+        process = await start_warm(arguments, env or os.environ, out.fileno(), err.fileno())
+        try:
+            status = await process.wait()
+        finally:
+            process.kill()
+        return Ended(status, *(_lines(file) for file in (out, err)))
+
+
+def _lines(file: IO[bytes]) -> list[str]:
+    file.seek(0)
+    return file.read().decode().splitlines()
 
 
 @attrs.frozen
 class Serving:
     """A command that serves, and its ready line."""
 
-    process: trio.Process
+    process: WarmProcess
     ready: dict[str, object]
 
     @property
@@ -96,19 +98,21 @@ async def serving(
     *arguments: str, env: dict[str, str] | None = None, stderr: BinaryIO | None = None
 ) -> AsyncIterator[Serving]:
     """Run a command that serves, from its ready line on; it is gone afterwards."""
-    process = await trio.lowlevel.open_process(
-        [*PYTHON, "actors", *arguments], stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT, env=env
-    )
-    try:
-        line = b""
-        while not line.endswith(b"\n"):
-            piece = await process.stdout.receive_some()
-            assert piece, "it ended before it was ready"
-            line += piece
-        yield Serving(process, orjson.loads(line))
-    finally:
-        if process.poll() is None:
+    outer, inner = os.pipe()
+    async with trio.lowlevel.FdStream(outer) as out:
+        try:
+            errors = 2 if stderr is None else stderr.fileno()
+            process = await start_warm(arguments, env or os.environ, inner, errors)
+        finally:
+            os.close(inner)
+        try:
+            line = b""
+            while not line.endswith(b"\n"):
+                piece = await out.receive_some()
+                assert piece, "it ended before it was ready"
+                line += piece
+            yield Serving(process, orjson.loads(line))
+        finally:
             process.kill()
-        await process.stdout.aclose()
-        with trio.CancelScope(shield=True):
-            await process.wait()
+            with trio.CancelScope(shield=True):
+                await process.wait()
