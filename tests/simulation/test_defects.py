@@ -22,7 +22,9 @@ def test_each_defect_is_found(name):
     assert rule in run_with(name, plan_of(seed)).broken
 
 
-@pytest.mark.parametrize("name", ["messages overtake", "never dials again"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("messages overtake", marks=pytest.mark.soak), "never dials again"]
+)
 def test_a_run_that_found_a_defect_shrinks_to_what_shows_it(name):
     rule, seed = DEFECTS[name].rule, DEFECTS[name].seed
 

@@ -6,7 +6,7 @@ from tests.simulation.judgement.judging import CHUNK, broken_by
 
 pytestmark = pytest.mark.timeout(120)
 
-SEEDS = 20
+SEEDS = 10
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
