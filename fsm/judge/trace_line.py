@@ -134,6 +134,7 @@ class TraceLine:
     to: str | None = None
     code: int | None = None
     digest: str | None = None
+    body: str | None = None
     via: str | None = None
     by: str | None = None
     listener: str | None = None
