@@ -6,6 +6,7 @@ the values of data objects, never stand in a trace.
 """
 
 import re
+from hashlib import blake2b
 from typing import Final
 
 import orjson
@@ -34,8 +35,14 @@ _TOLD: Final = frozenset(
 )  # fmt: skip
 """Fields whose values are told; of any other only that it is there."""
 
+_WORDS: Final = frozenset({"attribute", "attributeType", "method", "operation", "scheme", "status"})
+"""Fields with words that somebody declared."""
+
+_STATUSES: Final = frozenset({"created", "in-progress", "live", "disconnected", "failed", "dead"})
+_NAMES: Final = frozenset({"allocationKey", "resource"})
+"""Fields that name a block of addresses: told as a hash, so that two can be compared."""
+
 _ADDRESS: Final = re.compile("(?!user|domain-idp)[a-z][^/:]*://.+")
-_WORD: Final = re.compile("[a-z-]{1,40}")
 
 
 def told_body(message: Message) -> str | None:
@@ -43,23 +50,31 @@ def told_body(message: Message) -> str | None:
     if not (_SERVICES.fullmatch(message.to) or _SERVICES.fullmatch(message.from_)):
         return None
     try:
-        return orjson.dumps(_told(message.body), option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(_told("", message.body), option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:
         # Something that no wire carries.
         return None
 
 
-def _told(value: Json) -> Json:
+def _told(key: str, value: Json) -> Json:
     match value:
         case dict():
             return {
-                key: _told(part) if key in _TOLD else REDACTED
-                for key, part in value.items()
-                if key != "via"
+                inner: _told(inner, part) if inner in _TOLD else REDACTED
+                for inner, part in value.items()
+                if inner != "via"
             }
         case list():
-            return [_told(part) for part in value]
-        case str() if not (_ADDRESS.fullmatch(value) or _WORD.fullmatch(value)):
-            return REDACTED
+            return [_told(key, part) for part in value]
+        case str():
+            return _text(key, value)
         case _:
             return value
+
+
+def _text(key: str, value: str) -> str:
+    if _ADDRESS.fullmatch(value) or key in _WORDS or value in _STATUSES:
+        return value
+    if key in _NAMES and "/" not in value:
+        return REDACTED + blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()
+    return REDACTED

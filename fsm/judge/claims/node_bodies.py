@@ -142,10 +142,10 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
         url, status = split(record.key)[0], record.new or ""
         if _SHOWN.get(status, status) != _SHOWN.get(self._statuses.get(url, ""), ""):
             self._told.pop(url, None)
-        self._statuses[url] = status
         if status == State.DISCONNECTED.value:
             self._overdue(url, record.t)
             self._fresh.pop(url, None)
+        self._statuses[url] = status
 
     @on(with_body(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
