@@ -1,10 +1,8 @@
 """What several claims ask of a record, and the tables that are kept while records are read."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias, final
-
-import orjson
 
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
@@ -23,12 +21,10 @@ __all__ = [
     "RESPONSE",
     "SLACK",
     "TOLERANCE",
-    "Body",
     "Key",
     "Listeners",
     "Rows",
     "addresses_in",
-    "body_of",
     "expects_answer",
     "is_answer",
     "is_connection",
@@ -216,24 +212,6 @@ def expects_answer(record: TraceLine) -> bool:
 def _expects_answer(kind: str, to: str) -> bool:
     is_verb = kind in set(MessageType)
     return is_verb and Message(1, MessageType(kind), "", to).is_request
-
-
-Body: TypeAlias = Mapping[str, Json]
-"""The body of a message, as far as a trace tells it."""
-
-
-def body_of(record: TraceLine) -> Body:
-    """Return what a record tells of the body; empty: nothing that can be read."""
-    return _body(record.body or "")
-
-
-@lru_cache(maxsize=1024)
-def _body(text: str) -> Body:
-    try:
-        body = orjson.loads(text)
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def addresses_in(value: Json) -> list[str]:
