@@ -27,17 +27,14 @@ from actors.node.policy_hook import Asker, Decision, Ruling
 from actors.node.policy_hook import Policy as NodePolicy
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
-from actors.play.script.setting import Setting
-from actors.play.script.steps import Scenario
+from actors.play.script.steps import Scenario, Setting
 from actors.play.script.vocabulary import Denial, Node, Runtime
 from actors.play.stage.network import ScenarioNetwork
-from actors.play.stage.participants import Manners, Peer, ScriptedHyperty
-from actors.play.stage.stage_error import StageError
+from actors.play.stage.participants import Manners, Peer, ScriptedHyperty, StageError
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Profile
-from actors.runtime.policy.hook import Policy as RuntimePolicy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime as RunningRuntime

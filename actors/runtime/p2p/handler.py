@@ -9,7 +9,7 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
+from actors.runtime.p2p.link import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Entity

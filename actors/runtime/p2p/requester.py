@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
+from actors.runtime.p2p.link import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.p2p.inputs import (

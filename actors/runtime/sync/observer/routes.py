@@ -9,8 +9,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.link_watches import LinkWatches
+from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
 from actors.runtime.sync.messages import LinkIs, Route, RouteMoved, Tell
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
