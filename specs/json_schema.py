@@ -21,8 +21,18 @@ from specs.dialects.normalise import BODILESS
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE
-from specs.schema.field import is_required, shape_at, wire_name, wire_way
-from specs.schema.rule import Needs, ObjectUnless, OneOf, Rule, WordNeeds, rules_of
+from specs.schema.field import (
+    Needs,
+    ObjectUnless,
+    OneOf,
+    Rule,
+    WordNeeds,
+    is_required,
+    rules_of,
+    shape_at,
+    wire_name,
+    wire_way,
+)
 from specs.schema.shape import (
     END,
     Address,

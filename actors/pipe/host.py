@@ -29,8 +29,8 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore
 from fsm.machines.stub_connection import STUB_CONNECTION, State
-from fsm.session.stub_mirror import StubMirror
-from specs.limits.isolation import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
+from fsm.session.stub_client import StubMirror
+from specs.limits.foreign_code import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     MAX_MESSAGE_BYTES,

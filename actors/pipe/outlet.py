@@ -11,7 +11,7 @@ import trio
 
 from actors.pipe.errors import PipeError
 from actors.pipe.said import MORE, Said, write_said
-from specs.limits.isolation import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from specs.limits.foreign_code import ROOM_UNREAD, ROOM_UNREAD_BYTES
 from specs.limits.protocol import (
     FRAME_MESSAGES,
     MAX_FRAME_BYTES,

@@ -17,7 +17,7 @@ import trio
 from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn
 from fsm.limits.token_bucket import TokenBucket
-from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
+from specs.limits.foreign_code import ROOM_LOG_BURST, ROOM_LOG_RATE
 from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade

@@ -28,7 +28,7 @@ from typing import Final, final
 
 import attrs
 
-from specs.limits.isolation import ROOM_NICE
+from specs.limits.foreign_code import ROOM_NICE
 from specs.limits.protocol import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
 
 __all__ = ["confine", "preload"]

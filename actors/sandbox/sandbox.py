@@ -42,11 +42,10 @@ from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.network import PipeNetwork
 from fsm.bus.listeners import ANY
 from fsm.engine import Step
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.bodies.body import Command
 from specs.bodies.word import StubMethod
-from specs.limits.catalogue import PACKAGE_BYTES
-from specs.limits.isolation import ROOM_FAULT, ROOM_REASON
+from specs.limits.foreign_code import PACKAGE_BYTES, ROOM_FAULT, ROOM_REASON
 from specs.limits.protocol import GOODBYE_TIMEOUT, OPEN_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Fact, Op

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_node, subscription_manager
 from specs.child import misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT

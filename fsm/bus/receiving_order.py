@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.p2p.control import Behind, Key
+from fsm.p2p.transfer import Behind, Key
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id

@@ -25,7 +25,7 @@ import attrs
 
 from fsm.bus.receiving_order import ANSWERS_NAMED, key_of
 from fsm.intent import is_p2p_part
-from fsm.p2p.control import Behind, Key
+from fsm.p2p.transfer import Behind, Key
 from specs.addresses.address import is_below
 from specs.limits.p2p import ORDER_PAIRS, ORDER_SENT, STUB_DELAY
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE

@@ -21,10 +21,10 @@ from fsm.catalogue.descriptor_io import (
     Trusted,
     Verdict,
 )
+from specs.addresses.address import host_in, is_public_host
 from specs.addresses.descriptor import Entry
-from specs.addresses.host import host_in, is_public_host
 from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, SourcePackage
-from specs.limits.catalogue import DESCRIPTOR_LIFE
+from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
 __all__ = ["judge", "judge_entry", "judge_offer", "judge_package", "judge_revocations"]
 

@@ -11,41 +11,22 @@ A stub speaks only of its own status, and hands on what it has stamped; all it h
 is checked by the node again, as if it came over the network (T16).
 
 One room of a foreign domain's stub, as the table of foreign domains knows it.
+
+What the table of foreign domains is told, and what it tells (`fsm.catalogue.foreign`).
+
+Which nodes of other domains have said too much that they had no right to (S14).
 """
 
 import math
 from collections import deque
 from collections.abc import Container
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
 from fsm.bus.transactions import HandedCore
-from fsm.catalogue.foreign_io import (
-    Answer,
-    Banish,
-    Effect,
-    End,
-    Hand,
-    Input,
-    Leave,
-    OfRoom,
-    Open,
-    Pass,
-    Refuse,
-    Renew,
-    RoomFull,
-    RoomGone,
-    RoomKept,
-    RoomLost,
-    RoomMoved,
-    RoomReady,
-    RoomSpoke,
-    Send,
-    Tick,
-)
 from fsm.effects import Dropped
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.limits.error_window import CrashCount
 from fsm.machines.stub_connection import State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
@@ -63,7 +44,255 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 
-__all__ = ["ForeignCore", "ForeignPast", "ForeignRoom"]
+__all__ = [
+    "Answer",
+    "Banish",
+    "Effect",
+    "End",
+    "ForeignCore",
+    "ForeignPast",
+    "ForeignRoom",
+    "Hand",
+    "Input",
+    "Leave",
+    "OfRoom",
+    "Open",
+    "Pass",
+    "QuarantineCore",
+    "Refuse",
+    "Renew",
+    "RoomFull",
+    "RoomGone",
+    "RoomKept",
+    "RoomLost",
+    "RoomMoved",
+    "RoomReady",
+    "RoomSpoke",
+    "Send",
+    "Tick",
+]
+
+
+@final
+class QuarantineCore:
+    """Counts the offences of each node, and says who is kept out.
+
+    Offences are counted for as long as a quarantine lasts, from the first: a message that
+    crossed the end of what allowed it, now and then, makes no offender. Memory: one entry
+    per node that ever offended and was not forgiven.
+    """
+
+    def __init__(self) -> None:
+        self._offences: dict[str, tuple[int, float]] = {}
+        self._until: dict[str, float] = {}
+
+    def offended(self, node: str, now: float) -> bool:
+        """Count an offence; return whether the node is to be disconnected now.
+
+        Args:
+            node: Address of the node.
+            now: Seconds on the host's clock.
+        """
+        count, since = self._offences.get(node, (0, now))
+        if since + QUARANTINE <= now:
+            count, since = 0, now
+        if count + 1 < PEER_OFFENCES:
+            self._offences[node] = count + 1, since
+            return False
+        self._offences.pop(node, None)
+        self._until[node] = now + QUARANTINE
+        return True
+
+    def holds(self, node: str, now: float) -> bool:
+        """Return whether a node is refused; after its time it is not.
+
+        Args:
+            node: Address of the node.
+            now: Seconds on the host's clock.
+        """
+        until = self._until.get(node)
+        if until is not None and until <= now:
+            del self._until[node]
+            return False
+        return until is not None
+
+
+# ---- inputs
+
+
+@final
+@attrs.frozen(slots=True)
+class Send:
+    """A message is for a foreign domain."""
+
+    domain: str
+    parcel: Parcel
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomReady:
+    """The room of this stub is open, and the stub is in it."""
+
+    stub: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomMoved:
+    """The stub's connection is in another state now."""
+
+    stub: str
+    state: State
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomSpoke:
+    """The stub posted a message."""
+
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomLost:
+    """A message cannot be handed into the room, which is on its way in or out."""
+
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomFull:
+    """The room, or the way into it, has no place for a message."""
+
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomKept:
+    """The stub has a session that its successor may come back to."""
+
+    stub: str
+    token: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RoomGone:
+    """The room is no more, or never came to be."""
+
+    stub: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Banish:
+    """A domain has said too much that it had no right to: leave it alone (S14)."""
+
+    domain: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Leave:
+    """The node is going down."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Tick:
+    """The deadline may have passed."""
+
+
+OfRoom: TypeAlias = RoomReady | RoomMoved | RoomSpoke | RoomLost | RoomFull | RoomKept | RoomGone
+"""What is told of one room."""
+
+Input: TypeAlias = OfRoom | Send | Banish | Leave | Tick
+
+
+# ---- effects
+
+
+@final
+@attrs.frozen(slots=True)
+class Open:
+    """Open a room for a stub; answer `RoomReady` or `RoomGone`.
+
+    Attributes:
+        token: Of a session that an earlier stub of the domain had; None: there is none.
+    """
+
+    stub: str
+    domain: str
+    token: str | None
+
+
+@final
+@attrs.frozen(slots=True)
+class Hand:
+    """Give a message to a stub in its room; answer `RoomFull` or `RoomLost` if that cannot be."""
+
+    stub: str
+    parcel: Parcel
+
+
+@final
+@attrs.frozen(slots=True)
+class Pass:
+    """A stub has brought a message: check it as if it came over the network."""
+
+    domain: str
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Refuse:
+    """Answer a request that does not reach the domain."""
+
+    message: Message
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Answer:
+    """Answer, into the room, a request that a stub had no right to post."""
+
+    stub: str
+    message: Message
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class End:
+    """End a room, whatever goes on in it; answer `RoomGone`."""
+
+    stub: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Renew:
+    """Set again what is subscribed at the domain's node: it may have been forgotten."""
+
+    domain: str
+
+
+Effect: TypeAlias = Step | Open | Hand | Pass | Refuse | Answer | End | Renew | Dropped
 
 
 @final

@@ -9,8 +9,7 @@ and is closed for good. A link that is lost and comes back stays open.
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.guard import Guard, when
-from fsm.table import Deadline, Origin, Table, Transition
+from fsm.table import Deadline, Guard, Origin, Table, Transition, when
 
 __all__ = ["HANDLER_CONTROLLER", "Condition", "State", "Trigger"]
 

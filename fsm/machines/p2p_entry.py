@@ -16,8 +16,7 @@ to nothing:
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.guard import unless, when
-from fsm.table import Deadline, Origin, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 __all__ = ["P2P_ENTRY", "Condition", "State", "Trigger"]
 

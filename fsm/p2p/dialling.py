@@ -15,7 +15,7 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.p2p.link_policy import NO_LINKS, LinkWishes
-from specs.addresses.host import host_in, is_public_address, is_public_host
+from specs.addresses.address import host_in, is_public_address, is_public_host
 from specs.bodies.sync import Candidate
 
 __all__ = ["DialPlan", "DialPolicy", "Place", "machine_proof", "place_of"]

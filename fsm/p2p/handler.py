@@ -23,30 +23,28 @@ from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.machines import handler_controller as controller
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import (
+from fsm.p2p.link_end import LinkSide, after_the_end
+from fsm.p2p.link_io import (
     Answered,
     AnswerInvitation,
     AskRow,
-    CreateObject,
-    Ended,
-    Invite,
-    Listen,
-    Observe,
-    SideEffect,
-)
-from fsm.p2p.inputs import (
     CandidatesReady,
     Command,
     ConnectAsked,
+    CreateObject,
     DialFailed,
     DisconnectAsked,
+    Ended,
     InvitationAnswered,
+    Invite,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     ObjectCreated,
     ObjectRefused,
+    Observe,
     ObserveRefused,
     OwnObjectInput,
     PeerInvited,
@@ -55,12 +53,12 @@ from fsm.p2p.inputs import (
     PeerObjectSeen,
     ResumeAsked,
     RowTold,
+    SideEffect,
     SideInput,
     Started,
     TimePassed,
     YieldAsked,
 )
-from fsm.p2p.link_end import LinkSide, after_the_end
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of, own_is_smaller
 from specs.addresses.address import domain_of
 from specs.bodies.sync import ConnectionData

@@ -13,35 +13,33 @@ from fsm.machines.p2p_connection import (
     Trigger,
 )
 from fsm.p2p.dialling import DialPlan, DialPolicy
-from fsm.p2p.effects import (
+from fsm.p2p.link_io import (
     Announce,
     Answered,
     AnswerInvitation,
-    CloseLink,
-    Dial,
-    Ended,
-    Listen,
-    Offer,
-    Plead,
-    ReleaseLink,
-    Renew,
-    SideEffect,
-    UseLink,
-    Withdraw,
-)
-from fsm.p2p.inputs import (
     CandidatesReady,
+    CloseLink,
     ConnectAsked,
+    Dial,
     DisconnectAsked,
+    Ended,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     Loss,
     ObjectCreated,
+    Offer,
     Opening,
     PeerInvited,
+    Plead,
+    ReleaseLink,
+    Renew,
     ResumeAsked,
+    SideEffect,
     SideInput,
+    UseLink,
+    Withdraw,
     YieldAsked,
 )
 from fsm.p2p.negotiation import FIRST, Role, beginning, plea

@@ -13,28 +13,26 @@ from typing import assert_never, final
 
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import (
+from fsm.p2p.link_end import LinkSide, after_the_end
+from fsm.p2p.link_io import (
     Answered,
     AnswerInvitation,
-    CreateObject,
-    Invite,
-    Listen,
-    Observe,
-    SideEffect,
-)
-from fsm.p2p.inputs import (
     CandidatesReady,
     Command,
     ConnectAsked,
+    CreateObject,
     DialFailed,
     DisconnectAsked,
     InvitationAnswered,
+    Invite,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     ObjectCreated,
     ObjectRefused,
+    Observe,
     ObserveRefused,
     OwnObjectInput,
     PeerInvited,
@@ -43,12 +41,12 @@ from fsm.p2p.inputs import (
     PeerObjectSeen,
     ResumeAsked,
     RowTold,
+    SideEffect,
     SideInput,
     Started,
     TimePassed,
     YieldAsked,
 )
-from fsm.p2p.link_end import LinkSide, after_the_end
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES

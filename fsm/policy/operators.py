@@ -20,7 +20,7 @@ from fsm.policy.request import Value
 from fsm.policy.terms import Operator
 from specs.addresses.address import SCHEME_ALIASES, canonical
 from specs.errors import BadUrlError
-from specs.limits.policy import MAX_POLICY_TEXT
+from specs.limits.node import MAX_POLICY_TEXT
 
 __all__ = ["OPERATORS", "ParameterError", "Pattern", "Test", "capital", "exact_values", "make_test"]
 

@@ -15,8 +15,18 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.policy.attributes import RESOURCE
-from fsm.policy.condition import Check, check_of, leaves
-from fsm.policy.model import Book, Policy, PolicySet, Rule, Scope, Task, in_order
+from fsm.policy.model import (
+    Book,
+    Check,
+    Policy,
+    PolicySet,
+    Rule,
+    Scope,
+    Task,
+    check_of,
+    in_order,
+    leaves,
+)
 from fsm.policy.request import Request, subjects
 from fsm.policy.terms import Algorithm, Direction, Result
 

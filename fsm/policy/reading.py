@@ -10,12 +10,25 @@ import re
 from typing import Final
 
 from fsm.policy.attributes import ALIASES, ATTRIBUTES, Attribute
-from fsm.policy.condition import ALWAYS, AllOf, AnyOf, Condition, Leaf, Not, leaves
-from fsm.policy.model import Duties, Policy, PolicySet, Rule, Scope, Task
+from fsm.policy.model import (
+    ALWAYS,
+    AllOf,
+    AnyOf,
+    Condition,
+    Duties,
+    Leaf,
+    Not,
+    Policy,
+    PolicySet,
+    Rule,
+    Scope,
+    Task,
+    leaves,
+)
 from fsm.policy.operators import ParameterError, make_test
 from fsm.policy.page import Place
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Operator, Result
-from specs.limits.policy import (
+from specs.limits.node import (
     MAX_POLICY_CONDITIONS,
     MAX_POLICY_DEPTH,
     MAX_POLICY_RULES,

@@ -9,6 +9,8 @@ happened, or a deadline was over while something else went on.
 What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
 an event), lets the cores of one place decide, and nothing comes between. A step whose messages
 find no room in a network waits until there is room.
+
+How much is allowed to go wrong in one run.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,11 +19,12 @@ from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.product.bounds import Bounds
 from fsm.product.host import Host
+from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
 __all__ = [
+    "Bounds",
     "Channel",
     "Composition",
     "End",
@@ -35,6 +38,32 @@ __all__ = [
     "Situation",
     "Wire",
 ]
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Bounds:
+    """What one run may hold; every run within it is explored.
+
+    Attributes:
+        losses: Messages that networks lose.
+        duplicates: Messages that networks deliver once more.
+        channel: Messages under way in one direction of a network at a time.
+
+    Raises:
+        SpecError: A number is too small.
+    """
+
+    losses: int = 1
+    duplicates: int = 1
+    channel: int = 3
+
+    def __attrs_post_init__(self) -> None:
+        if self.losses < 0 or self.duplicates < 0:
+            raise SpecError("losses and duplicates cannot be negative: use 0 or more")
+        if self.channel < 1:
+            raise SpecError("a channel without room carries nothing: use 1 or more")
+
 
 HostT = TypeVar("HostT", bound=Host)
 

@@ -9,7 +9,7 @@ from typing import Final, final
 
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions.subscriptions import entity_of
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

@@ -14,7 +14,6 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.limits.timers import Alarms
 from fsm.machines.registration import REGISTRATION, State, Trigger
-from fsm.registry.record_index import By, RecordIndex, Search
 from fsm.registry.records import (
     AWAY,
     KEPT,
@@ -22,6 +21,7 @@ from fsm.registry.records import (
     OK,
     UNKNOWN,
     Answered,
+    By,
     Create,
     Effect,
     Find,
@@ -30,7 +30,9 @@ from fsm.registry.records import (
     Keep,
     Leave,
     Read,
+    RecordIndex,
     Row,
+    Search,
     StatusChanged,
     Tick,
     Touch,
@@ -41,7 +43,7 @@ from fsm.registry.records import (
     wanted_state,
 )
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import MAX_RECORDS
+from specs.limits.node import MAX_RECORDS
 from specs.reply_code import Code
 
 __all__ = ["RegistrationCore"]

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from specs.jsonvalue import JsonObject
-from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from specs.limits.node import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 

@@ -14,9 +14,8 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from specs.bodies.sync import DataObject
 from specs.jsonvalue import JsonObject
 from specs.trace import Op

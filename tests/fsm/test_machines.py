@@ -9,10 +9,10 @@ from pkgutil import walk_packages
 import pytest
 
 from fsm import machines
-from fsm.check.static import shortest_ways
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.machine_list import MACHINES
+from fsm.static_check import shortest_ways
 from fsm.table import Table
 from specs.bodies.word import LinkValue, RecordStatus, StatusValue
 from specs.limits import protocol as limits

@@ -14,7 +14,7 @@ from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import ChangeObject, DataObject
 from specs.trace import Op

@@ -8,17 +8,17 @@ import attrs
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.negotiation import FIRST, Role
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.record_cache import RecordCache
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code

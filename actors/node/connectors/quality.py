@@ -38,7 +38,7 @@ from fsm.registry.relay import Reservation, Reservations
 from specs.bodies.body import AskQuality, QualityWish, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import MAX_RESERVATIONS
+from specs.limits.node import MAX_RESERVATIONS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body

@@ -53,7 +53,7 @@ from fsm.registry.upstream_rest import (
     touch_call,
 )
 from specs.jsonvalue import JsonObject
-from specs.limits.back_ends import (
+from specs.limits.node import (
     BACKEND_TIMEOUT,
     DEBT_PAUSE,
     MAX_RECORDS,

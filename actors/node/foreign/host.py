@@ -27,12 +27,12 @@ from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign,
 from actors.node.trace import ComponentTrace
 from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan
-from fsm.catalogue.foreign import ForeignCore
-from fsm.catalogue.foreign_io import (
+from fsm.catalogue.foreign import (
     Answer,
     Banish,
     Effect,
     End,
+    ForeignCore,
     Hand,
     Input,
     Leave,

@@ -9,9 +9,8 @@ from actors.node.components import LocalService
 from actors.node.tables import Tables
 from fsm.effects import Refused
 from fsm.registry import allocation
-from fsm.registry.address_names import ENTROPY
-from fsm.registry.address_offers import Offer, OfferInput, Take, Withdraw
-from fsm.sync.subscriptions.subscriptions import entity_of
+from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_node, scheme_of
 from specs.bodies.body import Allocate, Allocated, Free, MoveAddress
 from specs.bodies.word import AddressWish

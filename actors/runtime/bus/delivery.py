@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, final
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Op

@@ -11,7 +11,7 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from fsm.limits.fair_queue import TurnsCore
+from fsm.limits.token_bucket import TurnsCore
 from specs.limits.bus import SUBMITTED
 
 __all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]

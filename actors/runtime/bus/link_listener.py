@@ -5,7 +5,7 @@ from typing import Protocol, final
 import attrs
 
 from actors.kit.supervision.delivery import Delivery
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 
 __all__ = ["LinkListener", "Listener"]
 

@@ -14,7 +14,7 @@ from actors.runtime.registry.allocation import (
     AllocationError,
     FreeWanted,
 )
-from fsm.registry.address_reuse import Purpose
+from fsm.registry.addresses import Purpose
 from specs.addresses.address import subscription_manager
 from specs.bodies.body import Path
 from specs.limits.protocol import GOODBYE_TIMEOUT

@@ -28,7 +28,7 @@ from actors.runtime.stubs.guarded_network import NO_NETWORK
 from actors.runtime.stubs.sandbox import ComponentMaker
 from specs.addresses.address import domain_of
 from specs.errors import ProtoflyError
-from specs.limits.isolation import GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REASON
+from specs.limits.foreign_code import GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REASON
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message
 

@@ -11,7 +11,7 @@ from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.bus.transactions import HandedCore
 from specs.errors import BadMessageError
-from specs.limits.isolation import GUEST_ASKS
+from specs.limits.foreign_code import GUEST_ASKS
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason

@@ -11,12 +11,11 @@ import trio
 
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.error import ObjectError
-from fsm.sync.value.difference import ObjectChange, described, difference
+from fsm.sync.value.value import ObjectChange, described, difference
 from specs.bodies.sync import Change
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonObject, frozen_object
 from specs.limits.sync import CHANGES_KEPT
 from specs.reply_code import Code
-from specs.schema.frozen_json import frozen_object
 
 __all__ = ["Changes", "Holds", "ObjectState", "ObservedObject", "States"]
 

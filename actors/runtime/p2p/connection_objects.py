@@ -16,8 +16,8 @@ from actors.runtime.p2p.signalling import (
     row_told,
 )
 from fsm.engine import Step
-from fsm.p2p import effects as do
-from fsm.p2p.inputs import (
+from fsm.p2p import link_io as do
+from fsm.p2p.link_io import (
     ObjectCreated,
     ObserveRefused,
     PeerObjectDeleted,

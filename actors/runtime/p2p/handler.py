@@ -15,7 +15,7 @@ from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
 from fsm.p2p.handler import HandlerQuota, P2PHandlerCore, PerLink
-from fsm.p2p.inputs import SideInput
+from fsm.p2p.link_io import SideInput
 from fsm.p2p.link_policy import P2pWish
 from specs.addresses.address import is_below, runtime_of, status_of
 from specs.bodies.body import Command, Path, Status

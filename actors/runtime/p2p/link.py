@@ -16,9 +16,8 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
 from actors.runtime.p2p.handshake import ProvenLink
-from fsm.p2p.control import Behind, Bye, Control
-from fsm.p2p.inputs import LinkLost, Loss
-from fsm.p2p.transfer import Numbered, Outgoing, P2PTransferCore, TransferEnd
+from fsm.p2p.link_io import LinkLost, Loss
+from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from specs.errors import BadMessageError
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
 from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES

@@ -8,7 +8,7 @@ import attrs
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import P2PLink
-from fsm.p2p.inputs import LinkLost, Opening, SideInput
+from fsm.p2p.link_io import LinkLost, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.proof import LinkKeys
 from fsm.sync.copy import ObserverCore

@@ -10,7 +10,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext
-from fsm.p2p.inputs import (
+from fsm.p2p.link_io import (
     ConnectAsked,
     DisconnectAsked,
     LinkTerms,

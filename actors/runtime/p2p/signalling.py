@@ -6,7 +6,7 @@ import attrs
 
 from actors.runtime.stubs.stub import StubContext
 from fsm.machines.p2p_connection import State
-from fsm.p2p.inputs import (
+from fsm.p2p.link_io import (
     InvitationAnswered,
     ObjectCreated,
     ObjectRefused,

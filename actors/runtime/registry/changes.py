@@ -16,10 +16,8 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.queries import RegistryTalk
 from fsm.engine import Step
-from fsm.registry import changes_io as changes
-from fsm.registry.changes_follower import ChangesFollower
-from fsm.registry.changes_io import changes_of, registry_of
-from fsm.registry.changes_publisher import ChangesPublisher
+from fsm.registry import changes
+from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
 from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.inputs import Listed
 from fsm.registry.resolve.link_entry import LinkEntry

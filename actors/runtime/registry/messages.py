@@ -14,7 +14,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.link_routes import WaysWanted
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
-from fsm.registry import changes_io as changes
+from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import inputs as told
 from fsm.registry.resolve.effects import RequesterPlan

@@ -7,7 +7,7 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.ports import CorePort
-from fsm.registry.changes_io import changes_of, registry_of
+from fsm.registry.changes import changes_of, registry_of
 from fsm.registry.resolve.effects import Connect, Disconnect, Resume, Yield
 from fsm.registry.resolve.inputs import LinkRegistered, OwnerRead, PathSet, RecordRead
 from specs.addresses.address import domain_of, domain_registry, subscription_manager

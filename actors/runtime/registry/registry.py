@@ -31,7 +31,7 @@ from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
-from fsm.registry import changes_io as changes
+from fsm.registry import changes
 from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told

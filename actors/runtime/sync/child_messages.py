@@ -1,6 +1,6 @@
 """What is said of children, read from messages and written into them (M-48..M-50)."""
 
-from fsm.sync.children.io import Act, ChildOp, ChildSaid, SignHeard, op_in
+from fsm.sync.children import Act, ChildOp, ChildSaid, SignHeard, op_in
 from fsm.sync.value.json import NotJsonError, as_json
 from specs.bodies.object import Child, ChildName, ChildrenSign
 from specs.errors import BadMessageError

@@ -42,7 +42,7 @@ from actors.runtime.stubs.catalogue import Catalogue
 from actors.runtime.sync.messages import TaskReport
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.registry.changes_io import LocalGone, LocalLive
+from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.resolve import Topology
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (

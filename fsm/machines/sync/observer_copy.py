@@ -14,8 +14,7 @@ is kept for it, the rest is applied as it comes, and it ends with the link.
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.guard import unless, when
-from fsm.table import Deadline, Origin, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 __all__ = ["OBSERVER_COPY", "Condition", "State", "Trigger"]
 

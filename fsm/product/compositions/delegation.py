@@ -1,6 +1,6 @@
 """An object changes hands: two ends, a node between them, and networks that lose and repeat.
 
-Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.address_offers` at the node.
+Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
 What may happen: any message is lost or comes twice; any answer is missing, or comes after it was
 given up; either runtime crashes at any time, and the node then lets go of what it had; the new
 one comes back, and knows nothing. Whatever it is: never do two write, and who writes owns the
@@ -23,8 +23,8 @@ from typing_extensions import override
 from fsm.effects import Refused
 from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
 from fsm.machines.sync.object_take_over import State as TakeOver
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -36,7 +36,7 @@ from fsm.product.composition import (
     Situation,
 )
 from fsm.product.host import Host, UnsafeError
-from fsm.registry import address_offers as offers
+from fsm.registry import addresses as offers
 from fsm.sync import delegation as handing
 from specs.reply_code import Code
 

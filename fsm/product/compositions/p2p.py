@@ -24,11 +24,11 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.negotiation import Role
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -56,10 +56,10 @@ from fsm.product.compositions.p2p_inputs import (
 from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
 from fsm.product.host import Host
 from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.record_cache import RecordCache
 from specs.jsonvalue import JsonObject
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import final
 import attrs
 from typing_extensions import override
 
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.registry.resolve.effects import RequesterPlan
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,

@@ -1,7 +1,7 @@
 """A node's stub and its session at the node, over links that are cut and dialled again.
 
 Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
-(`fsm.registry.allocation`, `fsm.sync.subscriptions.subscriptions`), which change with the
+(`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the
 session in one step of the node. What may happen: any message is lost or comes twice, the link
 is cut, the node restarts, the stub is told to disconnect, a ping is answered late or not at
 all, and the runtime allocates, subscribes, unsubscribes and frees one address.
@@ -22,8 +22,8 @@ from typing_extensions import override
 
 from fsm.machines.session import State as SessionState
 from fsm.machines.stub_connection import State
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -42,8 +42,8 @@ from fsm.session import node_session_io as at_node
 from fsm.session import stub_client_io as at_stub
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.stub_client import StubClientCore
-from fsm.sync.subscriptions import subscriptions
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.sync import subscriptions
+from fsm.sync.subscriptions import SubscriptionCore
 from specs.bodies.word import SessionMethod
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import PING_PERIOD, RECONNECT_BASE

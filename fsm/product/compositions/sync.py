@@ -1,6 +1,6 @@
 """A reporter and an observer of its object: where nothing is under way, the copy is what it has.
 
-Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.repeats` and `fsm.sync.leases`
+Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
 comes twice, and changes overtake each other, for they come by several ways; the observer is
 invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
@@ -23,8 +23,8 @@ from fsm.machines.sync.invitation import INVITATION as INVITED
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import State as Subscription
 from fsm.machines.sync.observer_copy import State
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -42,8 +42,7 @@ from fsm.sync import invitations
 from fsm.sync import reporter_io as at_reporter
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
-from fsm.sync.leases import LeasesCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import LeasesCore, RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE

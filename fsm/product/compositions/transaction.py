@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from fsm.bus.transactions import HandedCore, Terms, TransactionsCore
 from fsm.engine import Step
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,

@@ -21,6 +21,7 @@ from fsm.engine import Entity
 from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import Role
+from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.effects import (
     Connect,
     Deploy,
@@ -39,9 +40,7 @@ from fsm.registry.resolve.effects import (
 )
 from fsm.registry.resolve.inputs import Listed, StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
-from fsm.registry.resolve.link_entry import Deployment, LinkEntry
-from fsm.registry.resolve.record_cache import RecordCache
-from fsm.registry.resolve.remote_entities import LinkClaims, LinkEntities
+from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
 from specs.limits.protocol import (
     DIAL_TIMEOUT,
     RECONNECT_BASE,

@@ -6,7 +6,7 @@ import trio.testing
 
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, read_said
-from specs.limits.isolation import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from specs.limits.foreign_code import ROOM_UNREAD, ROOM_UNREAD_BYTES
 from specs.limits.protocol import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
 from transports.background import open_background
 from transports.link import Kind, Upgrade

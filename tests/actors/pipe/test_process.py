@@ -11,7 +11,7 @@ import trio
 from actors.pipe.errors import SandboxError
 from actors.pipe.process import _log_errors, open_process_sandbox
 from actors.pipe.said import Said, Word, write_said
-from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
+from specs.limits.foreign_code import ROOM_LOG_BURST, ROOM_LOG_RATE
 from transports.errors import LinkError
 
 pytestmark = pytest.mark.timeout(60)

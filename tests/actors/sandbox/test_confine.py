@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from specs.limits.isolation import ROOM_NICE
+from specs.limits.foreign_code import ROOM_NICE
 
 ROOT = Path(__file__).parents[3]
 

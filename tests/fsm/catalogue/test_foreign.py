@@ -2,16 +2,15 @@
 
 import pytest
 
-from fsm.catalogue import foreign_io as ft
-from fsm.catalogue.foreign import ForeignCore
-from fsm.catalogue.quarantine import QuarantineCore
+from fsm.catalogue import foreign as ft
+from fsm.catalogue.foreign import ForeignCore, QuarantineCore
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import Parcel
-from fsm.session.stub_mirror import StubMirror
+from fsm.session.stub_client import StubMirror
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
     OUTBOX_BYTES,

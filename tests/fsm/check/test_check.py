@@ -3,21 +3,20 @@
 import attrs
 import pytest
 
-from fsm.check.census import TakenStep
-from fsm.check.sources import dotted
-from fsm.check.static import (
+from fsm.machine_list import MACHINES
+from fsm.static_check import (
     Finding,
     Rule,
+    TakenStep,
     can_end,
     check,
     check_fired,
     check_taken,
     check_unknown,
+    dotted,
     shortest_ways,
 )
-from fsm.guard import unless, when
-from fsm.machine_list import MACHINES
-from fsm.table import Deadline, Transition
+from fsm.table import Deadline, Transition, unless, when
 from tests.support.trace import tables
 from tests.support.trace.tables import DOOR, Door, Key, Push, door
 

@@ -13,10 +13,9 @@ from statemachine import StateChart
 from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import load
 
-from fsm.check.static import shortest_ways
-from fsm.drawing.draw import Format, draw
-from fsm.drawing.ids import node_name
+from fsm.drawing.draw import Format, draw, node_name
 from fsm.machine_list import MACHINES
+from fsm.static_check import shortest_ways
 
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 PLANTUML = shutil.which("plantuml")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.limits.fair_queue import TurnsCore
+from fsm.limits.token_bucket import TurnsCore
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 A, B = "alice", "bob"

@@ -9,9 +9,8 @@ from collections import deque
 import pytest
 
 from fsm.engine import Step
-from fsm.registry import changes_io as do
-from fsm.registry.changes_follower import ChangesFollower
-from fsm.registry.changes_publisher import ChangesPublisher
+from fsm.registry import changes as do
+from fsm.registry.changes import ChangesFollower, ChangesPublisher
 from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.inputs import Listed
 from specs.bodies.word import Operation

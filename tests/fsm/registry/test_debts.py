@@ -2,7 +2,7 @@
 
 from fsm.registry.relay import Reservation, Reservations, RetryQueue
 from fsm.registry.upstream_rest import StatusWatch
-from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from specs.limits.node import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():

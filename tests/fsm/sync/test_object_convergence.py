@@ -23,7 +23,7 @@ from fsm.machines.sync.observer_copy import State, Trigger
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT

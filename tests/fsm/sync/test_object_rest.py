@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import AllowedObservers
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.stored import (
     ChildrenKept,
     CopyForgotten,

@@ -2,9 +2,8 @@
 
 from fsm.engine import Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, Trigger
-from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import (
     Authorised,
     ChangeAsked,

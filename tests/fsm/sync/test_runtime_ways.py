@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.runtime_routes import KeepIn, RuntimeWays, SendOut
+from fsm.sync.routes import KeepIn, RuntimeWays, SendOut
 
 OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
 

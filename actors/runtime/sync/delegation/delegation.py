@@ -28,9 +28,15 @@ from specs.addresses.address import (
     scheme_of,
     subscription_manager,
 )
-from specs.bodies.delegation import HandOver, MoveAddress, Watching
 from specs.bodies.link import Path
-from specs.bodies.object import Delegate, ForwardDelegation, Wrapped
+from specs.bodies.object import (
+    Delegate,
+    ForwardDelegation,
+    HandOver,
+    MoveAddress,
+    Watching,
+    Wrapped,
+)
 from specs.bodies.word import AddressWish
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT

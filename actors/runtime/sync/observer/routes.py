@@ -14,7 +14,7 @@ from actors.runtime.sync.link_watches import LinkWatches
 from actors.runtime.sync.messages import LinkIs, Route, RouteMoved, Tell
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
-from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
+from fsm.sync.routes import MoveTo, Moving, ObserverWay
 from specs.addresses.address import subscription_manager
 from specs.bodies.body import Path
 from specs.bodies.sync import Subscription

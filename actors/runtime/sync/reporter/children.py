@@ -16,10 +16,19 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.child_messages import read_op
 from actors.runtime.sync.context import SyncContext
-from fsm.sync.children.children import ChildSet, SignsCore, Taken, children_in
-from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown
+from fsm.sync.children import (
+    Act,
+    ChildGone,
+    ChildOp,
+    ChildRefused,
+    ChildSet,
+    ChildShown,
+    SignsCore,
+    Taken,
+    children_in,
+)
 from fsm.sync.delegation import HandedOver
-from fsm.sync.repeats import IsObserved
+from fsm.sync.leases import IsObserved
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
 from specs.bodies.sync import DataObject

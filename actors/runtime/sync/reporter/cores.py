@@ -23,7 +23,7 @@ from actors.runtime.sync.reporter.publishing import ObserverLinks, Publications
 from actors.runtime.sync.reporter.stored import StoredReports
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.registry.changes_io import LocalGone
+from fsm.registry.changes import LocalGone
 from fsm.sync import reporter_io as core
 from fsm.sync.leases import LeasesCore
 from fsm.sync.reporter import ReporterCore

@@ -26,7 +26,7 @@ from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices
 from actors.runtime.sync.reporter.observers import allowed_observers, trace_allowed
 from actors.runtime.sync.reporter.stored import NO_STORE, Restored
 from fsm.engine import Step
-from fsm.registry.changes_io import LocalLive
+from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import UnsubscribeAsked

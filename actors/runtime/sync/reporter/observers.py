@@ -7,8 +7,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
-from fsm.sync.allowed_observers import PUBLIC, AllowedObservers
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import PUBLIC, AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import CutOff, Expired
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
 from specs.bodies.object import (

@@ -18,10 +18,10 @@ from actors.runtime.sync.link_watches import LinkWatches
 from actors.runtime.sync.messages import LinkIs, SenderChecked, Tell
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
-from fsm.sync.repeats import IsObserved, RepeatedChange, RepeatsCore
+from fsm.sync.leases import IsObserved, RepeatedChange, RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
-from fsm.sync.runtime_routes import KeepIn, RuntimeWays, SendOut, WayEffect
+from fsm.sync.routes import KeepIn, RuntimeWays, SendOut, WayEffect
 from specs.addresses.address import runtime_of
 from specs.bodies.sync import Change, DataObject
 from specs.limits.sync import MAX_WITNESSED

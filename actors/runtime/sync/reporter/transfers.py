@@ -4,9 +4,8 @@ from functools import partial
 from typing import Final, final
 
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices
-from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import HandedOver
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import HandedTo
 
 __all__ = ["ObjectTransfers"]

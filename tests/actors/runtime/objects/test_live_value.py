@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_parts import Place, Whole
 from actors.runtime.objects.live_value import LiveList, LiveObject, plain_copy
-from fsm.sync.value.smallest_change import smallest_change
 from fsm.sync.value.value import changed, same
+from fsm.sync.value.writes import smallest_change
 from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wire, weight
 
 URL = "comm://a.ex/1"

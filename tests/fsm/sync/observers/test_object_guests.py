@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.sync.allowed_observers import AllowedObservers
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import (
     AllowAsked,
     Authorised,

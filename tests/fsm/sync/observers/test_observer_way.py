@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
+from fsm.sync.routes import MoveTo, Moving, ObserverWay
 
 HB, HC, L1, L2 = "hyperty://b.ex/b", "hyperty://b.ex/c", "link/1", "link/2"
 

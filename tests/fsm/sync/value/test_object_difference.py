@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.value.difference import ObjectChange, at, described, difference
-from fsm.sync.value.value import changed, same
+from fsm.sync.value.value import ObjectChange, at, changed, described, difference, same
 from specs.bodies.sync import Change
-from specs.schema.frozen_json import frozen_object
+from specs.jsonvalue import frozen_object
 
 NAMES = st.sampled_from(["a", "b", "0", "1", "x.y", ""])
 LEAVES = st.sampled_from([None, True, False, 0, 1, 2.5, "text"])

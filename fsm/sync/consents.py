@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.sync.subscriptions.subscriptions import Consented, Declined, Withdrawn, entity_of
+from fsm.sync.subscriptions import Consented, Declined, Withdrawn, entity_of
 from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code

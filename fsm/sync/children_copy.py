@@ -16,8 +16,7 @@ from typing import Final, assert_never, final
 
 import attrs
 
-from fsm.sync.children.children import ChildSet, Kept, Taken, children_in
-from fsm.sync.children.io import (
+from fsm.sync.children import (
     Act,
     AllChildren,
     ChildOp,
@@ -28,8 +27,12 @@ from fsm.sync.children.io import (
     ChildrenTimeOver,
     ChildrenUnread,
     ChildSaid,
+    ChildSet,
+    Kept,
     SaidAgain,
     SignHeard,
+    Taken,
+    children_in,
 )
 from specs.bodies.object import ChildrenSign
 from specs.child import RESOURCES
