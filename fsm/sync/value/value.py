@@ -1,21 +1,12 @@
-"""Changing the value of a data object, one attribute at a time (SYN-13..SYN-15).
+"""Changes of the value of a data object, one attribute at a time (SYN-13..SYN-15).
 
-Values are shared between tasks and never changed in place: a change returns a
-new value that shares what it did not touch.
+Values are shared between tasks and never changed in place: a change returns a new value that
+shares what it did not touch. What is shared costs nothing when two values are compared.
 
 A path is dotted. What a segment means is said by what stands there: of an object it is a
-key, of a list the number of an element. A change without a path is the whole value.
-
-How deep a change may reach into the value of a data object.
-
-What has changed between two values of a data object, one attribute at a time.
-
-A path is dotted, as in changes that are published; where there is an array its segment is
-an index. Where a path cannot say it, a step nearer to the root can: names that are empty or
-hold a dot, a null that was none before (a change to nothing removes), arrays of another
-length. The empty path is the whole value.
-
-Values derived from each other share what did not change, and what is shared costs nothing.
+key, of a list the number of an element. A change without a path is the whole value. Where a
+path cannot name a difference, a step nearer to the root can: names that are empty or hold a
+dot, a null that was none before (a change to nothing removes), arrays of another length.
 """
 
 import json
@@ -254,6 +245,9 @@ _NOTHING: Final[list[_Edit]] = []
 def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
     """Return the effect of a published change on the attribute that it names.
 
+    If there is no effect on an attribute that is null, the whole value is named: a change to
+    nothing removes.
+
     Args:
         before: The whole value before the change.
         after: The whole value after the change.
@@ -264,6 +258,8 @@ def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectCh
         return ObjectChange("", before, after, change.version)
     is_removal = change.value is None and change.operation is None
     new = None if is_removal else at(after, path)
+    if new is None and not is_removal and same(before, after):
+        return ObjectChange("", before, after, change.version)
     return ObjectChange(path, at(before, path), new, change.version)
 
 

@@ -1,7 +1,7 @@
 """What has changed between two values of a data object (SYN-13..SYN-15, I-D3)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fsm.sync.value.value import ObjectChange, at, changed, described, difference, same
@@ -52,6 +52,7 @@ def test_a_difference_says_what_was_and_what_is(before, after):
 
 
 @given(OBJECTS, SETS | EDITS | WHOLE)
+@example({"a": None}, Change(2, "a", [], "array", "remove"))
 def test_a_described_change_does_what_the_published_one_did(before, change):
     after = changed(before, change)
     told = described(frozen_object(before), frozen_object(after), change)
