@@ -1,9 +1,8 @@
-"""All machines by name: what runs, what is drawn, and what traces are judged by.
+"""All machines by name, and their hashes: what runs, what is drawn, what traces are judged by.
 
-The hash of a machine: what a stub from elsewhere says it follows (T12, T23).
-
-Only what decides counts: states, rows and ends, in an order of their own. Sources, drawings
-and words for people may change, and the machine is the same.
+A stub from elsewhere names the hashes of the machines it follows (T12, T23). A hash depends on
+what decides: states, rows and ends, in an order of their own. Sources, drawings and words for
+people may change, and the machine is the same.
 """
 
 import json

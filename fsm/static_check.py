@@ -4,17 +4,11 @@ A table that contradicts itself does not get this far (`fsm.table`): two rows fo
 state and trigger, for instance, are refused when it is built. What is left of
 nondeterminism is in the drawing: the same words on two edges out of one state.
 
-`check` looks at a table alone; `check_fired` and `check_taken` hold it against what
-uses it: the sources of the cores, and the steps that a run took.
-
-What a table allows: ways through it, states in reach, states with a way out.
-
-What a Python source mentions, read from its syntax tree; nothing is imported or run.
-
-The census of a run: which steps of which machine were taken, and how often.
-
-One JSON object per line: `machine`, `old`, `cause`, `given`, `new`, `times`. `given`
-lists the conditions that were true; without it none was.
+`check` looks at a table alone; `check_fired` compares it with the triggers that the sources of
+the cores mention (read from their syntax trees; nothing is imported or run), `check_taken` with
+the census: the steps that a run took, and how often. A census is one JSON object per line:
+`machine`, `old`, `cause`, `given`, `new`, `times`. `given` lists the conditions that were true;
+without it none was.
 """
 
 import ast

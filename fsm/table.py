@@ -7,19 +7,15 @@ Everything about a machine is a row. What runs (`fsm.engine`), what judges
 1. A row says: in this state, at this trigger, go to that state, because the
    protocol says so there (`cite`). The drawings' own words stand in `label`.
 2. An entity that does not exist is in state None, drawn `[*]`. A row with source
-   None is the way in. A state of `may_end` is where a story may stop.
+   None is the way in. A state of `may_end` is where a history may stop.
 3. What the drawings do not have but the protocol pages name is marked
    (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
 4. A state that may not end must have a deadline, or a reason why it waits.
 5. A pair (state, trigger) without a row is undeclared: it is refused, not ignored.
-   With guards (`fsm.table`), a pair has several rows, of which never two hold.
+   With guards, a pair has several rows, of which never two hold. A guard is named conditions,
+   some true, others not. It is not code, so whether two guards exclude each other is read off
+   them, and an explorer can try every case. The caller of a step says which are true.
 6. A table that contradicts itself cannot be built: `SpecError`.
-
-Guards: the conditions under which a row is followed, as data.
-
-A guard is a conjunction of named conditions: some hold, others do not. It is not code,
-so whether two guards exclude each other is read off them, and whoever explores a table
-can try every case. What is true of the world at a step is said by whoever takes it.
 """
 
 import math

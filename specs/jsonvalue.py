@@ -1,11 +1,9 @@
-"""The type of free JSON, as it stands in message bodies.
+"""Free JSON, as it stands in message bodies, and JSON that nobody can change in place.
 
-JSON that nobody can change in place, to be shared between any number of readers.
-
-What it is made of are a dictionary and a list like any other: they are equal to plain ones,
-are written as JSON, and `isinstance` knows them. Whatever would change them raises
-`TypeError`. Who wants to change one makes a copy: `copy.deepcopy(value)` is plain through
-and through, `dict(value)` and `list(value)` are so at the top.
+Frozen values are shared between any number of readers. Their objects and lists are equal to
+plain ones, are written as JSON, and `isinstance` knows them. An attempt to change one raises
+`TypeError`. `copy.deepcopy(value)` is plain through and through, `dict(value)` and `list(value)`
+are so at the top.
 
 Freezing copies what is not frozen yet, and nothing else: a value that shares most of its
 parts with a frozen one costs what it does not share.
@@ -17,8 +15,6 @@ from types import NoneType
 from typing import Final, NoReturn, TypeAlias, final
 
 from typing_extensions import override
-
-__all__ = ["FrozenArray", "FrozenObject", "frozen", "frozen_object"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]

@@ -1,16 +1,12 @@
 """The message catalogue: which messages there are, between whom, with which bodies (M-01..M-58).
 
-Routers do not use it. It says which class a message's body is read into, and each
-of its answers; tests, players and readers of traces ask it what a message is.
-What hyperties say to each other is free and in no row.
+Routers do not use it. It says which class a message's body is read into, and each of its
+answers; tests, players and readers of traces ask it what a message is. What hyperties say to
+each other is free and in no row.
 
-What a row of the message catalogue says, and how a message is held against it.
-
-Forms of addresses, as the message catalogue writes them: `R/registry`, `PX/status`.
-
-The part before the first slash names a form, the rest is meant literally, `<n>`
-is any one segment. Forms that differ only by a number or a small letter behind
-(`R`, `R2`, `H`, `Hx`) are the same form of, usually, another address.
+Addresses are written as forms: `R/registry`, `PX/status`. The part before the first slash names
+a form, the rest is meant literally, `<n>` is any one segment. Forms that differ only by a number
+or a small letter behind (`R`, `R2`, `H`, `Hx`) are the same form of, usually, another address.
 """
 
 import re

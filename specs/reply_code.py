@@ -1,12 +1,7 @@
-"""Reply codes and drop reasons: the closed vocabularies of refusal.
-
-Why a node's link ended, and why somebody was not let in: closed vocabularies for counts.
-"""
+"""Closed vocabularies of refusal: reply codes, drop reasons, ends of links, refused connections."""
 
 from enum import IntEnum, StrEnum, unique
 from typing import Final, final
-
-__all__ = ["LinkEnd", "TurnedAway"]
 
 
 @final

@@ -1,4 +1,4 @@
-"""Open requests: which answers are awaited, and how the wait for them ends (MSG-04..07).
+"""Open requests: the answers they wait for, the end of the wait, and duplicates (MSG-04..07).
 
 The key of a request is its sender, its receiver and its id; only the receiver can answer
 it (I-T1..I-T8). A provisional answer prolongs the wait; the first final one ends it. If
@@ -9,8 +9,7 @@ Each open request is an entity of `fsm.machines.transaction`; its steps are repo
 caller wants them.
 
 `HandedCore` keeps requests whose receiver may go before it answers (MN-20, R11).
-
-The deduplication window: messages that two paths, or a retry, bring twice (I-P22, MSG-07).
+`DeduplicationWindow` finds messages that two paths, or a retry, bring twice (I-P22).
 """
 
 import math

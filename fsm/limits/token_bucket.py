@@ -1,12 +1,10 @@
-"""Token buckets: how fast something may go on, for one sender or for each of many.
+"""Token buckets: the rate of one sender, of each of many, and of several that compete.
 
 One number for each key is enough to limit a rate (RELIABILITY L5). A sender that floods a
 router is delayed first, then given up (R11, S17).
 
-A fair queue: when each of several submitters may submit again (R11).
-
-A submitter that is alone is never delayed. While another submitter has submitted within
-`CONTENTION`, each submitter has a share of the router's time: a burst, and then a rate.
+In the fair queue (R11) a submitter that is alone is never delayed. While another submitter has
+submitted within `CONTENTION`, each has a share of the router's time: a burst, and then a rate.
 Time in which the router itself was delayed is not made up for. Otherwise all delayed
 submitters would come at once, just when the others have waited, too.
 """

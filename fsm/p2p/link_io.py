@@ -1,7 +1,4 @@
-"""What is to be done at one end of a P2P link; both ends give the same effects.
-
-What happens to one end of a P2P link; both ends take the same inputs.
-"""
+"""Inputs and effects of one end of a P2P link; both ends have the same."""
 
 from enum import Enum, unique
 from typing import TypeAlias, final

@@ -1,13 +1,12 @@
-"""What travels on a live P2P link, and what is still owed when it dies (P2P-15, P2P-20).
+"""The messages of a live P2P link, and those outstanding when it dies (P2P-15, P2P-20).
 
-Each message written has the next number of its direction; nobody writes the
-number down, because a link loses only the end of what was sent. The receiver
-acknowledges cumulatively what its bus has taken, where it can along with messages of
-its own. What was not acknowledged when
-the link dies is handed back in order, and so may arrive twice: the bus knows by
-(from, to, id). A link that is silent is pinged; one that does not answer is dead.
+Each message written has the next number of its direction; the number is not written, because a
+link loses only the end of what was sent. The receiver acknowledges cumulatively what its bus
+has taken, where it can along with messages of its own. When the link dies, messages without
+an acknowledgement are returned in order, and so may arrive twice: the bus knows by (from, to,
+id). A link that is silent is pinged; one that does not answer is dead.
 
-What the ends of a live P2P link say to each other about the link itself (P2P-20).
+The control lines `Behind`, `Ack`, `Ping`, `Pong` and `Bye` are about the link itself.
 """
 
 import math

@@ -1,10 +1,9 @@
-"""Why policies decide as they do of one message: every element, every comparison.
+"""Explanations of policies: why they decide as they do, and rules that never decide anything.
 
-What is odd about policies that can be used: rules that never decide anything, and the like.
-
-Only what is certain is reported. A rule is covered by another if whatever the first
-asks the second asks too: comparisons that are joined by "and" are looked into, every
-other condition is compared as a whole.
+`explain` shows every element and every comparison for one message. `review` finds what is odd
+about policies that can be used, and reports only what is certain. A rule is covered by another
+if whatever the first asks the second asks too: comparisons that are joined by "and" are looked
+into, every other condition is compared as a whole.
 """
 
 from collections.abc import Iterator, Sequence

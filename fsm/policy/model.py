@@ -1,9 +1,8 @@
-"""Rules, policies, policy sets, and all a node judges by at one moment (POL-06..POL-08).
+"""Conditions, rules, policies, policy sets, and all a node judges by (POL-06..POL-09).
 
-Conditions: comparisons, joined by not, anyOf and allOf (POL-09).
-
-A condition is true, false, or neither, when an attribute cannot be had and the rest
-does not decide it alone. In which order its parts stand makes no difference.
+A condition is comparisons, joined by not, anyOf and allOf. It is true, false, or neither, when
+an attribute cannot be had and the rest does not decide it alone. The order of its parts makes
+no difference.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Reading one value of a policy document: what it must be, and where it stands (POL-03).
-
-The error of a policy that cannot be used: whoever wrote it must act.
-"""
+"""Reading one value of a policy document: its form, its place, and its error (POL-03)."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping

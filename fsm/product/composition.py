@@ -4,13 +4,12 @@ Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what
 its *events* are what else happens to a place: something that the surroundings want, a fault of
 theirs, or what a place does by itself. What must never be is a `Never`, where everything may
 come to rest is an `End`. Something went wrong if a message was lost or came twice, a fault
-happened, or a deadline was over while something else went on.
+happened, or a deadline was over while something else went on; `Bounds` says how much of that
+one run may have.
 
 What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
 an event), lets the cores of one place decide, and nothing comes between. A step whose messages
-find no room in a network waits until there is room.
-
-How much is allowed to go wrong in one run.
+find no space in a network waits until there is some.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence

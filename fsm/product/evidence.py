@@ -1,9 +1,7 @@
-"""A run as a trace: one file per process, as the judges read it.
+"""A run of a composition as a trace, one file per process, and as a Mermaid sequence diagram.
 
 The processes of the trace are the places of the composition. Each record is of a step that a
 machine took; what was lost is a fault. The clock counts the steps of the run.
-
-A run as a sequence diagram in Mermaid.
 """
 
 import json

@@ -1,15 +1,12 @@
-"""What may happen next in a composition, as its cores decide it.
+"""The next steps of a composition, as its cores decide them.
 
 A state is a tuple of numbers: one for each place, one tuple of messages for each channel, and
 what is left of each budget. What a host becomes, and says, when something happens to it is
 computed once for each host and each happening, by the real cores, and then remembered.
 
-A host as a value: to be taken up again, and to be known again.
-
-A host is kept as bytes, and made anew from them each time something else happens to it. It
-is known again by its key: two hosts of equal keys do the same whatever happens. Times are
-relative to the host's clock there, and those that are longer ago than the horizon of the
-composition are equal.
+A host is kept as bytes, and made anew from them each time something else happens to it. It is
+known again by its key: two hosts of equal keys do the same whatever happens. Times are relative
+to the host's clock there; times before the horizon of the composition are equal.
 """
 
 import copyreg
@@ -40,16 +37,12 @@ from specs.trace import ABSENT
 
 __all__ = [
     "FAIR",
-    "Key",
     "Kind",
     "Next",
     "Reaction",
     "Refusal",
     "State",
     "Steps",
-    "kept",
-    "key_of",
-    "restored",
 ]
 
 Key: TypeAlias = Hashable

@@ -1,25 +1,23 @@
-"""The transfer of an address between two sessions: the node's part in it (SYN-26, I-D1).
+"""Allocated addresses: their names, their transfer to another session, and their reuse.
 
-An owner offers an address to one other session, and may take the offer back. That session
-takes the address, unless the offer is over. Offers of an address have rising numbers: an
-offer that is over is never open again, so a message that comes late, or twice, changes
-nothing. The core decides only; the host changes the tables.
+`AddressMint` makes names that a node recognises without a list of them (I-A1, T3). A name is a
+UUID: 60 random bits, a keyed digest of these bits and of the runtime it was made for, and in
+its last 4 bytes a keyed digest of all that. So a node can tell of any address whether it made
+the address, and for which runtime. An address that the node made and that has no owner was
+released; it needs no tombstone. A forged digest gains nothing: an address that looks made by
+the node is refused to every runtime but the one it was made for. A name that a peer made
+itself looks so once in 2^32. The key lasts as long as the node: after a restart runtimes may
+claim the addresses they had (C-44).
 
-Names of addresses that a node makes and recognises without a list of them (I-A1, T3).
+`AddressOffers` is the node's part in a transfer between two sessions (SYN-26, I-D1). An owner
+offers an address to one other session, and may take the offer back. That session takes the
+address, unless the offer is over. Offers of an address have rising numbers: an offer that is
+over is never open again, so a message that comes late, or twice, changes nothing. The core
+decides only; the host changes the tables.
 
-A name is a UUID: 60 random bits, a keyed digest of these bits and of the runtime it was made
-for, and in its last 4 bytes a keyed digest of all that. So a node can tell of any address
-whether it made the address, and for which runtime. An address that the node made and that
-has no owner was released; it needs no tombstone. A forged digest gains nothing: an address
-that looks made by the node is refused to every runtime but the one it was made for. A name
-that a peer made itself looks so once in 2^32.
-The key lasts as long as the node: after a restart runtimes may claim the addresses they
-had (C-44).
-
-The addresses a runtime keeps for later hyperties, and their reuse (ALC-02).
-
-A kept address is allocated still, but not in use. A hyperty of the same purpose may have it
-again; a hyperty that names an address must have exactly that.
+`AddressReuse` keeps addresses of a runtime for later hyperties (ALC-02). A kept address is
+allocated still, but not in use. A hyperty of the same purpose may have it again; a hyperty that
+names an address must have exactly that.
 """
 
 import hashlib

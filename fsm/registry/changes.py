@@ -1,18 +1,14 @@
-"""The publisher of changes: registries follow the entities of this runtime (P2P-23..26).
+"""Changes between linked registries: the entities of their runtimes (P2P-23..26).
 
-Each follower is an entity of the machine `object_subscription`: the list of local entities
-is one more thing that is reported (I-C1..I-C6). A follower gets the list once its link is
-live at this end too, so that the list and later changes go the same way. When the link is
-no longer live, it follows no more, and asks anew when the link has come back.
+Each follower of this registry is an entity of the machine `object_subscription`: the list of
+local entities is one more thing that is reported (I-C1..I-C6). A follower gets the list once its
+link is live at this end too, so that the list and later changes take the same route. When the
+link is no longer live, it follows no more, and asks anew when the link has come back.
 
-Messages between two registries about the entities of their runtimes (P2P-23..26).
-
-The follower of other registries: what lives in the linked runtimes (P2P-23..26, I-C3).
-
-Each followed registry is an entity of the machine `observer_copy`. Its changes may come
-before its list, which a request brings: they are kept, and applied to the list in order.
-When the link is no longer live, following ends. The known entities are kept, so that after
-the link has come back the new list shows which of them have gone meanwhile.
+Each registry that this one follows is an entity of the machine `observer_copy` (I-C3). Its
+changes may come before its list, which a request brings: they are kept, and applied to the list
+in order. When the link is no longer live, following ends. The known entities are kept, so that
+after the link has come back the new list shows which of them have gone meanwhile.
 """
 
 import math

@@ -1,9 +1,7 @@
-"""Records of a domain registry: rows, inputs and effects of the core, and checks of requests.
+"""Records of a domain registry: rows, inputs and effects of the core, checks, and the index.
 
-The checks say whether a runtime may register or change a record; every back end of a
-registry uses them.
-
-The index of a domain registry: how records are found other than by address (M-26..M-28).
+The checks say whether a runtime may register or change a record; every back end of a registry
+uses them. The index finds records other than by address (M-26..M-28):
 
 | search | finds |
 |---|---|

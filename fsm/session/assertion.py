@@ -1,20 +1,15 @@
-"""Whether what a login token claims lets somebody in (MN-05, M-55, S4, T1, RFC 8725).
+"""The judgement of a login token's claims (MN-05, M-55, S4, S5, T1, RFC 8725).
 
-Its signature has been verified before; here its claims are judged: who issued it, for
-whom, from when until when, whether it was used before, and whose it is.
+Its signature has been verified before; here its claims are judged: the issuer, the audience,
+the times, earlier use, and the user.
 
-When the keys that verify logins are to be got anew, and how long old ones are good.
-
-Keys are got when somebody comes who needs it: nobody has them yet, they are no longer
-fresh, or a token names one that is not among them. After an attempt there is a pause,
-whatever tokens name: who guesses makes nobody work. Keys whose source fails are used
-until they are stale.
-
-Which login tokens have been used, for as long as they could be used again (S4, S5).
-
-A token is remembered until it is over. What is forgotten, because it is over or because
-there is no room, leaves its end behind: a token that ends no later than any forgotten one
+A used token is remembered until it is over. Forgetting one, because it is over or because
+there is no space, leaves its end behind: a token that ends no later than any forgotten one
 counts as used. So nothing comes back when a clock is set back, and the memory is bounded.
+
+Keys are fetched when a login needs it: there are none yet, they are no longer fresh, or a token
+names one that is not among them. After an attempt there is a pause, whatever tokens name, so
+guesses cause no work. Keys whose source fails are used until they are stale.
 """
 
 import hashlib

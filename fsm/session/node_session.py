@@ -1,19 +1,19 @@
 """One runtime's session at a message node, the node's side (MN-04..MN-08, I-M1..I-M4).
 
-The session belongs to a runtime, not to a socket. It outlives its link: while
-detached it keeps what is sent to the runtime, in order and within bounds, and whoever
-knows the token gets all of it. A newer link with the token takes over at once; frames
-of the older one are told apart by the number of the link and no longer count.
-Only a hash of the token is kept. A session that was claimed has none, and goes to
-whoever claims it next; one that has a token is never claimed away. A session that was
-opened as upstream's stubs do, where nobody logs in, keeps its token: its runtime, which
-forgets it, is told it again when it opens anew while the session is detached (C-84).
+The session belongs to a runtime, not to a socket. It outlives its link: while detached it
+keeps the messages to the runtime, in order and within bounds, and a link with the token
+gets all of them. A newer link with the token takes over at once; frames of the older one are
+told apart by the number of the link and no longer count.
+Only a hash of the token is kept. A session that was claimed has none, and goes to the next
+claim; one that has a token is never claimed away. A session that was opened as upstream's
+stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
+opens anew while the session is detached (C-84).
 
-A session that somebody logged in for is theirs: the same user of the same issuer gets it
-by a new login, and with it a new token (C-84). When the credentials are over the link
-is cut, and the token opens nothing before a new login (MN-05).
+A session with a login belongs to the user: the same user of the same issuer gets it by a new
+login, and with it a new token (C-84). When the credentials are over the link is cut, and the
+token opens nothing before a new login (MN-05).
 
-When to ask a silent peer whether it is there, and when to take it for gone (RELIABILITY R8).
+`Heartbeat` decides when a silent peer is pinged, and when it is given up (RELIABILITY R8).
 """
 
 import hashlib

@@ -1,9 +1,9 @@
-"""What all outboxes of a node may hold together, and who gives way first (RELIABILITY L2).
+"""Bounds of outboxes: what all of a node may hold, and what one peer has not read yet.
 
-What was sent to a peer that says by a number how far it has read (CON-06).
+When all outboxes together are full, the largest gives way first (RELIABILITY L2).
 
-Messages are numbered from 1. Asking for what comes after a number acknowledges all up to
-it; what was not acknowledged is there to be asked for again. So an answer that is cut on
+In a send window (CON-06) messages are numbered from 1. Asking for what comes after a number
+acknowledges all up to it; other messages can be asked for again. So an answer that is cut on
 its way costs nothing and doubles nothing.
 """
 

@@ -1,20 +1,16 @@
-"""What a message node's stub does with its session (3.2, STB-03..09, STB-17, C-66).
+"""The session of a message node's stub (3.2, STB-03..09, STB-17, C-66).
 
 The first message connects; while there is no session, messages queue in order. A lost
 link is dialled again at once and then with growing pauses, and the session re-opened
 with its token, so that the node keeps what it had; a node that has forgotten the
-session (410) gets a new one, and the owners of paths set them again. Who asks for the
-disconnect gets it for good: later messages are refused, nothing reconnects (I-S10).
+session (410) gives a new one, and the owners of paths set them again. A disconnect that was
+asked for is final: later messages are refused, nothing reconnects (I-S10).
 
-Unanswered requests of a session that cannot be had are answered 503, all of them, or with
-what the node said if it lets the runtime in for no asking; what the queue has no room for
-is answered 413, the newest first.
+If there can be no session, all unanswered requests are answered 503, or with the node's refusal
+if it lets the runtime in for no asking; what the queue has no space for is answered 413, the
+newest first.
 
-How long to pause between attempts.
-
-The messages a node stub holds: waiting for the session, or not yet with the link.
-
-The steps that a stub in a sandbox reports, held against its tables (OBS-06).
+`StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
 """
 
 import math

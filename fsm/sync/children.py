@@ -1,4 +1,4 @@
-"""The children of one data object, as one place knows them (SYN-24, I-D10, M-48..M-50).
+"""The children of one data object at one place; inputs and effects (SYN-24, I-D10, M-48..M-50).
 
 Each child has one writer, its creator, and each message of a creator has an id greater than
 all before (MSG-03). So a message that is newer than the last one of its creator counts,
@@ -13,8 +13,6 @@ another child. So the sign is published when the children have been at rest for 
 then at pauses that double, for as long as there is an observer; if the children are never
 at rest, at the longest pause. One such core serves all objects of a runtime: signs keep a
 distance from each other.
-
-Inputs and effects of the cores for children of a data object (SYN-24).
 """
 
 import json

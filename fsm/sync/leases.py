@@ -1,21 +1,18 @@
-"""The leases of subscriptions to data objects: the clocks of both ends (SYN-20).
+"""Timers of data objects: leases of subscriptions at both ends, and repeated changes.
 
 The message by which an observer leaves may be lost, and a runtime that is killed sends none.
-So a subscription is granted for a time, its lease, which the observer's sync manager renews.
-Without a renewal the observer is removed; if it is there all the same, it subscribes again.
-
-One core of each kind serves all objects of a runtime. Their times are of a clock that never
-goes back; it may stand still, or leap, while the machine sleeps.
-
-Repeats of the last change of an object (I-D4).
+So a subscription is granted for a time, its lease, which the observer's sync manager renews
+(SYN-20). Without a renewal the observer is removed; if it is there all the same, it subscribes
+again.
 
 The loss of a change shows when the next one comes; after the last one there is no next. So
-the last change is published again, the same change in a new message: soon at first, then at
-pauses that double, for as long as there is an observer. An observer that has it already
-ignores it by its version.
+the last change is published again, the same change in a new message (I-D4): soon at first, then
+at pauses that double, for as long as there is an observer. An observer that has it already
+ignores it by its version. Repeats keep a distance from each other, the one that is due longest
+goes first, and so they never use up the rate of a session.
 
-One core serves all objects of a runtime: repeats keep a distance from each other, the one
-that is due longest goes first, and so they never use up the rate of a session.
+One core of each kind serves all objects of a runtime. Times are of a clock that never goes
+back; it may stand still, or leap, while the machine sleeps.
 """
 
 import math

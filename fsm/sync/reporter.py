@@ -1,14 +1,12 @@
 """The reporter's end of a data object: its observers, and the changes to publish.
 
-It counts versions, adds an observer before it gives out the snapshot (I-D6) and
-lets nobody but the reporter write (I-D1). Connection objects of P2P links are
-ordinary objects of this machinery.
+It counts versions, adds an observer before it gives out the snapshot (I-D6) and lets nobody but
+the reporter write (I-D1). Connection objects of P2P links are ordinary objects of this
+machinery.
 
-The allowed observers of an object: its reporter is not asked about them (SYN-04, SYN-11).
-
-Invited and allowed observers are; of a public object all are. An observer that was expelled
-is no longer: when it asks again, its reporter decides, even if the object is public
-(SYN-18, SYN-21).
+The reporter is not asked about allowed observers (SYN-04, SYN-11): invited and allowed ones; of
+a public object, all. After an observer was expelled its reporter decides on each request, even
+if the object is public (SYN-18, SYN-21).
 """
 
 from collections.abc import Iterable

@@ -1,16 +1,14 @@
-"""The route to each runtime that observes an object: always exactly one (I-D12).
+"""The routes of an object's changes, at the reporter's end and at an observer's runtime.
 
-It is the route of the last request of its sync manager: the node, or a link. It counts as
-soon as an observer there is active. When another link leads to a runtime, or none, changes
-go by the node until it asks again.
+To each runtime that observes an object there is exactly one route (I-D12): that of the last
+request of its sync manager, the node or a link. It counts as soon as an observer there is
+active. When another link leads to a runtime, or none, changes go by the node until it asks again.
 
-The route of one object's changes to the observers of a runtime (P2P-30, SYN-27).
-
-Changes come by a path at a node, or by the live link to the reporter's runtime: never by
-both. A link is taken as soon as one is live, unless an observer wants none; it is left when
-it is no longer live, or no longer leads there. One move is made at a time, and the new route
-is there before the old one is given up. The reporter goes by the last request it got, so
-where that is in doubt the request is repeated.
+To the observers of a runtime changes come by a path at a node, or by the live link to the
+reporter's runtime: never by both (P2P-30, SYN-27). A link is taken as soon as one is live,
+unless an observer wants none; it is left when it is no longer live, or no longer leads there.
+One move is made at a time, and the new route is there before the old one is given up. The
+reporter goes by the last request it got, so where that is in doubt the request is repeated.
 """
 
 from enum import Enum, auto

@@ -1,14 +1,12 @@
-"""Addresses: `scheme://domain/path` (ADR-01..09).
+"""Addresses: `scheme://domain/path` (ADR-01..09), and public hosts (S15).
 
-Inside the process an address is its canonical text, a plain `str`: routing
-compares bytes and never parses. `parse` is called once, where an address
-enters; the other functions expect canonical text.
+Inside the process an address is its canonical text, a plain `str`: routing compares bytes and
+never parses. `parse` is called once, where an address enters; the other functions expect
+canonical text.
 
-Which hosts are public: others may name them, and this machine may dial them (S15).
-
-What somebody else wrote may lead anywhere. Only what is global by every reading of an
-address is public; what embeds an address of the old kind (NAT64, 6to4, Teredo, mapped) is
-judged by none of its readings but refused: nobody serves a domain there.
+An address from elsewhere may lead anywhere. A host is public if it is global by every reading
+of its address; one that embeds an address of the old kind (NAT64, 6to4, Teredo, mapped) is
+refused by all: nobody serves a domain there.
 """
 
 import re
@@ -20,8 +18,6 @@ from urllib.parse import urlsplit
 import attrs
 
 from specs.errors import BadUrlError
-
-__all__ = ["host_in", "is_public_address", "is_public_host"]
 
 _EMBEDDING: Final = tuple(
     IPv6Network(text)

@@ -1,13 +1,8 @@
-"""Bodies around a data object: questions, children, resuming, delegation (M-39, M-48..M-54).
+"""Bodies around a data object: observers, children, resuming, delegation (M-39, M-48..M-54).
 
-Bodies about the observers of a data object: let in, shut out, told of (SYN-21, SYN-23, M-53).
-
-Bodies by which a data object changes hands (M-54; all but the request are ours).
-
-Requests to the services for data objects: the class of each body (M-32..M-54).
-
-A verb of these requests has several meanings. The keys of the body, or the sender, say which
-one is meant. The functions here read nothing else of a body: its class checks the rest.
+The functions at the end name the class of each body that a service for data objects gets
+(M-32..M-54). A verb of these requests has several meanings. The keys of the body, or the sender,
+say which one is meant. The functions read nothing else of a body: its class checks the rest.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -33,6 +28,7 @@ from specs.schema.field import Address, Addresses, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
 
 __all__ = [
+    "CHILD",
     "AllowObserver",
     "Child",
     "ChildName",

@@ -1,7 +1,4 @@
-"""Bodies of the domain registry and of discovery (M-21..M-31).
-
-Bodies of address allocation (M-18..M-20).
-"""
+"""Bodies of address allocation, of the domain registry and of discovery (M-18..M-31)."""
 
 from typing import Annotated
 

@@ -1,7 +1,4 @@
-"""Bodies of stub status and session control (M-13..M-17).
-
-Bodies of what a node connects to: identities, the global registry, quality (M-55..M-58).
-"""
+"""Bodies of stub status, session control, and back ends of a node (M-13..M-17, M-55..M-58)."""
 
 from typing import Annotated
 

@@ -1,6 +1,6 @@
-"""Every number of catalogues: descriptors, packages, how long they last, with unit and source.
+"""Limits of code from elsewhere: catalogues, packages, sandbox processes.
 
-How much a sandbox process may do; see also the `ROOM_` limits in `specs.limits.protocol`.
+See also the `ROOM_` limits in `specs.limits.protocol`.
 """
 
 from typing import Final

@@ -1,11 +1,4 @@
-"""Every number of the domain registry's store and of back ends of a node, with unit and source.
-
-The numbers of sessions over HTTP (CON-06).
-
-Every number of policies, once, with unit and source.
-
-Every number of logins: tokens, keys, and how long what they open lasts, with unit and source.
-"""
+"""Limits of a message node: logins, sessions over HTTP, policies, back ends."""
 
 from typing import Final
 

@@ -1,12 +1,11 @@
-"""What the fields of bodies have in common: names on the wire, and what they may hold.
+"""Fields of bodies: names on the wire, what they may hold, and rules between them.
 
 A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its
 annotations say what its fields hold; nobody can make one that holds anything
 else, from Python or from JSON.
 
-Rules between the fields of one body: data, for constructors and JSON Schemas alike.
-
-Fields are named as in Python; a field of a part by its way, `params.token`.
+Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field
+of a part by its way, `params.token`.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,8 @@
-"""Which runtime owns an address, by the registry of its domain (I-B10, S1, REG-13).
+"""Records read elsewhere: their cache, and the owners of addresses (RES-03, REG-13, I-B10, S1).
 
-The Message BUS asks for the owner of an address that a peer sends from. The answer is
-read by the node path, and remembered as long as the record is good. A record that is away
-names its owner, too: a runtime that has lost its node can still send by its links.
-
-The registry's cache of records read elsewhere (RES-03, REG-13).
+The Message BUS asks for the owner of an address that a peer sends from. The answer is read by
+the node path, and remembered as long as the record is good. A record that is away names its
+owner, too: a runtime that has lost its node can still send by its links.
 """
 
 import math

@@ -1,13 +1,11 @@
-"""One row of the registry's table of P2P links (REG-04).
-
-The remote runtime of each entity that a link leads to (I-R8), and listed entities (T18).
+"""One row of the registry's table of P2P links, and the entities of its runtime (REG-04, I-R8).
 
 An entity is bound by its record, or by the other registry's list where a record confirms
 it. A message received over a link binds nothing: else a peer could draw another's messages
 to itself by using its address once. Only a record moves an entity that is known to live
 elsewhere, or binds one of another domain than its runtime's.
 
-A list is a hint: a peer could draw messages meant for others to itself, by listing their
+A list is a hint (T18): a peer could draw messages meant for others to itself, by listing their
 addresses before this runtime has read the records. So an entity whose known record confirms
 the list is bound at once. For the rest the records are read, a few at a time. Until then,
 and if a record contradicts the list, messages go by the node as if nothing had been listed.

@@ -1,16 +1,13 @@
 """The registry's search for the route to an address without a listener here (RES-01..15).
 
-Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
-else the message node's stub, at once; meanwhile records are read and links set up.
-So a message waits only for a stub of its domain that is being deployed, and never
-for P2P. A runtime may want its messages to wait for a link, for a time, or that they go
-by a link or not at all (`link_wishes`).
+Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one, else the
+message node's stub, at once; meanwhile records are read and links set up. So a message waits
+only for a stub of its domain that is being deployed, and never for P2P. A runtime may want its
+messages to wait for a link, for a time, or that they go by a link or not at all (`link_policy`).
 
-The registry's search for a direct link to an entity (RES-03, RES-06, RES-13).
-
-The record of the entity names its runtime, and says whether a link to it can be set up. The
-record is read, or known already, or reported by a registry. The search then waits for the
-link, or ends because there will be none.
+The search for a link (RES-03, RES-06, RES-13) goes by the record of the entity: it names the
+runtime, and says whether a link can be set up. The record is read, or known already, or reported
+by a registry. The search then waits for the link, or ends because there will be none.
 """
 
 from typing import assert_never, final
@@ -58,7 +55,7 @@ from specs.bodies.word import RecordStatus
 from specs.limits.protocol import NEGATIVE_CACHE
 from specs.reply_code import Code
 
-__all__ = ["LinkSearch", "ResolveConfig", "ResolveCore", "Topology"]
+__all__ = ["ResolveConfig", "ResolveCore", "Topology"]
 
 
 @final

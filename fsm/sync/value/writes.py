@@ -1,16 +1,14 @@
-"""The writes of a reporter to its data object, until they are published (SYN-13, SYN-16).
+"""The writes of a reporter to its data object, until they are published (SYN-13..SYN-16).
 
 A write is in the reporter's own value at once; it waits here until the runtime has published
 it, in order. If one cannot be published, those behind it are void, too: they were made to a
 value that no observer will ever see. The reporter's own value is then the published one, and
 the next write, or the next wait for all to be published, fails with the reason.
 
-The smallest change that makes one value of a data object another (SYN-13..SYN-15).
-
-There is always one, of the form that goes over the wire: a path and what is to stand
-there. What a path cannot name (a key that is empty or holds a dot) and what a change cannot
-say (that null stands somewhere: no value means that nothing does) is said by setting what
-holds it, in the last resort the whole value.
+A write is published as the smallest change: a path and the value there. What a path cannot name
+(a key that is empty or holds a dot) and what a change cannot say (null at a place: no value
+means that nothing stands there) is said by setting what holds it, in the last resort the whole
+value.
 """
 
 import json

@@ -3,10 +3,11 @@
 import pytest
 
 from fsm.catalogue import foreign as ft
-from fsm.catalogue.foreign import ForeignCore, QuarantineCore
+from fsm.catalogue.foreign import ForeignCore
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.limits.error_window import QuarantineCore
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import Parcel
