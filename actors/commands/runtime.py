@@ -22,14 +22,15 @@ from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_of, enter, token_option
 from actors.cli.options import (
     Handler,
+    OpenTracer,
     check_domain,
     check_kinds,
     check_name,
     log_option,
     node_option,
-    trace_option,
+    trace_options,
 )
-from actors.cli.output import open_tracer, say_ready
+from actors.cli.output import say_ready
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,
@@ -279,7 +280,7 @@ async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name:
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that keeps stored data objects over the end of the process.",
 )
-@trace_option
+@trace_options
 @config_option
 @log_option
 def command(  # noqa: PLR0913 - one for each option
@@ -300,7 +301,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     token_file: Path | None,
     store: Path | None,
-    trace: Path | None,
+    trace: OpenTracer,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
@@ -327,7 +328,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 @asynccontextmanager
 async def _open(
-    config: RuntimeConfig, crew: Mapping[str, Deploy], trace: Path | None
+    config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
     with open_store(config.store):
         # What is wrong with it is told before anything is dialled.
@@ -337,7 +338,7 @@ async def _open(
         await check_host(network, config.p2p_host, config.kinds)
         await check_node(network, config.node)
         async with (
-            open_tracer(trace, config.name) as tracer,
+            trace(config.name) as tracer,
             open_runtime(timed(config), network, tracer) as runtime,
         ):
             await enter(runtime)
