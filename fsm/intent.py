@@ -36,7 +36,7 @@ class Intent(Enum):
     """An answer or event: by what is known now."""
 
     NODE = "node"
-    """By the message node only: P2P signalling (P2P-29), the sender's wish (C-21), asking
+    """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), asking
     the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
     telling observers what only that owner may, which its node has checked (M-45, M-52)."""
 

@@ -39,7 +39,7 @@ __all__ = [
     "dotted",
     "mentions",
     "read_census",
-    "shortest_ways",
+    "shortest_paths",
     "write_census",
 ]
 
@@ -187,7 +187,7 @@ def _parts(node: ast.expr) -> Iterator[str]:
             yield ""  # the result of a call or the like: nothing that was imported
 
 
-def shortest_ways(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
+def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
     """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
     ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
@@ -308,7 +308,7 @@ def _follows(step: TakenStep, row: Transition) -> bool:
 
 
 def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
-    reached = shortest_ways(table)
+    reached = shortest_paths(table)
     for state in table.states:
         if state not in reached:
             yield state.value, "no way leads to it"

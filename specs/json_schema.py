@@ -31,7 +31,7 @@ from specs.schema.field import (
     rules_of,
     shape_at,
     wire_name,
-    wire_way,
+    wire_path,
 )
 from specs.schema.shape import (
     END,
@@ -109,14 +109,14 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
         case Needs(field, needed):
             return {"if": _given(kind, field), "then": _given(kind, needed)}
         case WordNeeds(field, words, needed):
-            name = wire_way(kind, field)
+            name = wire_path(kind, field)
             says: JsonObject = {
                 "required": [name],
                 "properties": {name: {"enum": list[Json](map(str, words))}},
             }
             return {"if": says, "then": _given(kind, needed)}
         case ObjectUnless(field, other):
-            is_object: JsonObject = {wire_way(kind, field): {"type": ["object", "null"]}}
+            is_object: JsonObject = {wire_path(kind, field): {"type": ["object", "null"]}}
             return {"if": _given(kind, other), "else": {"properties": is_object}}
         case _:
             assert_never(rule)
@@ -125,7 +125,7 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
 def _given(kind: type[attrs.AttrsInstance], way: str) -> JsonObject:
     """Return the schema of a body in which a field is given; `null` is not."""
     schema: JsonObject = {"not": {"type": "null"}}
-    for name in reversed(wire_way(kind, way).split(".")):
+    for name in reversed(wire_path(kind, way).split(".")):
         schema = {"required": [name], "properties": {name: schema}}
     return schema
 

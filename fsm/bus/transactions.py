@@ -8,7 +8,7 @@ for all. All waits are equally long, so open requests are ordered by the end of 
 Each open request is an entity of `fsm.machines.transaction`; its steps are reported if a
 caller wants them.
 
-`HandedCore` keeps requests whose receiver may go before it answers (MN-20, R11).
+`OutstandingCore` keeps requests whose receiver may go before it answers (MN-20, R11).
 `DeduplicationWindow` finds messages that two paths, or a retry, bring twice (I-P22).
 """
 
@@ -21,7 +21,7 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
-from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT, ROOM_OUTSTANDING
+from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT, SANDBOX_OUTSTANDING
 from specs.message import Message, instance_id, request_id
 from specs.reply_code import DropReason
 
@@ -30,8 +30,8 @@ __all__ = [
     "Answer",
     "DeduplicationWindow",
     "Ended",
-    "HandedCore",
     "Key",
+    "OutstandingCore",
     "Repeated",
     "Steps",
     "Terms",
@@ -101,10 +101,10 @@ class DeduplicationWindow:
 
 
 @final
-class HandedCore:
+class OutstandingCore:
     """The outstanding requests of one component: delivered to it and not answered yet.
 
-    Memory: `ROOM_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
+    Memory: `SANDBOX_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
     longer waits.
     """
 
@@ -122,7 +122,7 @@ class HandedCore:
         while asked:
             oldest = next(iter(asked))
             until, _ = asked[oldest]
-            if until > now and len(asked) < ROOM_OUTSTANDING:
+            if until > now and len(asked) < SANDBOX_OUTSTANDING:
                 break
             del asked[oldest]
         asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)

@@ -11,8 +11,8 @@ from typing import Final, final
 from specs.limits.protocol import (
     PEER_OFFENCES,
     QUARANTINE,
-    ROOM_RESTARTS,
-    ROOM_SECONDS,
+    SANDBOX_RESTARTS,
+    SANDBOX_SECONDS,
     SOFT_ERROR_PERIOD,
 )
 
@@ -21,24 +21,24 @@ __all__ = ["CrashCount", "ErrorWindow", "QuarantineCore"]
 
 @final
 class CrashCount:
-    """The crashes of one sandbox within `ROOM_SECONDS`; more than `ROOM_RESTARTS` are too many."""
+    """The crashes of one sandbox within `SANDBOX_SECONDS`; `SANDBOX_RESTARTS` are borne."""
 
     def __init__(self) -> None:
         self._crashes: deque[float] = deque()
 
     def crashed(self, now: float) -> bool:
         """Count a crash; return whether there are too many now. The count then begins anew."""
-        while self._crashes and self._crashes[0] <= now - ROOM_SECONDS:
+        while self._crashes and self._crashes[0] <= now - SANDBOX_SECONDS:
             self._crashes.popleft()
         self._crashes.append(now)
-        if len(self._crashes) <= ROOM_RESTARTS:
+        if len(self._crashes) <= SANDBOX_RESTARTS:
             return False
         self._crashes.clear()
         return True
 
     def is_calm(self, now: float) -> bool:
         """Return whether all counted crashes are older than the window."""
-        return not self._crashes or self._crashes[-1] <= now - ROOM_SECONDS
+        return not self._crashes or self._crashes[-1] <= now - SANDBOX_SECONDS
 
 
 @final

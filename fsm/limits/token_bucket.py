@@ -19,7 +19,7 @@ import attrs
 
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
-__all__ = ["FloodCore", "Rate", "TokenBucket", "TokenBuckets", "TurnsCore"]
+__all__ = ["FairQueueCore", "FloodCore", "Rate", "TokenBucket", "TokenBuckets"]
 
 
 @final
@@ -175,11 +175,11 @@ _APART: Final = 1 / SUBMIT_RATE
 
 
 @final
-class TurnsCore:
+class FairQueueCore:
     """The fair queue of one router."""
 
     def __init__(self) -> None:
-        self._meter: TokenBuckets[str] = TokenBuckets(Rate(SUBMIT_RATE, SUBMIT_BURST))
+        self._buckets: TokenBuckets[str] = TokenBuckets(Rate(SUBMIT_RATE, SUBMIT_BURST))
         self._last = ""
         self._last_at = -math.inf
         self._other_at = -math.inf
@@ -200,7 +200,7 @@ class TurnsCore:
         self._last_at = now
         if self._other_at + CONTENTION < now:
             return True
-        wait = self._meter.spend(by, 1, now)
+        wait = self._buckets.spend(by, 1, now)
         if not self._held[by]:
             if wait <= 0:
                 return True

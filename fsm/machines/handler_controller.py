@@ -47,7 +47,7 @@ class Condition(StrEnum):
 
 _INVITED: Final = "3.3 handler controller: invited, observes the offer"
 _ACCEPTS: Final = "page 05: no request of ours wins over the invitation"
-_GLARE: Final = "page 05: our own request wins, 409"
+_SIMULTANEOUS_OPEN: Final = "page 05: our own request wins, 409"
 _ANSWER: Final = "3.3 handler controller: the offer is seen, the answer object made"
 _OPEN: Final = "3.3 handler controller: the link is open"
 _CLOSED: Final = "3.3 handler controller: closed"
@@ -62,7 +62,7 @@ _ROWS: Final = (
     Transition(None,            Trigger.INVITED,   State.OBSERVING, _INVITED),
     Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_NO_REQUEST),
     Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_LOSES),
-    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.CLOSED,    _GLARE,   origin=Origin.EXTENSION, guard=_WINS),
+    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.CLOSED,    _SIMULTANEOUS_OPEN,   origin=Origin.EXTENSION, guard=_WINS),
     Transition(State.OBSERVING, Trigger.ANSWER,    State.ANSWERING, _ANSWER),
     Transition(State.OBSERVING, Trigger.OVER,      State.CLOSED,    _FAILED,  origin=Origin.EXTENSION),
     Transition(State.ANSWERING, Trigger.LINK_OPEN, State.OPEN,      _OPEN),

@@ -14,7 +14,7 @@ from typing import Final, assert_never, final
 
 import attrs
 
-from fsm.p2p.link_policy import NO_LINKS, LinkWishes
+from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
 from specs.addresses.address import host_in, is_public_address, is_public_host
 from specs.bodies.sync import Candidate
 
@@ -98,7 +98,7 @@ class DialPolicy:
 
     kinds: tuple[str, ...]
     machine: bytes | None = None
-    links: LinkWishes = NO_LINKS
+    links: LinkPolicy = NO_LINKS
 
     def offers(self, kind: str, address: str, remote: str) -> bool:
         """Return whether an address of this end is offered to a runtime.

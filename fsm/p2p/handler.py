@@ -52,7 +52,7 @@ from fsm.p2p.link_io import (
     PeerObjectInput,
     PeerObjectSeen,
     ResumeAsked,
-    RowTold,
+    RowReported,
     SideEffect,
     SideInput,
     Started,
@@ -172,7 +172,7 @@ class P2PControllerCore:
             case Started():
                 step = self._move(controller.Trigger.INVITED, now)
                 return [*self._side.begin(now), step, AskRow()]
-            case RowTold(has_own_request):
+            case RowReported(has_own_request):
                 return self._decide(has_own_request)
             case ObjectCreated():
                 return [*self._side.object_returned(now), Listen(), Invite()]
@@ -246,7 +246,7 @@ class HandlerQuota:
     """The shares of one handler."""
 
     def __init__(self) -> None:
-        self._meter: Final = TokenBuckets[str](_RATE)
+        self._buckets: Final = TokenBuckets[str](_RATE)
 
     def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
         """Say why a runtime may not have a link now; None: it may.
@@ -256,7 +256,7 @@ class HandlerQuota:
             linked: The runtimes that have one, or are getting one.
             now: Seconds of any clock.
         """
-        if not self._meter.try_spend(remote, now):
+        if not self._buckets.try_spend(remote, now):
             return "this runtime asks for links too often"
         others = [one for one in linked if one != remote]
         if len(others) >= HANDLED_LINKS:

@@ -49,7 +49,7 @@ __all__ = [
     "ReleaseLink",
     "Renew",
     "ResumeAsked",
-    "RowTold",
+    "RowReported",
     "SideEffect",
     "SideInput",
     "Started",
@@ -86,7 +86,7 @@ class Started:
 
 @final
 @attrs.frozen(slots=True)
-class RowTold:
+class RowReported:
     """What the registry's table says about the remote runtime (P2P-18).
 
     Attributes:
@@ -258,7 +258,7 @@ class TimePassed:
 
 
 OwnObjectInput: TypeAlias = (
-    Started | RowTold | ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady
+    Started | RowReported | ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady
 )
 """About the set-up's beginning and the own Connection object."""
 
@@ -289,7 +289,7 @@ class Announce:
 @final
 @attrs.frozen(slots=True)
 class AskRow:
-    """Ask the registry for its row of the remote runtime; answer with `RowTold`."""
+    """Ask the registry for its row of the remote runtime; answer with `RowReported`."""
 
 
 @final

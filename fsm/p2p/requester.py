@@ -40,7 +40,7 @@ from fsm.p2p.link_io import (
     PeerObjectInput,
     PeerObjectSeen,
     ResumeAsked,
-    RowTold,
+    RowReported,
     SideEffect,
     SideInput,
     Started,
@@ -144,7 +144,7 @@ class P2PRequesterCore:
                 return self._side.refused(refused and (why or refused))
             case CandidatesReady():
                 return self._side.offer(happened)
-            case RowTold():
+            case RowReported():
                 return []
             case _:
                 assert_never(happened)

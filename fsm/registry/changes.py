@@ -22,7 +22,7 @@ from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Tr
 from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.sync.observer_copy import State as CopyState
 from fsm.machines.sync.observer_copy import Trigger as CopyTrigger
-from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkNews, LinkUp
+from fsm.registry.resolve.effects import LinkDown, LinkEvents, LinkGone, LinkUp
 from fsm.registry.resolve.inputs import Listed
 from specs.addresses.address import runtime_of
 from specs.bodies.word import Operation
@@ -140,7 +140,7 @@ class TimePassed:
 
 
 Input: TypeAlias = (
-    LinkNews | Asked | LeaveAsked | LocalLive | LocalGone | SnapshotRead | Told | TimePassed
+    LinkEvents | Asked | LeaveAsked | LocalLive | LocalGone | SnapshotRead | Told | TimePassed
 )
 
 
@@ -402,7 +402,7 @@ class ChangesFollower:
     def followed(self) -> tuple[str, ...]:
         """The runtimes whose list has come, and whose registries report changes."""
         is_live = {one: each.entity.state is CopyState.LIVE for one, each in self._followed.items()}
-        return tuple(remote for remote, has_told in is_live.items() if has_told)
+        return tuple(remote for remote, has_reported in is_live.items() if has_reported)
 
     def known(self, remote: str) -> tuple[str, ...]:
         """Return the entities last reported of a runtime, also of one whose link is lost."""

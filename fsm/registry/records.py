@@ -282,7 +282,7 @@ class Row:
         """When the record's status changes by itself."""
         patience = REGISTRATION.patience(self.status)
         if self.is_live:
-            patience = min(patience, _wish(self.value))
+            patience = min(patience, _wanted_patience(self.value))
         return self.touched + patience
 
 
@@ -394,7 +394,7 @@ class Answered:
 Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered
 
 
-def _wish(value: JsonObject) -> float:
+def _wanted_patience(value: JsonObject) -> float:
     """Return after how many seconds of silence the record expires, by its own word."""
     expires = value.get("expires")
     return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf

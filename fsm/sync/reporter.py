@@ -22,16 +22,16 @@ from fsm.sync.reporter_io import (
     Authorised,
     ChangeAsked,
     CutOff,
+    DelegatedTo,
     DeleteAsked,
     Deleted,
     Denied,
     ExpelAsked,
     Expired,
-    HandedTo,
     Held,
     LeaseOver,
     Obeyed,
-    ObserversTold,
+    ObserversNotified,
     Published,
     Refused,
     Released,
@@ -39,14 +39,14 @@ from fsm.sync.reporter_io import (
     ReporterEffect,
     ReporterInput,
     ReporterRefused,
-    RuntimeTold,
+    RuntimeNotified,
     SubscribeAsked,
     UnsubscribeAsked,
     Vacated,
 )
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, ChangeObject, DataObject
-from specs.limits.sync import MAX_GUESTS
+from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.reply_code import Code
 
 __all__ = ["ALLOWED", "PUBLIC", "AllowedObservers", "ReporterCore"]
@@ -60,7 +60,7 @@ class AllowedObservers:
     """The allowed observers of one object.
 
     Args:
-        allowed: Observers allowed from the beginning; at most `MAX_GUESTS` are taken.
+        allowed: Observers allowed from the beginning; at most `MAX_ALLOWED_OBSERVERS` are taken.
         expelled: Observers that are not allowed although the object is public; as many at most.
         is_public: Whether all other observers are allowed.
     """
@@ -72,9 +72,9 @@ class AllowedObservers:
         *,
         is_public: bool = False,
     ) -> None:
-        self._allowed = dict.fromkeys(allowed[:MAX_GUESTS])
+        self._allowed = dict.fromkeys(allowed[:MAX_ALLOWED_OBSERVERS])
         self._is_public = is_public
-        self._expelled = dict.fromkeys(expelled[:MAX_GUESTS])
+        self._expelled = dict.fromkeys(expelled[:MAX_ALLOWED_OBSERVERS])
         self._shut_out: dict[str, None] = {}
         self._news: dict[str, None] = {}
 
@@ -115,7 +115,7 @@ class AllowedObservers:
 
     def allow(self, observer: str) -> bool:
         """Allow an observer; False: there is no room for one more."""
-        if observer not in self._allowed and len(self) >= MAX_GUESTS:
+        if observer not in self._allowed and len(self) >= MAX_ALLOWED_OBSERVERS:
             return False
         self._news[observer] = None
         self._shut_out.pop(observer, None)
@@ -126,7 +126,7 @@ class AllowedObservers:
     def expel(self, observer: str) -> None:
         """Withdraw the allowance of an observer.
 
-        Beyond `MAX_GUESTS` the observers that were expelled first are forgotten.
+        Beyond `MAX_ALLOWED_OBSERVERS` the observers that were expelled first are forgotten.
         """
         self._allowed.pop(observer, None)
         self._news[observer] = None
@@ -148,7 +148,7 @@ class AllowedObservers:
 
 def _note(expelled: dict[str, None], observer: str) -> None:
     expelled[observer] = None
-    if len(expelled) > MAX_GUESTS:
+    if len(expelled) > MAX_ALLOWED_OBSERVERS:
         del expelled[next(iter(expelled))]
 
 
@@ -158,7 +158,7 @@ _HELD: Final = "the object is being handed over; try again"
 _LEFT: Final = "the observer left before the decision"
 _EXPELLED: Final = "the reporter expelled the observer"
 _CROWD: Final = "too many observe, or wait for the reporter to decide; ask again later"
-_NO_ROOM: Final = f"{MAX_GUESTS} observers are allowed already; expel one of them first"
+_NO_ROOM: Final = f"{MAX_ALLOWED_OBSERVERS} observers are allowed already; expel one of them first"
 
 
 @final
@@ -232,9 +232,9 @@ class ReporterCore:
                 return self._decided(happened)
             case ChangeAsked(by, change):
                 return self._change(by, change)
-            case DeleteAsked() | RuntimeTold() | ObserversTold():
+            case DeleteAsked() | RuntimeNotified() | ObserversNotified():
                 return self._end(happened)
-            case Held() | Released() | HandedTo():
+            case Held() | Released() | DelegatedTo():
                 return self._hand_over(happened)
             case _:
                 assert_never(happened)
@@ -308,17 +308,17 @@ class ReporterCore:
 
     # --- allowances -----------------------------------------------------------------------
 
-    def _allowance(self, wish: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
-        if isinstance(wish, Authorised):
+    def _allowance(self, change: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
+        if isinstance(change, Authorised):
             if self._held:
                 return [Refused(Code.UNAVAILABLE, _HELD)]
-            return self._allow(wish.observer)
-        refused = self._refusal(wish.by)
+            return self._allow(change.observer)
+        refused = self._refusal(change.by)
         if refused is not None:
             return [refused]
-        if isinstance(wish, ExpelAsked):
-            return [*self._expel(wish.observer), Obeyed()]
-        effects = self._allow(wish.observer)
+        if isinstance(change, ExpelAsked):
+            return [*self._expel(change.observer), Obeyed()]
+        effects = self._allow(change.observer)
         is_full = any(isinstance(each, Refused) for each in effects)
         return effects if is_full else [*effects, Obeyed()]
 
@@ -358,7 +358,9 @@ class ReporterCore:
         )
         return [Published(published)]
 
-    def _end(self, happened: DeleteAsked | RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+    def _end(
+        self, happened: DeleteAsked | RuntimeNotified | ObserversNotified
+    ) -> list[ReporterEffect]:
         if not isinstance(happened, DeleteAsked):
             return self._told(happened)
         refused = self._refusal(happened.by)
@@ -368,10 +370,10 @@ class ReporterCore:
         waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
         return [*waited, Deleted(self.runtimes), *self._vacated()]
 
-    def _told(self, told: RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+    def _told(self, told: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
         if not self._deleted or not self._observers:
             return []
-        runtimes = (told.runtime,) if isinstance(told, RuntimeTold) else self.runtimes
+        runtimes = (told.runtime,) if isinstance(told, RuntimeNotified) else self.runtimes
         left = self._observers.remove_all(Trigger.OBJECT_DELETED, runtimes)
         return [*left, *self._vacated()]
 
@@ -387,10 +389,10 @@ class ReporterCore:
 
     # --- another reporter -----------------------------------------------------------------
 
-    def _hand_over(self, happened: Held | Released | HandedTo) -> list[ReporterEffect]:
+    def _hand_over(self, happened: Held | Released | DelegatedTo) -> list[ReporterEffect]:
         """Change nothing until the delegation is decided; waiting subscriptions are refused."""
         self._held = isinstance(happened, Held)
-        if isinstance(happened, HandedTo):
+        if isinstance(happened, DelegatedTo):
             return self._announce(happened.reporter)
         if not self._held:
             return []

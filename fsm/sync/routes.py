@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-__all__ = ["KeepIn", "MoveTo", "Moving", "ObserverWay", "RuntimeWays", "SendOut", "WayEffect"]
+__all__ = ["KeepIn", "MoveTo", "Moving", "ObserverRoute", "RouteEffect", "RuntimeRoutes", "SendOut"]
 
 
 @final
@@ -42,7 +42,7 @@ class Moving(Enum):
 
 
 @final
-class ObserverWay:
+class ObserverRoute:
     """The route of one object's changes.
 
     Attributes:
@@ -54,47 +54,47 @@ class ObserverWay:
         self._is_open = False
         self._link: str | None = None
         self._barred: str | None = None
-        self._wishes: Final[dict[str, bool | None]] = {}
+        self._preferences: Final[dict[str, bool | None]] = {}
         self._is_moving = False
         self._is_unsure = False
 
     @property
     def may_use_links(self) -> bool:
         """Whether no observer excludes links."""
-        return False not in self._wishes.values()
+        return False not in self._preferences.values()
 
     @property
     def wants_link(self) -> bool:
         """Whether a link may be set up for this object alone."""
-        return self.may_use_links and True in self._wishes.values()
+        return self.may_use_links and True in self._preferences.values()
 
     @property
     def is_link_only(self) -> bool:
         """Whether all observers want the object by a link only (SC-37)."""
-        return bool(self._wishes) and all(wish is True for wish in self._wishes.values())
+        return bool(self._preferences) and all(one is True for one in self._preferences.values())
 
     @property
     def anybody(self) -> str | None:
         """Return an observer in whose name the route may be changed for all."""
-        return next(iter(self._wishes), None)
+        return next(iter(self._preferences), None)
 
     def is_wanted_by(self, observer: str) -> bool:
         """Return whether an observer wants the object, and has not left."""
-        return observer in self._wishes
+        return observer in self._preferences
 
-    def wished(self, observer: str, *, p2p: bool | None) -> list[MoveTo]:
-        """Note the wish of an observer.
+    def prefer(self, observer: str, *, p2p: bool | None) -> list[MoveTo]:
+        """Note the preference of an observer.
 
         Args:
             observer: Address of the observer.
             p2p: True: by a link only; False: by the node only; None: by any route.
         """
-        self._wishes[observer] = p2p
+        self._preferences[observer] = p2p
         return self._move()
 
     def left(self, observer: str) -> list[MoveTo]:
         """Note that an observer has left."""
-        self._wishes.pop(observer, None)
+        self._preferences.pop(observer, None)
         return self._move()
 
     def opened(self, link: str | None, barred: str | None = None) -> list[MoveTo]:
@@ -172,11 +172,11 @@ class KeepIn:
     link: str
 
 
-WayEffect: TypeAlias = SendOut | KeepIn
+RouteEffect: TypeAlias = SendOut | KeepIn
 
 
 @final
-class RuntimeWays:
+class RuntimeRoutes:
     """The links to the observers of all objects of a runtime."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class RuntimeWays:
         else:
             self._asked.setdefault(url, {})[runtime] = link
 
-    def counts(self, url: str, runtime: str) -> list[WayEffect]:
+    def counts(self, url: str, runtime: str) -> list[RouteEffect]:
         """Use the route of the last subscription for a runtime, which has an active observer.
 
         Args:
@@ -205,7 +205,7 @@ class RuntimeWays:
         """
         there, wanted = self._used.setdefault(url, {}), self._asked.get(url, {}).get(runtime)
         used = there.pop(runtime, None)
-        effects: list[WayEffect] = []
+        effects: list[RouteEffect] = []
         if wanted is not None:
             there[runtime] = wanted
         if used != wanted:
@@ -224,7 +224,7 @@ class RuntimeWays:
 
     def left(
         self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()
-    ) -> list[WayEffect]:
+    ) -> list[RouteEffect]:
         """Note which runtimes still have observers of an object, or requests for it.
 
         Args:
@@ -235,13 +235,13 @@ class RuntimeWays:
         asked, used = self._asked.get(url, {}), self._used.get(url, {})
         for one in [one for one in asked if one not in {*active, *asking}]:
             del asked[one]
-        ended: list[WayEffect] = [
+        ended: list[RouteEffect] = [
             KeepIn(url, used.pop(one)) for one in tuple(used) if one not in active
         ]
         self._tidy(url)
         return ended
 
-    def forget(self, url: str) -> list[WayEffect]:
+    def forget(self, url: str) -> list[RouteEffect]:
         """Note that an object is gone."""
         return self.left(url, ())
 
@@ -250,14 +250,14 @@ class RuntimeWays:
             if url in table and not table[url]:
                 del table[url]
 
-    def link_is(self, runtime: str, link: str | None) -> list[WayEffect]:
+    def link_is(self, runtime: str, link: str | None) -> list[RouteEffect]:
         """Note which link leads to a runtime now.
 
         Args:
             runtime: Address of the runtime.
             link: The link; None: none does.
         """
-        ended: list[WayEffect] = []
+        ended: list[RouteEffect] = []
         for url in sorted({*self._asked, *self._used}):
             asked, used = self._asked.get(url, {}), self._used.get(url, {})
             if asked.get(runtime, link) != link:

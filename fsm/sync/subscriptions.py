@@ -319,18 +319,18 @@ class SubscriptionCore:
 
     # ---- set and removed
 
-    def _subscribe(self, wish: Subscribe) -> list[Effect]:
-        held = self._paths.of(wish.runtime)
-        fresh = [one for one in dict.fromkeys(wish.resources) if one not in held]
-        if not self.has_room(wish.runtime, wish.resources):
+    def _subscribe(self, request: Subscribe) -> list[Effect]:
+        held = self._paths.of(request.runtime)
+        fresh = [one for one in dict.fromkeys(request.resources) if one not in held]
+        if not self.has_room(request.runtime, request.resources):
             return [Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")]
         return [
             effect
             for resource in fresh
             for effect in (
-                self._ask(resource, wish.runtime)
-                if resource in wish.asking
-                else self._add(resource, wish.runtime, Trigger.SUBSCRIBE, None)
+                self._ask(resource, request.runtime)
+                if resource in request.asking
+                else self._add(resource, request.runtime, Trigger.SUBSCRIBE, None)
             )
         ]
 

@@ -19,10 +19,10 @@ from specs.bodies.sync import (
     Observe,
     Version,
 )
-from specs.bodies.word import AddressWish, AttributeType, Operation
+from specs.bodies.word import AddressMethod, AttributeType, Operation
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
-from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, MAX_GUESTS
+from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, MAX_ALLOWED_OBSERVERS
 from specs.message import Message, MessageType
 from specs.schema.field import Address, Addresses, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
@@ -121,7 +121,7 @@ class MoveAddress:
     """
 
     resource: Address
-    operation: Annotated[str, AddressWish]
+    operation: Annotated[str, AddressMethod]
     number: Annotated[int, Whole(1, MAX_ID)]
     delegate: Address | None = None
     observers: Addresses | None = None
@@ -196,7 +196,7 @@ class ObserverList:
     """
 
     version: Annotated[int, Whole(0, MAX_ID)]
-    observers: Annotated[tuple[Address, ...], Size(0, MAX_GUESTS)]
+    observers: Annotated[tuple[Address, ...], Size(0, MAX_ALLOWED_OBSERVERS)]
 
 
 CHILD: Final = Text(

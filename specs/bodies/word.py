@@ -54,7 +54,7 @@ class SessionMethod(StrEnum):
     PING = "ping"
 
 
-class AddressWish(StrEnum):
+class AddressMethod(StrEnum):
     """What a runtime asks of a node about an address that changes hands (M-54)."""
 
     OFFER = "offer"

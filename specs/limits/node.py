@@ -76,7 +76,7 @@ MAX_POLICY_COUNTERS: Final = 256
 
 REST_CONNECTIONS: Final = 4096
 """HTTP connections at once to a node that has sessions over HTTP: two for each of them, one to
-ask and one to tell (ours: as many sessions as STRANGERS)."""
+ask and one to tell (ours: as many sessions as UNAUTHENTICATED_LINKS)."""
 
 REST_PER_HOST: Final = 1024
 """Of these, from one host (ours: a quarter)."""
@@ -115,10 +115,10 @@ STORE_RETRY: Final = 1.0
 MAX_RESERVATIONS: Final = 16
 """Network resources one session may hold at the quality broker (ours, T10)."""
 
-DEBT_TRIES: Final = 20
+RETRY_QUEUE_TRIES: Final = 20
 """Attempts to do at a back end what a session left behind, a quarter of an hour (ours)."""
 
-DEBT_PAUSE: Final = 60.0
+RETRY_QUEUE_PAUSE: Final = 60.0
 """Longest pause in seconds between two of these attempts (ours)."""
 
 REGISTRY_POLL: Final = 5.0

@@ -53,7 +53,7 @@ def wire_name(field: "attrs.Attribute[object]") -> str:
     return str(field.metadata.get(WIRE, field.name))
 
 
-def wire_way(kind: type[object], way: str) -> str:
+def wire_path(kind: type[object], way: str) -> str:
     """Return the way to a field of a part, `params.runtime_url`, as it is on the wire."""
     names = []
     inside: type[object] = kind
@@ -118,7 +118,7 @@ class OneOf:
         """Say how a body breaks the rule; None if it does not."""
         if (_of(body, self.first) is None) != (_of(body, self.second) is None):
             return None
-        first, second = wire_way(type(body), self.first), wire_way(type(body), self.second)
+        first, second = wire_path(type(body), self.first), wire_path(type(body), self.second)
         return f"exactly one of {first} and {second} must be given"
 
 
@@ -134,7 +134,7 @@ class Needs:
         """Say how a body breaks the rule; None if it does not."""
         if _of(body, self.field) is None or _of(body, self.needed) is not None:
             return None
-        field, needed = wire_way(type(body), self.field), wire_way(type(body), self.needed)
+        field, needed = wire_path(type(body), self.field), wire_path(type(body), self.needed)
         return f"{needed} is missing, which {field} needs"
 
 
@@ -156,7 +156,7 @@ class WordNeeds:
         word = _of(body, self.field)
         if word not in self.words or _of(body, self.needed) is not None:
             return None
-        return f"{wire_way(type(body), self.needed)} is missing, which {word} needs"
+        return f"{wire_path(type(body), self.needed)} is missing, which {word} needs"
 
 
 @attrs.frozen(slots=True)
@@ -172,7 +172,7 @@ class ObjectUnless:
         value = _of(body, self.field)
         if value is None or isinstance(value, dict) or _of(body, self.other) is not None:
             return None
-        field, other = wire_way(type(body), self.field), wire_way(type(body), self.other)
+        field, other = wire_path(type(body), self.field), wire_path(type(body), self.other)
         return f"{field} must be an object where no {other} is named"
 
 

@@ -288,7 +288,7 @@ class ObjectWorld:
                 self.at_reporter(rt.UnsubscribeAsked(side.observer, side.manager))
                 assert side.observer not in self.reporter.observers, "who left is no observer"
             case "told":
-                self.at_reporter(rt.RuntimeTold(side.manager.removesuffix("/sm")))
+                self.at_reporter(rt.RuntimeNotified(side.manager.removesuffix("/sm")))
             case "read":
                 side.arriving.append(Answer(asked.life, self._read(side)))
 

@@ -52,13 +52,13 @@ class Side:
     def url(self) -> str:
         return f"{self.name}/p2phandler/1"
 
-    def row_answers(self, remote: str) -> list[tuple[End, seen.RowTold]]:
+    def row_answers(self, remote: str) -> list[tuple[End, seen.RowReported]]:
         """What the registry's row says to the handler's links that ask for it (P2P-18)."""
         row = self.table.row(remote, self.url)
         if row is not None and row.is_held(self.url):
             return []
         waiting, self.rows = self.rows, []
-        told = seen.RowTold(row is not None and row.role is Role.REQUESTER)
+        told = seen.RowReported(row is not None and row.role is Role.REQUESTER)
         return [(end, told) for end in waiting]
 
 

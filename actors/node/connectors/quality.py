@@ -124,7 +124,7 @@ class Quality(Service):
     async def _reserve(self, by: str, wish: QualityWish) -> Replied:
         client, wanted = wish.client_name, write_body(wish)
         held = self._kept.held(by, client)
-        if held is not None and held.wish == wanted:
+        if held is not None and held.request == wanted:
             return with_value(Code.OK, held.value)
         self._give_back(by, client)
         if not self._kept.has_room(by):

@@ -9,7 +9,7 @@ from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Refusal
 from fsm.bus.link_senders import Decided, Holding, SenderProof
-from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderNews
+from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderEvents
 from fsm.registry.resolve.inputs import LinkForged, OwnerAsked
 from specs.addresses.address import runtime_of
 from specs.reply_code import Code, DropReason
@@ -106,7 +106,7 @@ class SenderProofs:
             # One that finds no room is said again with the next such message.
             registry.try_tell(LinkForged(link))
 
-    def told(self, news: SenderNews, now: float) -> None:
+    def told(self, news: SenderEvents, now: float) -> None:
         """Take what the registry says of links, and of whose an address is."""
         match news:
             case PeerKnown(link, remote):

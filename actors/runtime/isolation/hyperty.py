@@ -28,7 +28,7 @@ from actors.runtime.stubs.guarded_network import NO_NETWORK
 from actors.runtime.stubs.sandbox import ComponentMaker
 from specs.addresses.address import domain_of
 from specs.errors import ProtoflyError
-from specs.limits.foreign_code import GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REASON
+from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE, SANDBOX_FAULT, SANDBOX_REASON
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message
 
@@ -129,10 +129,10 @@ class _Processes:
 
     def raised(self, said: Said) -> None:
         """Record an exception of a handler; its text is untrusted."""
-        trace = said.rest[-ROOM_FAULT:].decode(errors="replace")
+        trace = said.rest[-SANDBOX_FAULT:].decode(errors="replace")
         lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
         correlation, handler = (
-            "".join(map(_shown, text[:ROOM_REASON])) for text in (said.text, said.get("handler"))
+            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (said.text, said.get("handler"))
         )
         self._tools.life.noted(correlation, handler, exception="\n".join(lines))
 
@@ -152,8 +152,8 @@ class _Processes:
             network=NO_NETWORK,
             tracer=NULL_TRACER,
             counters=given.counters,
-            rate=GUEST_RATE,
-            burst=GUEST_BURST,
+            rate=HYPERTY_RATE,
+            burst=HYPERTY_BURST,
         )
         return RoomHyperty(plan, tools, port, self)
 

@@ -9,9 +9,9 @@ from actors.kit.supervision.delivery import Delivery
 from actors.pipe.host import HandInResult, SandboxHost
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
-from fsm.bus.transactions import HandedCore
+from fsm.bus.transactions import OutstandingCore
 from specs.errors import BadMessageError
-from specs.limits.foreign_code import GUEST_ASKS
+from specs.limits.foreign_code import HYPERTY_REQUESTS
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
@@ -32,7 +32,7 @@ class RoomMail:
         self._port = port
         self._counters = counters
         self._keeper = keeper
-        self._handed = HandedCore()
+        self._handed = OutstandingCore()
         self._asking = 0
 
     # ---- in
@@ -81,7 +81,7 @@ class RoomMail:
 
     async def ask(self, message: Message) -> None:
         """Have a request sent whose final answer is to be handed in."""
-        if self._asking >= GUEST_ASKS:
+        if self._asking >= HYPERTY_REQUESTS:
             self.answer(refuse(message, Code.TOO_LARGE, "too many requests are open"))
         elif message.is_request:
             self._asking += 1

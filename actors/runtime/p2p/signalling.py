@@ -11,7 +11,7 @@ from fsm.p2p.link_io import (
     ObjectCreated,
     ObjectRefused,
     ObserveRefused,
-    RowTold,
+    RowReported,
     SideInput,
 )
 from specs.addresses.address import domain_of, status_of
@@ -172,8 +172,8 @@ def row_told(answer: Message) -> SideInput:
     try:
         row = read_body(attrs.evolve(answer, body=_value(answer)), LinkRow)
     except BadMessageError:
-        return RowTold(has_own_request=False)
-    return RowTold(row.role == "requester" and row.status != State.FAILED.value)
+        return RowReported(has_own_request=False)
+    return RowReported(row.role == "requester" and row.status != State.FAILED.value)
 
 
 def read_snapshot(answer: Message) -> Snapshot | ObserveRefused:

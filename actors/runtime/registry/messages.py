@@ -98,5 +98,5 @@ class RegistryParts:
             p2p_handler=plan.handler,
             kinds=self.kinds,
             host=self.p2p_host,
-            links=config.wishes,
+            links=config.link_policy,
         )

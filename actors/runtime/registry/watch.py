@@ -30,7 +30,7 @@ from fsm.registry.record_watch import (
     WatchRemoved,
     WatchSet,
 )
-from fsm.registry.resolve.inputs import RecordTold
+from fsm.registry.resolve.inputs import RecordReported
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.addresses.address import is_backend
 from specs.bodies.body import Path, RecordChanged
@@ -93,13 +93,13 @@ class RegistrationWatch:
 
     # ---- told
 
-    def heard(self, event: Message) -> RecordTold | None:
+    def heard(self, event: Message) -> RecordReported | None:
         """Take a notification (M-30); one that is not the registry's own word is dropped."""
         url = event.to.removesuffix(_PART)
         reason = self._objection(event, url)
         if reason is None:
             try:
-                return RecordTold(url, RecordStatus(read_body(event, RecordChanged).value))
+                return RecordReported(url, RecordStatus(read_body(event, RecordChanged).value))
             except BadMessageError:
                 reason = DropReason.MALFORMED
         self.hops.dropped(event, reason)
@@ -113,11 +113,11 @@ class RegistrationWatch:
         is_by_node = event.via[-1:] == (self.ways.node_stub(url),)
         return None if is_by_node else DropReason.FORGED_STATUS
 
-    async def node_forgot(self, domain: str) -> tuple[RecordTold, ...]:
+    async def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
         """Set the paths again that a node has lost; what it would have told is unknown."""
         urls = [url for url in self.core.urls if self.ways.node_of(url) == domain]
         await self.feed(NodeForgot(frozenset(urls)))
-        return tuple(RecordTold(url, None) for url in urls)
+        return tuple(RecordReported(url, None) for url in urls)
 
     # ---- done
 

@@ -14,7 +14,7 @@ from actors.runtime.stubs.wires.wire import NodeWire
 from transports.errors import DialError, LinkError
 from transports.link import Link
 
-__all__ = ["LinkNews", "NodeLink", "Opened", "Read", "Unavailable", "Wrote"]
+__all__ = ["LinkEvents", "NodeLink", "Opened", "Read", "Unavailable", "Wrote"]
 
 
 @final
@@ -62,7 +62,7 @@ class Wrote:
     messages: int
 
 
-LinkNews: TypeAlias = Opened | Unavailable | Read | Wrote
+LinkEvents: TypeAlias = Opened | Unavailable | Read | Wrote
 
 
 @final
@@ -75,7 +75,7 @@ class NodeLink:
         name: Name of the link, for traces; empty before it is open.
     """
 
-    def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkNews]) -> None:
+    def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkEvents]) -> None:
         self.attempt = attempt
         self.wire = wire
         self.name = ""
@@ -102,7 +102,7 @@ class NodeLink:
                 why = str(error)
         await self._tell(Unavailable(self.attempt, why))
 
-    async def _tell(self, news: LinkNews) -> None:
+    async def _tell(self, news: LinkEvents) -> None:
         # A stub that has stopped wants no news; its tasks are cancelled at once.
         with suppress(ActorStoppedError):
             await self._owner.tell(news)

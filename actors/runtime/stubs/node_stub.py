@@ -8,7 +8,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.stubs.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
+from actors.runtime.stubs.node_link import LinkEvents, NodeLink, Opened, Read, Unavailable, Wrote
 from actors.runtime.stubs.options import read_options
 from actors.runtime.stubs.stub import StubContext, status_event
 from actors.runtime.stubs.wires.protofly import OwnWire
@@ -30,7 +30,7 @@ from transports.codec import BadLine
 
 __all__ = ["NodeStub", "NodeStubMessage", "activate"]
 
-NodeStubMessage: TypeAlias = Delivery | LinkNews
+NodeStubMessage: TypeAlias = Delivery | LinkEvents
 
 _JITTER_BYTES: Final = 2
 
@@ -109,7 +109,7 @@ class NodeStub(Actor[NodeStubMessage]):
                 if self._link is not None and message.attempt == self._link.attempt:
                     await self._news(message, self._link)
 
-    async def _news(self, news: LinkNews, link: NodeLink) -> None:
+    async def _news(self, news: LinkEvents, link: NodeLink) -> None:
         match news:
             case Opened():
                 await self._feed(ev.Dialled())

@@ -63,13 +63,13 @@ from fsm.registry.resolve.link_table import LinkTable
 from specs.jsonvalue import JsonObject
 
 __all__ = [
-    "GLARE",
-    "GLARE_LATE",
-    "GLARE_TIMEOUT",
     "P2P",
     "P2P_AGAIN",
     "P2P_ENDS",
     "P2P_LATE",
+    "SIMULTANEOUS_OPEN",
+    "SIMULTANEOUS_OPEN_LATE",
+    "SIMULTANEOUS_OPEN_TIMEOUT",
     "TWO",
     "RegistryPlace",
     "Scene",
@@ -181,7 +181,7 @@ class RegistryPlace(Host):
             if row is None or not row.is_held(handler):
                 self.waiting.remove((end, remote))
                 is_own = row is not None and row.role is Role.REQUESTER
-                self._to("handler", ToStub(end, seen.RowTold(has_own_request=is_own)))
+                self._to("handler", ToStub(end, seen.RowReported(has_own_request=is_own)))
 
     def _to(self, role: str, message: Hashable) -> None:
         self.send(f"{self.runtime} registry to {role}", message)
@@ -527,19 +527,19 @@ P2P_ENDS: Final = _plan(
     Scene(asks=_ONE, leaves=("a", "b"), early=1),
     _FAULTS,
 )
-GLARE: Final = _plan(
+SIMULTANEOUS_OPEN: Final = _plan(
     "glare",
     "Two runtimes ask each other for a link at once; the smaller one's request wins.",
     Scene(asks=_BOTH),
     _ROOMY,
 )
-GLARE_LATE: Final = _plan(
+SIMULTANEOUS_OPEN_LATE: Final = _plan(
     "glare-late",
     "The same, but registries and stubs hear of each other late.",
     Scene(asks=_BOTH, haste=Haste.NONE),
     _FAULTS,
 )
-GLARE_TIMEOUT: Final = _plan(
+SIMULTANEOUS_OPEN_TIMEOUT: Final = _plan(
     "glare-timeout",
     "The same, and a deadline is over early.",
     Scene(asks=_BOTH, early=1),

@@ -19,7 +19,7 @@ from fsm.engine import Entity
 from fsm.intent import Intent
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
-from fsm.p2p.link_policy import LinkWishes, P2pWish
+from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.product.composition import (
     Bounds,
     Channel,
@@ -48,7 +48,7 @@ CATALOGUE: Final = "catalogue"
 _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 _TARGET: Final = "hyperty://b.ex/hb"
 """Both ask for a way to it."""
-_WISHES: Final = LinkWishes(P2pWish.WHENEVER_POSSIBLE)
+_WISHES: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
 
 
 @final

@@ -142,7 +142,7 @@ class ReporterPlace(Host):
             self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
         if self._told_until <= self.now:
             self._told_until = math.inf
-            self._report(at_reporter.ObserversTold())
+            self._report(at_reporter.ObserversNotified())
         if self._asked_until <= self.now and self._question is not None:
             self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
         for _, observer in self._leases.due(self.now):
@@ -161,7 +161,7 @@ class ReporterPlace(Host):
             case Said("read", number):
                 self._read(number)
             case Said("heard"):
-                self._report(at_reporter.RuntimeTold(_MANAGER.removesuffix("/sm")))
+                self._report(at_reporter.RuntimeNotified(_MANAGER.removesuffix("/sm")))
             case Said("answer", code):
                 answer = invitations.InviteeAnswered(_URL, _BOB, code)
                 self._do(self.invitations.feed(answer, self.now))

@@ -1,7 +1,7 @@
 """Somebody asks and somebody answers: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
 Who meets: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
-`HandedCore` on the side of a component that may crash before it has answered (R11). What may
+`OutstandingCore` on the side of a component that may crash before it has answered (R11). What may
 happen: any message is lost or comes twice, an answer is late, provisional, or never comes; the
 component crashes, and the router answers for it; the request is given up.
 """
@@ -13,7 +13,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.bus.transactions import HandedCore, Terms, TransactionsCore
+from fsm.bus.transactions import OutstandingCore, Terms, TransactionsCore
 from fsm.engine import Step
 from fsm.product.composition import (
     Bounds,
@@ -128,7 +128,7 @@ class ComponentPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = HandedCore()
+        self.core = OutstandingCore()
 
     @property
     def is_asked(self) -> bool:

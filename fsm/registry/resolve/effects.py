@@ -16,8 +16,8 @@ __all__ = [
     "Disconnect",
     "Effect",
     "LinkDown",
+    "LinkEvents",
     "LinkGone",
-    "LinkNews",
     "LinkUp",
     "NoRoute",
     "NodePlan",
@@ -34,7 +34,7 @@ __all__ = [
     "Resume",
     "Route",
     "RoutesChanged",
-    "SenderNews",
+    "SenderEvents",
     "SetPath",
     "Undeploy",
     "UnregisterLink",
@@ -275,10 +275,10 @@ class OwnerDoubted:
     entity: str
 
 
-SenderNews: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
+SenderEvents: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
 """What the Message BUS is told of who may send over which link."""
 
-LinkNews: TypeAlias = LinkUp | LinkDown | LinkGone
+LinkEvents: TypeAlias = LinkUp | LinkDown | LinkGone
 """What whoever follows links is told."""
 
 Effect: TypeAlias = (
@@ -300,6 +300,6 @@ Effect: TypeAlias = (
     | Resume
     | PathsLost
     | RowChanged
-    | LinkNews
-    | SenderNews
+    | LinkEvents
+    | SenderEvents
 )

@@ -29,8 +29,8 @@ from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.effects import (
     Effect,
     LinkDown,
+    LinkEvents,
     LinkGone,
-    LinkNews,
     LinkUp,
     ReadRecord,
     RequesterPlan,
@@ -153,7 +153,7 @@ class LinkEntry:
         given = {fact for fact, is_true in facts.items() if is_true}
         return self.life.step(entry.Trigger.INVITED, f"to {link}", given)
 
-    def went_live(self) -> list[Step | LinkNews]:
+    def went_live(self) -> list[Step | LinkEvents]:
         """Route to the link: for the first time, or again."""
         was = self.status
         self._routes()
@@ -182,7 +182,7 @@ class LinkEntry:
         is_at_work = self.deployment is Deployment.AT_WORK
         return [Yield(self.stub, self.remote)] if is_at_work else []
 
-    def told_while_yielding(self, value: State) -> list[Effect]:
+    def reported_while_yielding(self, value: State) -> list[Effect]:
         """Take a step of its stub while it yields, or is to."""
         is_first, self.deployment = self.deployment is not Deployment.AT_WORK, Deployment.AT_WORK
         self.yields_due -= value is State.YIELDING
@@ -198,7 +198,7 @@ class LinkEntry:
         self.yields_due = 0
         return steps
 
-    def took_over(self, old: "LinkEntry") -> list[Step | LinkNews]:
+    def took_over(self, old: "LinkEntry") -> list[Step | LinkEvents]:
         """Take the place of a live link; this one is live now."""
         self.life, self.entities = old.life, old.entities
         self._routes()
@@ -211,7 +211,7 @@ class LinkEntry:
         self.tries = 0
         self.until = self.fails_at = math.inf
 
-    def was_lost(self) -> list[Step | LinkNews]:
+    def was_lost(self) -> list[Step | LinkEvents]:
         """Keep the entry of a link that is away; of one that was never live, too."""
         was, self.status = self.status, State.DISCONNECTED
         self.awaits_listeners = False
@@ -225,7 +225,7 @@ class LinkEntry:
         self.status, self.until = status, math.inf
         self.deployment = Deployment.AT_WORK
 
-    def ended(self) -> list[Step | RowChanged | LinkNews]:
+    def ended(self) -> list[Step | RowChanged | LinkEvents]:
         """Take the entry away."""
         return [self.life.step(entry.Trigger.ENDED), self.changed(Op.DEL), LinkGone(self.remote)]
 

@@ -308,7 +308,7 @@ class LinkTable:
             return self._beside_ended(entry, beside)
         if beside.role is Role.HANDLER:
             return self._invitation_moved(entry, beside, value)
-        orders = beside.told_while_yielding(value)
+        orders = beside.reported_while_yielding(value)
         if value is not State.LIVE:
             return orders
         # It was live before it was told to yield: the other one may take its place.
@@ -364,7 +364,7 @@ class LinkTable:
                 return self._remove(entry, now)
             case State.YIELDING:
                 # It goes on: it was told so while it told this.
-                return entry.told_while_yielding(value)
+                return entry.reported_while_yielding(value)
             case _:
                 entry.sets_up(value)
                 return [entry.changed(Op.UPD)]

@@ -15,7 +15,7 @@ from typing import assert_never, final
 from fsm.intent import Intent
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
-from fsm.p2p.link_policy import P2pWait, P2pWish
+from fsm.p2p.link_policy import P2pUse, P2pWait
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
 from fsm.registry.resolve.effects import Effect, NoRoute, ReadRecord, Route
 from fsm.registry.resolve.inputs import (
@@ -36,7 +36,7 @@ from fsm.registry.resolve.inputs import (
     OwnerRead,
     PathSet,
     RecordRead,
-    RecordTold,
+    RecordReported,
     ResolveConfig,
     StatusSeen,
     Stopped,
@@ -45,7 +45,7 @@ from fsm.registry.resolve.inputs import (
     Topology,
     WitnessCalled,
 )
-from fsm.registry.resolve.jobs import LinkWaiters, ResolveJobs, WaitingAsk, link_key
+from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key
 from fsm.registry.resolve.link_entry import LinkEntry, plan_of
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubTable
@@ -63,7 +63,7 @@ class LinkSearch:
     """The searches for links of one registry, over its tables.
 
     Args:
-        config: The wishes of the runtime for links.
+        config: The configuration; its `link_policy` says which links are wanted.
         jobs: The open searches.
         records: The known records of remote entities.
         links: The links that are live or being set up.
@@ -86,10 +86,10 @@ class LinkSearch:
         """Return whether a link to an entity is looked for, or being set up."""
         return self._jobs.is_open(link_key(entity))
 
-    def wish(self, entity: str) -> P2pWish:
-        """Return the wish for links to a peer, by its address and by its known runtime."""
+    def use(self, entity: str) -> P2pUse:
+        """Return the use for links to a peer, by its address and by its known runtime."""
         entry = self._links.entities.entry_of(entity)
-        return self._config.wishes.of(*([entry.remote] if entry is not None else []), entity)
+        return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
 
     def seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
         """Begin to look for a P2P link, if the request may have one and the runtime wants one.
@@ -100,9 +100,9 @@ class LinkSearch:
             now: Seconds on the host's clock.
         """
         key = link_key(entity)
-        wish = self.wish(entity)
-        is_due = intent is Intent.REACH and wish is not P2pWish.WHEN_ASKED
-        is_wanted = (is_due or intent is Intent.LINK) and wish is not P2pWish.NEVER
+        use = self.use(entity)
+        is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
+        is_wanted = (is_due or intent is Intent.LINK) and use is not P2pUse.NEVER
         if not is_wanted or self._is_closing or self._jobs.is_open(key):
             return []
         begun = self._jobs.begin(key)
@@ -151,7 +151,7 @@ class LinkSearch:
 
     def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
         plan, begun, bound = plan_of(record), list[Effect](), list[Effect]()
-        is_refused = self._config.wishes.of(record.runtime, entity) is P2pWish.NEVER
+        is_refused = self._config.link_policy.of(record.runtime, entity) is P2pUse.NEVER
         if record.runtime != self._config.runtime and not is_refused:
             begun = self._links.plan(plan, now) if plan is not None else []
             bound = self._links.entities.bind(entity, record.runtime)
@@ -184,7 +184,7 @@ class ResolveCore:
         self._records = RecordCache()
         self._links = LinkTable(config.runtime, self._jobs, self._records)
         self._search = LinkSearch(config, self._jobs, self._records, self._links)
-        self._waiters = LinkWaiters()
+        self._waiters = LinkQueue()
         self._owners = AddressOwners(self._records)
         self._local: set[str] = set()
 
@@ -276,7 +276,7 @@ class ResolveCore:
         match happened:
             case StatusSeen():
                 return self._status(happened, now)
-            case RecordRead() | RecordTold() | WitnessCalled():
+            case RecordRead() | RecordReported() | WitnessCalled():
                 return self._read(happened, now)
             case Listed() | LinkOver() | LinkForged() | OwnerAsked() | OwnerRead():
                 return self._learnt(happened, now)
@@ -313,12 +313,14 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _read(self, happened: RecordRead | RecordTold | WitnessCalled, now: float) -> list[Effect]:
+    def _read(
+        self, happened: RecordRead | RecordReported | WitnessCalled, now: float
+    ) -> list[Effect]:
         match happened:
             case RecordRead(entity, record):
                 noticed = self._owners.noticed(entity, record)
                 return [*noticed, *self._search.told(entity, record, now)]
-            case RecordTold(entity, status):
+            case RecordReported(entity, status):
                 doubted = self._owners.changed(entity)
                 return [*doubted, *self._search.changed(entity, status, now)]
             case WitnessCalled(link, entity):
@@ -397,8 +399,8 @@ class ResolveCore:
             return False
         entry = self._links.entities.entry_of(ask.entity)
         is_lost = entry is not None and entry.status is State.DISCONNECTED
-        is_required = self._search.wish(ask.entity) is P2pWish.REQUIRED
-        is_awaited = self._config.wishes.wait is P2pWait.AWAIT and not is_lost
+        is_required = self._search.use(ask.entity) is P2pUse.REQUIRED
+        is_awaited = self._config.link_policy.wait is P2pWait.AWAIT and not is_lost
         return (is_required or is_awaited) and self._waiters.wait(ask, now)
 
     def _waited(self, now: float) -> list[Effect]:
@@ -413,7 +415,7 @@ class ResolveCore:
         return [Route(ask.to, ask.intent, link, now + NEGATIVE_CACHE, "live link")]
 
     def _without_link(self, to: str, intent: Intent, now: float) -> list[Effect]:
-        if self._search.wish(runtime_of(to)) is P2pWish.REQUIRED:
+        if self._search.use(runtime_of(to)) is P2pUse.REQUIRED:
             return [NoRoute(to, intent, Code.UNAVAILABLE, "no direct link, and none other may be")]
         return self._by_node(to, intent, now)
 

@@ -24,11 +24,11 @@ from specs.limits.protocol import MAX_JSON_DEPTH
 __all__ = [
     "ObjectChange",
     "at",
+    "can_be_set",
     "changed",
     "check_path",
     "described",
     "difference",
-    "has_way",
     "index_in",
     "same",
     "without",
@@ -85,7 +85,7 @@ def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
     return after if isinstance(after, dict) else value
 
 
-def has_way(value: JsonObject, path: str) -> bool:
+def can_be_set(value: JsonObject, path: str) -> bool:
     """Return whether a value can be set at a path: elements of lists on it must exist.
 
     Args:

@@ -14,7 +14,7 @@ from fsm.static_check import (
     check_taken,
     check_unknown,
     dotted,
-    shortest_ways,
+    shortest_paths,
 )
 from fsm.table import Deadline, Transition, unless, when
 from tests.support.trace import tables
@@ -110,7 +110,7 @@ def test_a_circle_without_a_way_out_is_a_dead_end():
 
 
 def test_the_shortest_way_is_found():
-    paths = shortest_ways(DOOR)
+    paths = shortest_paths(DOOR)
 
     assert paths[None] == ()
     assert [row.trigger for row in paths[Door.GONE]] == [Push.BUILD, Push.SHUT, Push.TEAR_DOWN]

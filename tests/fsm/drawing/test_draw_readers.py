@@ -15,7 +15,7 @@ from statemachine.io import load
 
 from fsm.drawing.draw import Format, draw, node_name
 from fsm.machine_list import MACHINES
-from fsm.static_check import shortest_ways
+from fsm.static_check import shortest_paths
 
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 PLANTUML = shutil.which("plantuml")
@@ -44,7 +44,7 @@ def where(machine):
 
 def brought_to(kind, table, state):
     machine = kind()
-    for row in shortest_ways(table)[state]:
+    for row in shortest_paths(table)[state]:
         send(machine, row.trigger, fields(table, row.guard.when))
     return machine
 

@@ -53,7 +53,7 @@ class Handler:
         return self.keep(self.core.time_passed(self.now))
 
 
-ROW, OWN_ROW = seen.RowTold(has_own_request=False), seen.RowTold(has_own_request=True)
+ROW, OWN_ROW = seen.RowReported(has_own_request=False), seen.RowReported(has_own_request=True)
 TO_ANSWERING = (ROW, OFFER)
 TO_OPEN = (*TO_ANSWERING, seen.ObjectCreated("answer"), seen.LinkOpened("L1", ACCEPTED))
 

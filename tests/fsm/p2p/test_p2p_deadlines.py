@@ -62,7 +62,7 @@ def record_asked_for():
     return registry.core.deadline() - START
 
 
-ROW, OFFER = seen.RowTold(has_own_request=False), seen.PeerObjectSeen(ConnectionData(PQ))
+ROW, OFFER = seen.RowReported(has_own_request=False), seen.PeerObjectSeen(ConnectionData(PQ))
 OWN = seen.ObjectCreated("own")
 
 

@@ -172,12 +172,12 @@ class Deletions(Convergence):
     @precondition(lambda self: self.world.is_deleted)
     @rule()
     def nobody_is_waited_for(self):
-        self.world.at_reporter(rt.ObserversTold())
+        self.world.at_reporter(rt.ObserversNotified())
 
     def teardown(self):
         self.world.delete(HA)
         self.world.deliver_all()
-        self.world.at_reporter(rt.ObserversTold())
+        self.world.at_reporter(rt.ObserversNotified())
         self.world.settle(ASKED)
         assert self.world.reporter.observers == ()
         assert self.world.differing() == [], "copies of what is gone (I-D4)"

@@ -96,7 +96,7 @@ def test_after_a_crash_all_is_as_it_was_told_and_versions_go_on(is_public, lives
 def test_of_a_deleted_object_nothing_stays(inputs):
     stored = Stored(is_public=True)
     stored.rest.follow([ChildrenKept(URL, {"a": 1})])
-    for happened in (*inputs, core.DeleteAsked(ALICE), core.ObserversTold(), *inputs):
+    for happened in (*inputs, core.DeleteAsked(ALICE), core.ObserversNotified(), *inputs):
         stored.feed(happened)
     assert stored.rest == Rest()
 

@@ -37,10 +37,10 @@ from specs.bodies.object import (
     Watching,
     Wrapped,
 )
-from specs.bodies.word import AddressWish
+from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, HANDED_ON
+from specs.limits.sync import DELEGATIONS_KNOWN, HAND_OVER_PART, HAND_OVER_PARTS
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
@@ -78,7 +78,7 @@ class HandOvers:
 
     async def offer(self, core: DelegationCore) -> Answered:
         """Tell the node who may take the address."""
-        body = MoveAddress(core.url, AddressWish.OFFER.value, core.number, core.to)
+        body = MoveAddress(core.url, AddressMethod.OFFER.value, core.number, core.to)
         return await self._ask_node(body)
 
     async def withdraw(self, core: DelegationCore) -> Answered:
@@ -117,7 +117,7 @@ class HandOvers:
 
 
 def _withdrawal(core: DelegationCore) -> MoveAddress:
-    return MoveAddress(core.url, AddressWish.WITHDRAW.value, core.number)
+    return MoveAddress(core.url, AddressMethod.WITHDRAW.value, core.number)
 
 
 def parts_of(handed: HandedOver, number: int, last_id: int) -> Iterator[HandOver]:
@@ -324,7 +324,7 @@ class Delegations:
 
     def _note_given(self, url: str) -> None:
         self._given[url] = None
-        if len(self._given) > HANDED_ON:
+        if len(self._given) > DELEGATIONS_KNOWN:
             del self._given[next(iter(self._given))]
 
     # --- the end that takes -----------------------------------------------------------------

@@ -15,7 +15,7 @@ from fsm.sync.delegation import Answered, TakeOverCore
 from specs.addresses.address import address_allocation, runtime_of
 from specs.bodies.body import HandOver, MoveAddress
 from specs.bodies.sync import DataObject
-from specs.bodies.word import AddressWish
+from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
 from specs.limits.sync import HAND_OVER_PART, HAND_OVERS
 from specs.message import Message, MessageType, reason_in
@@ -206,7 +206,7 @@ class TakeOvers:
         there = [one.observer for one in coming.watchers if runtime_of(one.manager) == old]
         body = MoveAddress(
             core.url,
-            AddressWish.TAKE.value,
+            AddressMethod.TAKE.value,
             core.number,
             core.to,
             tuple(there[:_NAMED]) or None,

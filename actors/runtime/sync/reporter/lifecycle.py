@@ -36,7 +36,7 @@ from specs.bodies.sync import ChangeObject, CreateObject, DataObject, EndReport
 from specs.child import child_resources
 from specs.errors import BadMessageError
 from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import BACK_AT_ONCE, BACK_TRIES
+from specs.limits.sync import RESTORE_TRIES, RESTORES_AT_ONCE
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
@@ -59,7 +59,7 @@ class RestoredObjects:
         self._context = context
         self._registrations = registrations
         self._tell = tell
-        self._limiter = trio.CapacityLimiter(BACK_AT_ONCE)
+        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
 
     async def announce(self, back: Restored) -> None:
         """Have an object found and observed again; as often as it takes."""
@@ -79,7 +79,7 @@ class RestoredObjects:
         """Tell one sync manager; who it says does not observe any more, does not."""
         async with self._limiter:
             pause = READ_PAUSE
-            for _ in range(BACK_TRIES):
+            for _ in range(RESTORE_TRIES):
                 answer = await self._context.bus.request(self._word(url, manager))
                 if answer.code <= LAST_SUCCESS:
                     there = answer.body.get("value")
@@ -247,6 +247,6 @@ class ObjectLifecycle:
         for url, reported in self._cores.all.items():
             self._services.invitations.let_go(url)
             deleting = core.DeleteAsked(reported.snapshot.reporter)
-            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversTold())):
+            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversNotified())):
                 if isinstance(effect, Step):
                     self._context.step(effect)

@@ -27,11 +27,11 @@ from fsm.sync.invitations import (
     SilenceEnded,
 )
 from fsm.sync.reporter_io import (
-    ObserversTold,
+    ObserversNotified,
     ReporterAccepted,
     ReporterAsked,
     ReporterRefused,
-    RuntimeTold,
+    RuntimeNotified,
 )
 from specs.bodies.object import Forward, Wrapped
 from specs.bodies.sync import DataObject, Invitation, InviteObservers
@@ -133,13 +133,13 @@ def _refused(asked: ReporterAsked, why: str) -> ReporterRefused:
     return ReporterRefused(asked.observer, why, asked.question)
 
 
-def told_by(answer: Message) -> RuntimeTold | ObserversTold:
+def told_by(answer: Message) -> RuntimeNotified | ObserversNotified:
     """Say which observers know that an object is gone.
 
     A runtime speaks for its own; a router, which names nobody, for all that are left.
     """
     source = answer.body.get("source")
-    return RuntimeTold(source) if isinstance(source, str) else ObserversTold()
+    return RuntimeNotified(source) if isinstance(source, str) else ObserversNotified()
 
 
 @final

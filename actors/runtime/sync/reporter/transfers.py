@@ -6,7 +6,7 @@ from typing import Final, final
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices
 from fsm.sync.delegation import HandedOver
 from fsm.sync.reporter import AllowedObservers, ReporterCore
-from fsm.sync.reporter_io import HandedTo
+from fsm.sync.reporter_io import DelegatedTo
 
 __all__ = ["ObjectTransfers"]
 
@@ -33,7 +33,7 @@ class ObjectTransfers:
 
     async def pass_on(self, url: str, to: str) -> None:
         """Let another component of this runtime report an object (SYN-26)."""
-        await self.cores.feed(url, HandedTo(to))
+        await self.cores.feed(url, DelegatedTo(to))
         reported = self.cores.find(url)
         if reported is not None:
             await self.listeners.pass_on(reported.snapshot)
