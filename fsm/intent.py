@@ -1,4 +1,4 @@
-"""What may be done for a message that has no listener here."""
+"""The steps that may be taken for a message that has no listener here."""
 
 from enum import Enum, unique
 from typing import Final
@@ -19,12 +19,12 @@ _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _SUBSCRIPTION: Final = "/subscription"
 _P2P_PARTS: Final = frozenset({"p2phandler", "p2prequester"})
 _PART: Final = 4
-"""Where the part stands in `hyperty-runtime://d/name/part/n`, split at slashes."""
+"""The index of the part in `hyperty-runtime://d/name/part/n`, split at slashes."""
 
 
 @unique
 class Intent(Enum):
-    """What a message may have done for it to get a route."""
+    """The steps that a message may cause to get a route."""
 
     REACH = "reach"
     """A request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
@@ -81,7 +81,7 @@ def _is_signalling(*ends: str) -> bool:
 
 
 def is_p2p_part(address: str) -> bool:
-    """Say whether an address is a P2P stub's, a link's, or a Connection object's."""
+    """Return whether an address is a P2P stub's, a link's, or a Connection object's."""
     scheme = scheme_of(address)
     if scheme == _CONNECTION_SCHEME:
         return True

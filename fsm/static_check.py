@@ -108,20 +108,20 @@ def _object(step: TakenStep, times: int) -> JsonObject:
 
 def _read(line: str, number: int) -> TakenStep:
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError) as exc:
         raise CensusError(number, "it is no JSON") from exc
-    if not isinstance(told, dict):
+    if not isinstance(entry, dict):
         raise CensusError(number, "it is no JSON object")
-    machine, old, cause, new = (_word(told, name, number) for name in _WORDS)
-    given = told.get("given", [])
+    machine, old, cause, new = (_word(entry, name, number) for name in _WORDS)
+    given = entry.get("given", [])
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise CensusError(number, "given is no list of texts")
     return TakenStep(machine, old, cause, new, frozenset(given))
 
 
-def _word(told: Mapping[str, object], name: str, number: int) -> str:
-    word = told.get(name)
+def _word(entry: Mapping[str, object], name: str, number: int) -> str:
+    word = entry.get(name)
     if not isinstance(word, str):
         raise CensusError(number, f"{name} is no text")
     return word
@@ -212,7 +212,7 @@ def can_end(table: Table) -> frozenset[StrEnum]:
 
 @unique
 class Rule(StrEnum):
-    """What is looked for."""
+    """The rules of the check."""
 
     UNREACHABLE = "unreachable"
     DEAD_END = "dead-end"

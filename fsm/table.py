@@ -49,7 +49,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Guard:
-    """When a row is followed.
+    """The conditions under which a row is followed.
 
     Attributes:
         when: Conditions that hold.
@@ -60,14 +60,14 @@ class Guard:
     unless: frozenset[StrEnum] = frozenset()
 
     def holds(self, given: AbstractSet[str]) -> bool:
-        """Whether this is the case where exactly the conditions `given` are true.
+        """Return whether this is the case where exactly the conditions `given` are true.
 
         They may be the table's own, or their words, as a file tells them.
         """
         return self.when <= given and self.unless.isdisjoint(given)
 
     def excludes(self, other: "Guard") -> bool:
-        """Whether the two can never hold at once."""
+        """Return whether the two can never hold at once."""
         return bool(self.when & other.unless or self.unless & other.when)
 
     def but_not(self, *conditions: StrEnum) -> "Guard":
@@ -97,7 +97,7 @@ def unless(*conditions: StrEnum) -> Guard:
 
 @unique
 class Origin(Enum):
-    """Where a row comes from."""
+    """The source of a row."""
 
     DRAWN = "drawn"
     EXTENSION = "extension"
@@ -128,7 +128,7 @@ class Transition:
 
     @property
     def extension(self) -> bool:
-        """Whether the drawing does not have this row."""
+        """True if the drawing does not have this row."""
         return self.origin is Origin.EXTENSION
 
     @property
@@ -150,7 +150,7 @@ class Transition:
 @final
 @attrs.frozen(slots=True)
 class Deadline:
-    """How long an entity may stay in a state.
+    """The time that an entity may stay in a state.
 
     Attributes:
         state: The state that waits.
@@ -191,7 +191,7 @@ class Table:
         triggers: All triggers.
         conditions: What guards speak of.
         rows: All transitions.
-        may_end: States in which a story may stop.
+        may_end: States in which a history may stop.
         extension_ends: Those of `may_end` that the drawing does not end.
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.
@@ -247,7 +247,7 @@ class Table:
         return tuple(dict.fromkeys(row.target for row in self.rows_for(state, trigger)))
 
     def deadline(self, state: str) -> Deadline | None:
-        """How long an entity may stay in `state`; None: the table does not say."""
+        """Return the time that an entity may stay in `state`; None: the table does not say."""
         return self._deadline_of.get(state)
 
     def patience(self, state: str) -> float:

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 LANGUAGE: Final = "python"
-"""What code is written in that can be run here (CAT-01)."""
+"""Languages of code that can run here (CAT-01)."""
 
 Digest: TypeAlias = Annotated[
     str, Text(pattern=f"^[0-9a-f]{{64}}{END}", meaning="a hash of 64 hexadecimal digits")

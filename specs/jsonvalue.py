@@ -21,7 +21,7 @@ JsonObject: TypeAlias = dict[str, Json]
 """A JSON object. Bodies are shared between tasks: nobody changes one in place."""
 
 _PLAIN: Final = (str, int, NoneType)
-"""What is JSON whatever it holds; booleans are integers."""
+"""Types of which every value is JSON; booleans are integers."""
 
 _NAMES: Final = frozenset({str})
 """Types of keys."""
@@ -34,7 +34,7 @@ _MAX_DEPTH: Final = 64
 
 
 def is_json(value: object, depth: int = _MAX_DEPTH) -> bool:
-    """Say whether a value can be written as JSON and read again as what it was.
+    """Return whether a value can be written as JSON and read again as what it was.
 
     NaN cannot: it would be written as `null`, which means something else.
     """

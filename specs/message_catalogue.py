@@ -104,7 +104,7 @@ FORMS: Final = {
     "URL":  "(?!user)[a-z][^/:]*://.+",
 }
 # fmt: on
-"""What each form looks like, as a regular expression for canonical addresses.
+"""The regular expression of each form, for canonical addresses.
 
 `x` any; `R` a runtime; `PQ` and `PH` its P2P stubs, `PC` a handler's end of one
 link, `PX` any end; `S` any stub; `H` a hyperty, or a stub that acts like one; `O` a
@@ -168,7 +168,7 @@ _MARK: Final = re.compile(r"(?P<lacks>!)?(?P<field>\w+)(?P<how>[=:])?(?P<what>.+
 
 @attrs.frozen(slots=True)
 class Mark:
-    """What a body must have for a message to be of a row.
+    """The marks of a body by which a message is of a row.
 
     Written `resource` (given), `!resource` (not given), `value:{}` (an object),
     `method=open` (this word), `resources:PQ` (an address of this form; the first,
@@ -197,7 +197,7 @@ class Mark:
         return cls(field, {"=": "says", ":": "names", None: "has"}[how], what)  # type: ignore[arg-type] # of the pattern
 
     def fits(self, body: JsonObject) -> bool:
-        """Say whether a body has the mark."""
+        """Return whether a body has the mark."""
         value = body.get(self.field)
         match self.test:
             case "has":
@@ -250,11 +250,11 @@ class Kind:
 
     @property
     def is_event(self) -> bool:
-        """Whether nobody answers it."""
+        """True if nobody answers it."""
         return self.answers is None
 
     def fits(self, message: Message) -> bool:
-        """Say whether a message is of this row."""
+        """Return whether a message is of this row."""
         if message.type is not self.type:
             return False
         sender, receiver = bound(self.from_, message.from_), bound(self.to, message.to)

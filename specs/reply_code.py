@@ -7,7 +7,7 @@ from typing import Final, final
 @final
 @unique
 class LinkEnd(StrEnum):
-    """Why a link of a node is no more; each has exactly one reason."""
+    """Reasons of the end of a node's link; each has exactly one."""
 
     LEFT = "left"
     BROKEN = "broken"
@@ -28,7 +28,7 @@ class LinkEnd(StrEnum):
 @final
 @unique
 class TurnedAway(StrEnum):
-    """Why a connection was not let in."""
+    """Reasons to refuse a connection."""
 
     TOO_FAST = "too-fast"
     MADE_ROOM = "made-room"
@@ -70,11 +70,11 @@ LAST_SUCCESS: Final = 299
 
 
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
-"""Who asks may not have it, and asking again does not help: a node's answers to an open."""
+"""A node's lasting refusals of an open: another attempt does not help."""
 
 
 class DropReason(StrEnum):
-    """Why a message was not delivered: every drop has exactly one (OBS-06)."""
+    """Reasons to drop a message: every drop has exactly one (OBS-06)."""
 
     UNMATCHED = "unmatched"
     LATE_RESPONSE = "late-response"

@@ -1,4 +1,4 @@
-"""Where a message node sends a message on, and whether it may (MN-03, MN-16, MN-27).
+"""Routing at a message node: the next hop of a message, if allowed (MN-03, MN-16, MN-27).
 
 The functions read the tables of allocation and subscription and change nothing. The host
 calls them in this order: `admit`, policy, `route`.

@@ -100,7 +100,7 @@ class PairOrderCore(Generic[T]):
 
     @property
     def held(self) -> int:
-        """How many messages wait."""
+        """The number of waiting messages."""
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:

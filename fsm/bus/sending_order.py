@@ -185,7 +185,7 @@ class PairPathCore:
 
     @property
     def held(self) -> int:
-        """How many messages wait for their path."""
+        """The number of messages that wait for their path."""
         return sum(len(path.held) for path in self._paths.values())
 
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:

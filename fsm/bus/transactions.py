@@ -161,12 +161,12 @@ _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""
 
 _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
-"""What may differ between two copies of one message (the digest leaves it out)."""
+"""Fields that may differ between two copies of one message; the digest leaves them out."""
 
 
 @final
 class Steps(Enum):
-    """Whether the steps of entities are reported: making a report costs more than the step."""
+    """Reporting of the steps of entities: making a report costs more than the step."""
 
     TOLD = "told"
     UNTOLD = "untold"
@@ -198,7 +198,7 @@ class Transaction(Generic[W]):
 @final
 @attrs.frozen(slots=True)
 class Answer(Generic[W]):
-    """What an answer means: it belongs to a transaction, or must be dropped.
+    """The meaning of an answer: it belongs to a transaction, or must be dropped.
 
     Attributes:
         transaction: The request it answers; None: no request waits for it.
@@ -245,7 +245,7 @@ class Repeated:
 @final
 @attrs.frozen(slots=True)
 class Terms:
-    """How a request is asked.
+    """The terms of a request.
 
     Attributes:
         awaited: The `source` of each answer, if there will be several.

@@ -195,7 +195,7 @@ class Open:
 @final
 @attrs.frozen(slots=True)
 class Deliver:
-    """Deliver a message to a stub; the answer `SandboxFull` or `SandboxUnreachable` is a failure."""
+    """Deliver a message to a stub; answer `SandboxFull` or `SandboxUnreachable` on failure."""
 
     stub: str
     parcel: Parcel

@@ -85,7 +85,7 @@ def _by_wheel(dot: str) -> str:
 
 
 class _Graphviz(Protocol):
-    """What is used of the wheel, which ships no types."""
+    """The used part of the wheel, which ships no types."""
 
     def render(self, dot_source: str) -> bytes:
         """Lay out a graph, as SVG."""
@@ -104,7 +104,7 @@ def _wheel() -> _Graphviz:
 
 
 Weights: TypeAlias = Mapping[tuple[str, str, str], int]
-"""How often each row was followed, by (state left, trigger, state entered); `[*]` is absent.
+"""Counts of followed rows, by (state left, trigger, state entered); `[*]` is absent.
 
 Rows that differ in their guard alone share a figure: a trace does not tell them apart."""
 
@@ -240,7 +240,7 @@ def svg(table: Table, weights: Weights | None = None) -> str:
 
 
 def _hints(table: Table) -> dict[str, str]:
-    """What a pointer over an element shows."""
+    """The text that a pointer over an element shows."""
     hints = {state_id(table, state): meaning for state, meaning in table.meanings.items()}
     for row in table.rows:
         said = f"{row.label}\n" if row.label else ""
@@ -358,7 +358,7 @@ _THICKEST: Final = 5.0
 """Widths of edges in points, for the least and the most used one."""
 
 _SIDES: Final = ("w", "n")
-"""Where the second and third loop of a state are drawn; the first is on the right."""
+"""Sides of the second and third loop of a state; the first is on the right."""
 
 INK: Final = "#1f2937"
 LINE: Final = "#64748b"

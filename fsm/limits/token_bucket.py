@@ -39,7 +39,7 @@ class TokenBucket:
 
     @property
     def is_rested(self) -> bool:
-        """Whether the bucket is full, apart from the token spent last."""
+        """True if the bucket is full, apart from the token spent last."""
         return self._left >= self._burst - 1
 
     def spend(self, now: float) -> float:
@@ -59,7 +59,7 @@ _SMALL: Final = 64
 @final
 @attrs.frozen
 class Rate:
-    """How often something may happen.
+    """A rate: how often something may happen.
 
     Attributes:
         per_second: In the long run; infinity: there is no limit.
@@ -159,10 +159,10 @@ class FloodCore:
             now: Seconds on the host's clock; the pause returned before is over.
             waited: Seconds that the reader has waited for the sender, in all, until now.
         """
-        news = waited - self._waited
+        more = waited - self._waited
         if self._pause:
-            self._held += now - self._spent_at - news
-        self._held = max(self._held - news, 0.0)
+            self._held += now - self._spent_at - more
+        self._held = max(self._held - more, 0.0)
         self._pause = self._pace.spend(now)
         if self._pace.is_rested:
             self._held = 0.0

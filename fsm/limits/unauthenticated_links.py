@@ -57,7 +57,7 @@ class UnauthenticatedLinks:
         most_per_host: How many such links of one host there may be.
     """
 
-    __slots__ = ("_by_host", "_everybody", "_buckets", "_most", "_most_per_host", "_next")
+    __slots__ = ("_buckets", "_by_host", "_everybody", "_most", "_most_per_host", "_next")
 
     def __init__(self, rate: Rate, most: float, most_per_host: float) -> None:
         self._buckets: Final = TokenBuckets[str](rate)

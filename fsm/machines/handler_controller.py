@@ -16,7 +16,7 @@ __all__ = ["HANDLER_CONTROLLER", "Condition", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """What the handler does for this requester."""
+    """The states of a controller."""
 
     OBSERVING = "observing"
     ANSWERING = "answering"
@@ -26,7 +26,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a controller."""
+    """The triggers of a controller."""
 
     INVITED = "invited"
     ROW_TOLD = "row-told"
@@ -37,7 +37,7 @@ class Trigger(StrEnum):
 
 @unique
 class Condition(StrEnum):
-    """What the registry's row says of the remote runtime."""
+    """Conditions on the registry's row of the remote runtime."""
 
     OWN_REQUEST = "own request"
     """An own requester is at work there."""

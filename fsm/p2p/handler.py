@@ -93,7 +93,7 @@ class P2PControllerCore:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True if nothing more will come of it."""
         return self._side.ended
 
     def deadline(self) -> float:
@@ -296,7 +296,7 @@ class P2PHandlerCore:
         return min((each.deadline() for each in self._links.values()), default=math.inf)
 
     def knows(self, link: str) -> bool:
-        """Say whether a link of that address is at work."""
+        """Return whether a link of that address is at work."""
         return link in self._links
 
     def terms(self, link: str) -> LinkTerms:

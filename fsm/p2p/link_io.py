@@ -87,7 +87,7 @@ class Started:
 @final
 @attrs.frozen(slots=True)
 class RowReported:
-    """What the registry's table says about the remote runtime (P2P-18).
+    """The registry's row of the remote runtime (P2P-18).
 
     Attributes:
         has_own_request: An own requester is at work there, not in a final state.
@@ -175,7 +175,7 @@ class DialFailed:
 
 @unique
 class Opening(Enum):
-    """Which end dialled."""
+    """The end that dialled."""
 
     DIALLED = "dialled"
     ACCEPTED = "accepted"
@@ -197,7 +197,7 @@ class LinkOpened:
 
 @unique
 class Loss(Enum):
-    """How a link ended."""
+    """The end of a link."""
 
     BROKEN = "broken"
     ORDERLY = "orderly"
@@ -269,7 +269,7 @@ LinkInput: TypeAlias = DialFailed | LinkOpened | LinkLost
 """About links."""
 
 Order: TypeAlias = ConnectAsked | DisconnectAsked | YieldAsked | ResumeAsked
-"""What the registry orders; each is answered."""
+"""Orders of the registry; each is answered."""
 
 Command: TypeAlias = Order | TimePassed
 """About what the registry, or the clock, wants."""

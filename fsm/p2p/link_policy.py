@@ -51,7 +51,7 @@ class PeerPolicy:
     use: P2pUse
 
     def covers(self, address: str) -> bool:
-        """Say whether an address of a runtime, or of what lives in one, is meant."""
+        """Return whether an address of a runtime, or of what lives in one, is meant."""
         if "://" in self.peer:
             return is_below(address, self.peer)
         domain = domain_of(address)
@@ -83,13 +83,13 @@ class LinkPolicy:
         return next(covering, self.use)
 
     def names(self, address: str) -> bool:
-        """Say whether a peer is named as one that a link is wanted to."""
+        """Return whether a peer is named as one that a link is wanted to."""
         covering = (one.use for one in self.peers if one.covers(address))
         return next(covering, P2pUse.NEVER) is not P2pUse.NEVER
 
     @property
     def wants_any(self) -> bool:
-        """Whether there may be a link to anybody."""
+        """True if there may be a link to anybody."""
         return any(use is not P2pUse.NEVER for use in (self.use, *(one.use for one in self.peers)))
 
 

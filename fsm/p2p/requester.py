@@ -75,7 +75,7 @@ class P2PRequesterCore:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True if nothing more will come of it."""
         return self._side.ended
 
     def deadline(self) -> float:
@@ -117,7 +117,7 @@ class P2PRequesterCore:
 
     @property
     def _lost(self) -> str:
-        """Why a request ends that lost a simultaneous open (I-P20)."""
+        """The reason of the end of a request that lost a simultaneous open (I-P20)."""
         return f"{int(Code.CONFLICT)}: the link requested by {self._terms.remote} wins"
 
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:

@@ -113,7 +113,7 @@ class _Turned:
 
 @unique
 class TransferEnd(Enum):
-    """How it ended."""
+    """The reason of the end."""
 
     BYE = "bye"
     SILENT = "silent"
@@ -202,12 +202,12 @@ class P2PTransferCore:
 
     @property
     def has_output(self) -> bool:
-        """Whether `take_output` would return anything."""
+        """True if `take_output` would return anything."""
         return self._has_messages or self._owes_ack or self._says_bye or bool(self._controls)
 
     @property
     def may_wait(self) -> bool:
-        """Whether the output is an acknowledgement that nobody misses for a while."""
+        """True if the output is an acknowledgement that nobody misses for a while."""
         if self._received - self._acknowledged >= _PRESSING or self._controls:
             return False
         return self._owes_ack and not (self._has_messages or self._says_bye)
@@ -327,7 +327,7 @@ class P2PTransferCore:
 
     @property
     def _silent_at(self) -> float:
-        """When what is not acknowledged has waited long enough: a message is as good as a ping.
+        """The end of the wait for acknowledgements: a message is as good as a ping.
 
         So who waits for an answer hears nothing of a link that died under it: there is
         time left to send by another way.

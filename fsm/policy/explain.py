@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 TASKS: Final = ("log", "count", "stamp")
-"""What a node knows how to do along with a decision (POL-13)."""
+"""The obligations that a node can fulfil (POL-13)."""
 
 _EXACT: Final = (Operator.EQUALS, Operator.IN)
 
@@ -188,7 +188,7 @@ def _asked(condition: Condition) -> tuple[Condition, ...]:
 @final
 @attrs.frozen
 class Seen:
-    """How a condition came out.
+    """The result of a condition.
 
     Attributes:
         text: The comparison, or the word that joins its parts.
@@ -205,7 +205,7 @@ class Seen:
 @final
 @attrs.frozen
 class Finding:
-    """What one element says.
+    """The result of one element.
 
     Attributes:
         path: The element: `set`, `set/policy` or `set/policy/rule`.
@@ -224,7 +224,7 @@ class Finding:
 @final
 @attrs.frozen
 class Explanation:
-    """What was decided and why.
+    """A decision and its reasons.
 
     Attributes:
         verdict: What the policies say.
@@ -312,8 +312,8 @@ def _seen(condition: Condition, request: Request) -> Seen:
     match condition:
         case Leaf(attribute, operator, parameters):
             is_one = len(parameters) == 1 and operator is not Operator.IN
-            told = repr(parameters[0] if is_one else list(parameters))
-            text = f"{attribute.name} {operator} {told}"
+            shown = repr(parameters[0] if is_one else list(parameters))
+            text = f"{attribute.name} {operator} {shown}"
             return Seen(text, outcome, request.known.get(attribute.name))
         case Not(of):
             return Seen("not", outcome, parts=_all_seen((of,), request))

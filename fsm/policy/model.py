@@ -83,7 +83,7 @@ class AnyOf:
 Condition: TypeAlias = Leaf | Not | AllOf | AnyOf
 
 ALWAYS: Final = AllOf(())
-"""What an empty target says (POL-09)."""
+"""The meaning of an empty target (POL-09)."""
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
@@ -197,7 +197,7 @@ Duties: TypeAlias = dict[Result, tuple[Task, ...]]
 @final
 @attrs.frozen(kw_only=True)
 class Scope:
-    """What rules, policies and sets have in common.
+    """The common part of rules, policies and sets.
 
     Attributes:
         id: Its name among its neighbours.
@@ -218,7 +218,7 @@ class Scope:
 @final
 @attrs.frozen(kw_only=True)
 class Rule:
-    """What happens to messages that a condition describes (POL-06).
+    """The effect on messages that a condition describes (POL-06).
 
     Attributes:
         effect: Permit or deny.

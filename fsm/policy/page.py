@@ -40,7 +40,7 @@ _SHOWN: Final = 40
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Say whether a value is a number that every reader of JSON keeps exactly."""
+    """Return whether a value is a number that every reader of JSON keeps exactly."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID

@@ -1,4 +1,4 @@
-"""What policies decide of a message (POL-02, POL-12, POL-14, C-61).
+"""The decision of policies on a message (POL-02, POL-12, POL-14, C-61).
 
 Everything is made into functions once, when policies are loaded. They read the
 request and nothing else, so the same request gets the same verdict (I-K1); and they
@@ -46,7 +46,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Verdict:
-    """What an element says of a message.
+    """The result of one element for a message.
 
     Attributes:
         path: The element that decided: `set/policy/rule`; empty: none did.

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _LOGIC: Final = ("not", "anyOf", "allOf")
-"""What joins conditions."""
+"""Words that join conditions."""
 
 _NAMES: Final = (*ATTRIBUTES, *ALIASES, *_LOGIC)
 _OPERATORS: Final = (*(str(one) for one in Operator), *_LOGIC)
@@ -127,7 +127,7 @@ RULE_KEYS: Final = (*_SCOPE_KEYS, "effect", "condition", "reason")
 TASK_KEYS: Final = ("do", "when", "name", "text")
 
 ID: Final = r"[A-Za-z0-9._-]{1,64}"
-"""What a set, a policy or a rule may be called: it stands in paths."""
+"""Names of sets, policies and rules: they stand in paths."""
 
 _DIRECTIONS: Final = {str(one): one for one in Direction}
 _MOMENTS: Final = {str(one): one for one in Moment}

@@ -42,7 +42,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Bounds:
-    """What one run may hold; every run within it is explored.
+    """The bounds of one run; every run within them is explored.
 
     Attributes:
         losses: Messages that networks lose.
@@ -91,7 +91,7 @@ class Situation:
 @final
 @attrs.frozen(slots=True)
 class Place:
-    """Where cores are: a participant of drawings, a process of traces.
+    """The place of cores: a participant of drawings, a process of traces.
 
     Attributes:
         name: A short word.
@@ -104,7 +104,7 @@ class Place:
 
 @unique
 class Medium(Enum):
-    """What a channel may do to messages.
+    """The behaviour of a channel.
 
     Attributes:
         LOCAL: Nothing: within one process.
@@ -121,7 +121,7 @@ class Medium(Enum):
 
     @property
     def is_lossy(self) -> bool:
-        """Whether messages may be lost, or come twice."""
+        """True if messages may be lost, or come twice."""
         return self in {Medium.NETWORK, Medium.UNORDERED}
 
 
@@ -146,7 +146,7 @@ Holds: TypeAlias = Callable[[Situation], bool]
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Event:
-    """What happens to a place, and is no message and no deadline.
+    """An input of a place that is no message and no deadline.
 
     Attributes:
         happened: What its host takes.
@@ -170,7 +170,7 @@ class Event:
 @final
 @attrs.frozen(slots=True)
 class Never:
-    """What must not be.
+    """A condition that must not be.
 
     Attributes:
         name: What is wrong then, as a sentence.
@@ -189,7 +189,7 @@ class Never:
 @final
 @attrs.frozen(slots=True)
 class End:
-    """Where everything may come to rest; no message is under way then.
+    """A state in which everything may come to rest; no message is under way then.
 
     Attributes:
         places: What must be looked at to see it.
@@ -205,7 +205,7 @@ class End:
 
 @unique
 class Patience(Enum):
-    """When time is over.
+    """The moment at which a deadline is over.
 
     Attributes:
         NONE: A deadline may be over at any moment: messages may be slower than any timer.
@@ -220,7 +220,7 @@ class Patience(Enum):
 
 @unique
 class Haste(Enum):
-    """How fast messages within one process are.
+    """The speed of messages within one process.
 
     Attributes:
         NONE: They may be slower than any network.
@@ -234,7 +234,7 @@ class Haste(Enum):
 @final
 @attrs.frozen(slots=True)
 class Wire:
-    """How a message looks on the wire, for scenario files (protocol page 09).
+    """The wire form of a message, for scenario files (protocol page 09).
 
     Attributes:
         hop: The ways it goes, as in `RA.sm>..>PH`.
@@ -289,7 +289,7 @@ class Composition:
 @final
 @attrs.frozen(slots=True)
 class Plan:
-    """How a composition is made, with its default bounds."""
+    """The maker of a composition, with its default bounds."""
 
     name: str
     compose: Callable[[Bounds], Composition]

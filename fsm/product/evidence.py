@@ -120,8 +120,8 @@ class _Pens:
         self._composition = composition
         self._lines: defaultdict[str, list[str]] = defaultdict(list)
         self._now = 0
-        told = {step.machine for taken in run.steps for step in taken.moved}
-        machines = "|".join(sorted(told))
+        fields = {step.machine for taken in run.steps for step in taken.moved}
+        machines = "|".join(sorted(fields))
         for place in composition.places:
             self._line(place.name, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines))
 
@@ -166,5 +166,5 @@ class _Pens:
 
 
 def _fields(record: Stamp | Fact) -> Sequence[tuple[str, object]]:
-    told = attrs.asdict(record)
-    return [(wire_name(name), value) for name, value in told.items() if value is not None]
+    fields = attrs.asdict(record)
+    return [(wire_name(name), value) for name, value in fields.items() if value is not None]

@@ -124,10 +124,10 @@ class _Freezer:
         return tuple(self._fields(vars(self._host)))
 
     def _fields(self, fields: Mapping[str, object]) -> list[Key]:
-        told = [item for item in fields.items() if item[0] not in self._skipped]
+        listed = [item for item in fields.items() if item[0] not in self._skipped]
         if self._durations:
-            return [repr(one) if name in self._durations else self(one) for name, one in told]
-        return [self(one) for _, one in told]
+            return [repr(one) if name in self._durations else self(one) for name, one in listed]
+        return [self(one) for _, one in listed]
 
     def __call__(self, one: object) -> Key:
         match one:
@@ -196,7 +196,7 @@ State: TypeAlias = tuple[int, ...]
 
 @unique
 class Kind(Enum):
-    """What sort of step it is."""
+    """The kind of a step."""
 
     DELIVERED = "delivered"
     DELIVERED_AND_KEPT = "delivered, and once more"
@@ -208,7 +208,7 @@ class Kind(Enum):
 
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
-"""What goes on by itself: no fault, and nothing that the surroundings must want."""
+"""Steps that happen by themselves: no fault, and nothing that the surroundings must want."""
 Next: TypeAlias = tuple[Kind, int, int, State]
 """A step that may be taken: its kind; the number of the channel, place or event that it is
 about; that of the message; and the state entered."""
@@ -222,7 +222,7 @@ _Token: TypeAlias = tuple[Kind, int, int]
 @final
 @attrs.frozen(slots=True)
 class Reaction:
-    """What happens at a place when something happens to it.
+    """The result of an input at a place.
 
     Attributes:
         host: The number of the host that it becomes.
@@ -240,7 +240,7 @@ class Reaction:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the cores did not take it."""
+        """True if the cores did not take it."""
         return bool(self.undeclared or self.broken)
 
 
@@ -327,7 +327,7 @@ class Steps:
 
     @property
     def start(self) -> State:
-        """Where every run begins."""
+        """The state at the beginning of every run."""
         bounds = self.composition.bounds
         budgets = [event.budget or 0 for event in self.composition.events]
         channels = [0] * len(self._channels)
@@ -336,7 +336,7 @@ class Steps:
 
     @property
     def reactions(self) -> int:
-        """How often cores were asked."""
+        """The number of calls of cores."""
         return len(self._reactions)
 
     def hosts(self, state: State) -> dict[str, Host]:
@@ -353,11 +353,11 @@ class Steps:
         return tuple([state[self._place[place]] for place in places])
 
     def is_quiet(self, state: State) -> bool:
-        """Whether no message is under way."""
+        """Return whether no message is under way."""
         return not any(state[self._first : self._losses])
 
     def is_clean(self, state: State) -> bool:
-        """Whether nothing went wrong so far; no, where deadlines may be over at any moment."""
+        """Return whether nothing went wrong so far; not where deadlines may end at any time."""
         return self._waits and all(state[place] == left for place, left in self._faultless)
 
     def under_way(self, state: State) -> dict[str, tuple[Hashable, ...]]:
@@ -461,10 +461,10 @@ class Steps:
         return tuple(new)
 
     def _content(self, messages: tuple[int, ...], channel: int) -> int:
-        told = messages if self._is_ordered[channel] else tuple(sorted(messages))
-        number = self._content_numbers.setdefault(told, len(self._contents))
+        listed = messages if self._is_ordered[channel] else tuple(sorted(messages))
+        number = self._content_numbers.setdefault(listed, len(self._contents))
         if number == len(self._contents):
-            self._contents.append(told)
+            self._contents.append(listed)
         return number
 
     # --- what cores do --------------------------------------------------------------------
@@ -484,11 +484,11 @@ class Steps:
         return self.composition.places[place].name, reaction
 
     def sent(self, reaction: Reaction) -> tuple[Sent, ...]:
-        """What a reaction puts on which channels."""
+        """The messages that a reaction puts on each channel."""
         return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
 
     def happened(self, step: Next | Refusal) -> Hashable:
-        """What is taken in a step: a message or an event; None: a deadline is over."""
+        """The input of a step: a message or an event; None: a deadline is over."""
         kind, about, what = step[:3]
         if kind in {Kind.DEADLINE, Kind.EARLY}:
             return None

@@ -48,7 +48,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Purpose:
-    """What an address is for.
+    """The purpose of an address.
 
     Attributes:
         scheme: Its scheme, such as `hyperty`.

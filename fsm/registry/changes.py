@@ -45,9 +45,9 @@ __all__ = [
     "LocalGone",
     "LocalLive",
     "Publish",
+    "Reported",
     "SnapshotRead",
     "TimePassed",
-    "Told",
     "Unfollow",
     "Unlisten",
     "changes_of",
@@ -124,7 +124,7 @@ class SnapshotRead:
 
 @final
 @attrs.frozen(slots=True)
-class Told:
+class Reported:
     """The other registry reports over a link which entities came or went (M-09)."""
 
     remote: str
@@ -140,7 +140,7 @@ class TimePassed:
 
 
 Input: TypeAlias = (
-    LinkEvents | Asked | LeaveAsked | LocalLive | LocalGone | SnapshotRead | Told | TimePassed
+    LinkEvents | Asked | LeaveAsked | LocalLive | LocalGone | SnapshotRead | Reported | TimePassed
 )
 
 
@@ -385,7 +385,7 @@ class _Followed:
     entity: Entity
     link: str
     ask: int
-    early: list[Told] = attrs.field(factory=list)
+    early: list[Reported] = attrs.field(factory=list)
 
 
 @final
@@ -408,7 +408,9 @@ class ChangesFollower:
         """Return the entities last reported of a runtime, also of one whose link is lost."""
         return tuple(self._known.get(remote, ()))
 
-    def feed(self, happened: LinkUp | LinkDown | LinkGone | SnapshotRead | Told) -> list[Effect]:
+    def feed(
+        self, happened: LinkUp | LinkDown | LinkGone | SnapshotRead | Reported
+    ) -> list[Effect]:
         """Take an input; return the effects, in order."""
         match happened:
             case LinkUp(remote, link):
@@ -420,8 +422,8 @@ class ChangesFollower:
                 return self._end(remote, "the link is over")
             case SnapshotRead():
                 return self._answered(happened)
-            case Told():
-                return self._told(happened)
+            case Reported():
+                return self._reported(happened)
             case _:
                 assert_never(happened)
 
@@ -444,7 +446,7 @@ class ChangesFollower:
             return []
         return [followed.entity.step(CopyTrigger.GIVEN_UP, why), Unlisten(remote)]
 
-    # ---- what is told
+    # ---- reports
 
     def _answered(self, read: SnapshotRead) -> list[Effect]:
         """Take the list; without one the changes before it cannot be relied on."""
@@ -456,25 +458,25 @@ class ChangesFollower:
             return [*self._end(read.remote, read.why), *_listed(read.remote, former, _NOTHING)]
         step = followed.entity.step(CopyTrigger.SNAPSHOT)
         known = dict.fromkeys(read.urls[:MAX_LINK_ENTITIES])
-        for told in followed.early:
-            _apply(told, known)
+        for report in followed.early:
+            _apply(report, known)
         followed.early.clear()
         self._known[read.remote] = known
         return [step, *_listed(read.remote, former, known)]
 
-    def _told(self, told: Told) -> list[Effect]:
-        followed = self._followed.get(told.remote)
-        if followed is None or followed.link != told.link:
+    def _reported(self, report: Reported) -> list[Effect]:
+        followed = self._followed.get(report.remote)
+        if followed is None or followed.link != report.link:
             return []
         step = followed.entity.step(CopyTrigger.CHANGED)
         if followed.entity.state is CopyState.LIVE:
-            known = self._known[told.remote]
-            former = _known_of(told.urls, known)
-            _apply(told, known)
-            return [step, *_listed(told.remote, former, _known_of(told.urls, known))]
-        followed.early.append(told)
+            known = self._known[report.remote]
+            former = _known_of(report.urls, known)
+            _apply(report, known)
+            return [step, *_listed(report.remote, former, _known_of(report.urls, known))]
+        followed.early.append(report)
         if len(followed.early) > EARLY_CHANGES:
-            return [step, *self._end(told.remote, "it tells too much before its list")]
+            return [step, *self._end(report.remote, "it tells too much before its list")]
         return [step]
 
 
@@ -483,9 +485,9 @@ def _known_of(urls: tuple[str, ...], known: dict[str, None]) -> dict[str, None]:
     return dict.fromkeys(url for url in urls if url in known)
 
 
-def _apply(told: Told, known: dict[str, None]) -> None:
-    for url in told.urls:
-        if told.operation is Operation.REMOVE:
+def _apply(report: Reported, known: dict[str, None]) -> None:
+    for url in report.urls:
+        if report.operation is Operation.REMOVE:
             known.pop(url, None)
         elif len(known) < MAX_LINK_ENTITIES:
             known[url] = None

@@ -78,13 +78,13 @@ class By(StrEnum):
 
 
 _SEARCHABLE: Final = frozenset(By) - {By.RUNTIME}
-"""What a message may search by: what a runtime has is its own affair."""
+"""The criteria of a search by message: the entities of a runtime are its own affair."""
 
 _FIELDS: Final = tuple(by.value for by in (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER))
 """Fields of a record that it is found by as they stand."""
 
 _URL: Final = "url"
-"""What names one record instead of a search."""
+"""The criteria that name one record instead of a search."""
 
 
 @final
@@ -245,7 +245,7 @@ def _normal(value: str) -> str:
 
 
 KEPT: Final = "kept from before the node started"
-"""Why a record is told of anew that another process has made."""
+"""The reason of a report about a record that another process has made."""
 
 
 def shown(status: State) -> State:
@@ -274,12 +274,12 @@ class Row:
 
     @property
     def is_live(self) -> bool:
-        """Whether the hyperty or object can be reached, also if the record outlives its session."""
+        """True if the hyperty or object can be reached, also if the record outlives its session."""
         return shown(self.status) is State.LIVE
 
     @property
     def due(self) -> float:
-        """When the record's status changes by itself."""
+        """The time at which the record's status changes by itself."""
         patience = REGISTRATION.patience(self.status)
         if self.is_live:
             patience = min(patience, _wanted_patience(self.value))

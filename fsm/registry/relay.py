@@ -154,23 +154,23 @@ class RetryQueue:
             name: Name of the work.
             now: Seconds on the host's clock.
         """
-        debt = self._owed.get(name)
-        if debt is None:
+        retry = self._owed.get(name)
+        if retry is None:
             return False
-        debt.tries += 1
-        if debt.tries >= RETRY_QUEUE_TRIES:
+        retry.tries += 1
+        if retry.tries >= RETRY_QUEUE_TRIES:
             del self._owed[name]
             return True
-        debt.due = now + min(RETRY_COOL_DOWN * _GROWTH ** (debt.tries - 1), RETRY_QUEUE_PAUSE)
+        retry.due = now + min(RETRY_COOL_DOWN * _GROWTH ** (retry.tries - 1), RETRY_QUEUE_PAUSE)
         return False
 
     def due(self, now: float) -> tuple[str, ...]:
         """Return the names of the work to try now."""
-        return tuple(name for name, debt in self._owed.items() if debt.due <= now)
+        return tuple(name for name, retry in self._owed.items() if retry.due <= now)
 
     def deadline(self) -> float:
         """Return when the next attempt is due."""
-        return min((debt.due for debt in self._owed.values()), default=float("inf"))
+        return min((retry.due for retry in self._owed.values()), default=float("inf"))
 
 
 @final

@@ -127,11 +127,11 @@ class KeyCacheCore:
         self._tried = -math.inf
 
     def is_due(self, now: float) -> bool:
-        """Say whether the keys at hand are to be got anew."""
+        """Return whether the keys at hand are to be got anew."""
         return now - self._got >= self._fresh and self.may_be_tried(now)
 
     def may_be_tried(self, now: float) -> bool:
-        """Say whether they may be got anew, for a token that names a key not at hand."""
+        """Return whether they may be got anew, for a token that names a key not at hand."""
         return now - self._tried >= self._pause
 
     def tried(self, now: float) -> None:
@@ -143,12 +143,12 @@ class KeyCacheCore:
         self._got = now
 
     def are_usable(self, now: float) -> bool:
-        """Say whether the keys at hand may still be used."""
+        """Return whether the keys at hand may still be used."""
         return now - self._got < KEYS_STALE
 
 
 USED: Final = "it has been used already: each opens one session"
-"""Why a token that was used lets nobody in."""
+"""The refusal of a token that was used before."""
 
 _USER: Final = "user"
 _MAX_NAME: Final = 256
@@ -158,7 +158,7 @@ _MAX_NAME: Final = 256
 @final
 @attrs.frozen
 class AssertionTerms:
-    """What a node asks of a token.
+    """The requirements of a node on a token.
 
     Attributes:
         audiences: What the token must be meant for: one of these.

@@ -59,7 +59,7 @@ __all__ = ["Beat", "Heartbeat", "NodeSessionCore"]
 @final
 @unique
 class Beat(Enum):
-    """What is to be done with a peer."""
+    """The action for a peer."""
 
     WAIT = auto()
     PING = auto()
@@ -130,21 +130,21 @@ class NodeSessionCore:
 
     @property
     def state(self) -> State | None:
-        """Where the session stands; None before it was opened."""
+        """The state of the session; None before it was opened."""
         state = self._entity.state
         return None if state is None else State(state)
 
     def knows(self, token: str) -> bool:
-        """Say whether a token is the session's."""
+        """Return whether a token is the session's."""
         return bool(self._digest) and hmac.compare_digest(_digest(token), self._digest)
 
     def is_over(self, now: float) -> bool:
-        """Say whether the credentials that the session was opened with are over."""
+        """Return whether the credentials that the session was opened with are over."""
         return self._credentials is not None and now >= self._credentials.until
 
     @property
     def waiting(self) -> Sequence[Parcel]:
-        """What waits for the runtime to come back, in order."""
+        """The messages that wait for the runtime to come back, in order."""
         return self._queue
 
     def heard(self, now: float) -> None:
@@ -228,7 +228,7 @@ class NodeSessionCore:
         )
 
     def _is_nobodys(self) -> bool:
-        """Say whether nobody can come back: whoever opened it left before it knew the token.
+        """Return whether nobody can come back: whoever opened it left before it knew the token.
 
         The answer was lost, or its link, before anything was heard that shows it came. So
         nothing belongs to the session either.
@@ -322,7 +322,7 @@ class NodeSessionCore:
         return [PingDue(self.link)]
 
     def _was_late(self, now: float) -> bool:
-        """Say whether the node looks too late itself; then the peer has some more time.
+        """Return whether the node looks too late itself; then the peer has some more time.
 
         What it has answered may not be read yet.
         """

@@ -45,7 +45,7 @@ class SendWindow:
         self._lines: list[bytes] = []
 
     def __len__(self) -> int:
-        """How many messages wait to be acknowledged."""
+        """The number of messages without an acknowledgement."""
         return len(self._lines)
 
     @property
@@ -87,7 +87,7 @@ _TIGHT: Final = 1 / 2
 """Part of the budget from which on links make smaller frames: each is a copy."""
 
 _COPIES: Final = 2
-"""How often the text of a waiting message is there: as a line, and as it was read."""
+"""Copies of the text of a waiting message: as a line, and as it was read."""
 
 _OBJECTS: Final = 1024
 """Bytes of the objects that a message is made of, its text left out."""
@@ -140,12 +140,12 @@ class OutboxBudget:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether somebody has to give way."""
+        """True if somebody has to give way."""
         return self.used > self._limit
 
     @property
     def is_tight(self) -> bool:
-        """Whether frames should be small, so that nobody has to give way for them."""
+        """True if frames should be small, so that nobody has to give way for them."""
         return self.used > self._ample
 
     def count(self, size: int) -> None:

@@ -116,11 +116,11 @@ class StubOutbox:
         self._unwritten: deque[Message] = deque()
 
     def __len__(self) -> int:
-        """How many messages wait for the session."""
+        """The number of messages that wait for the session."""
         return len(self._waiting)
 
     def has_room(self) -> bool:
-        """Whether one more message may wait for the session."""
+        """True if one more message may wait for the session."""
         return len(self._waiting) < STUB_QUEUE
 
     def wait(self, message: Message) -> list[Effect]:
@@ -203,7 +203,7 @@ class Backoff:
 
     @property
     def is_over(self) -> bool:
-        """Whether all attempts that were worth waiting for have been made."""
+        """True if all attempts that were worth waiting for have been made."""
         return self.tries >= RECONNECT_TRIES
 
     def attempt(self) -> None:
@@ -285,13 +285,13 @@ class StubClientCore:
 
     @property
     def link(self) -> LinkState | None:
-        """What is under way on the link; None: nothing has begun."""
+        """The state of the link; None: nothing has begun."""
         state = self._link_life.state
         return state if isinstance(state, LinkState) else None
 
     @property
     def queued(self) -> int:
-        """How many messages wait for the session."""
+        """The number of messages that wait for the session."""
         return len(self._outbox)
 
     def begin(self) -> list[ev.Effect]:

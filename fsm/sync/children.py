@@ -346,7 +346,7 @@ class Kept:
 
 
 Taken: TypeAlias = ChildShown | ChildGone | ChildRefused | None
-"""What something said came to; None: to nothing new."""
+"""The result of an input; None: nothing new."""
 
 
 @final
@@ -484,17 +484,17 @@ class ChildSet:
         """
         for creator in self._creators.values():
             creator.said = 0
-        told: list[ChildShown | ChildGone] = []
+        found: list[ChildShown | ChildGone] = []
         for name in [name for name in self._kept if name not in others]:
             self._drop(name)
-            told.append(ChildGone(name))
+            found.append(ChildGone(name))
         for name, kept in others.items():
             there = self._kept.get(name)
             if there is None or there.version != kept.version:
                 self._put(name, kept)
-                told.append(ChildShown(name, kept.value, kept.version))
+                found.append(ChildShown(name, kept.value, kept.version))
             self._heed(name, kept)
-        return told
+        return found
 
     def _heed(self, name: str, kept: Kept) -> None:
         """Take note of how far a creator has come, by a child that is there."""
@@ -507,18 +507,18 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
     """Read the children of one resource that the whole object shows.
 
     What is none is left out; so is what is beyond the bounds of an object. Where no version
-    is told, whatever is said later counts.
+    is given, any later operation counts.
     """
     found: dict[str, Kept] = {}
     room = CHILDREN_BYTES
-    for name, told in (shown or {}).items():
-        read, value = named(name), told.get("value") if isinstance(told, dict) else None
+    for name, entry in (shown or {}).items():
+        read, value = named(name), entry.get("value") if isinstance(entry, dict) else None
         size = _size(name, value)
-        if read is None or not isinstance(told, dict) or size > room:
+        if read is None or not isinstance(entry, dict) or size > room:
             continue
         if len(found) == CHILDREN_OF_OBJECT:
             break
-        version = told.get("version")
+        version = entry.get("version")
         kept = Kept(read[0], value, version if isinstance(version, int) else 0, size)
         found[name], room = kept, room - size
     return found

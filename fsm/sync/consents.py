@@ -176,7 +176,7 @@ class ConsentCore:
 
 
 def _is_same(first: _Asked, other: _Asked) -> bool:
-    """Say whether a request is one that is under way, sent again."""
+    """Return whether a request is one that is under way, sent again."""
     return attrs.evolve(first, until=other.until) == other
 
 

@@ -347,7 +347,7 @@ class ObserverCore:
 
     @property
     def _is_reading(self) -> bool:
-        """Whether a stale copy waits for a read, not for the next one to be due."""
+        """True if a stale copy waits for a read, not for the next one to be due."""
         return self._read_at == math.inf
 
     def _read(self) -> ReadNeeded:

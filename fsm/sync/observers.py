@@ -76,12 +76,12 @@ class ObserversCore:
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """Who observes, in the order they came."""
+        """The observers, in the order they came."""
         return tuple(self._there)
 
     @property
     def is_behind(self) -> bool:
-        """Whether a change was missed: the whole list is to be read."""
+        """True if a change was missed: the whole list is to be read."""
         return self._newest > self._version
 
     def told(self, change: ObserversChange) -> list[ObserverMove]:

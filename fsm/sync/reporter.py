@@ -83,7 +83,7 @@ class AllowedObservers:
 
     @property
     def is_public(self) -> bool:
-        """Whether all observers are allowed but those that were expelled."""
+        """True if all observers are allowed but those that were expelled."""
         return self._is_public
 
     @property
@@ -204,12 +204,12 @@ class ReporterCore:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether there is nothing to observe, read or change any more."""
+        """True if there is nothing to observe, read or change any more."""
         return self._deleted
 
     @property
     def is_held(self) -> bool:
-        """Whether the object may not change: it is being delegated (SYN-26)."""
+        """True if the object may not change: it is being delegated (SYN-26)."""
         return self._held
 
     def lease_of(self, observer: str) -> int | None:
@@ -370,10 +370,10 @@ class ReporterCore:
         waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
         return [*waited, Deleted(self.runtimes), *self._vacated()]
 
-    def _told(self, told: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
+    def _told(self, notified: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
         if not self._deleted or not self._observers:
             return []
-        runtimes = (told.runtime,) if isinstance(told, RuntimeNotified) else self.runtimes
+        runtimes = (notified.runtime,) if isinstance(notified, RuntimeNotified) else self.runtimes
         left = self._observers.remove_all(Trigger.OBJECT_DELETED, runtimes)
         return [*left, *self._vacated()]
 

@@ -339,6 +339,6 @@ class Refused:
 ObserverEffect: TypeAlias = (
     RowChanged | Granted | Renewed | Denied | ReporterAsked | CutOff | Expired
 )
-"""What is to be done about one observer."""
+"""Effects about one observer."""
 
 ReporterEffect: TypeAlias = Step | ObserverEffect | Obeyed | Published | Deleted | Vacated | Refused

@@ -60,17 +60,17 @@ class ObserverRoute:
 
     @property
     def may_use_links(self) -> bool:
-        """Whether no observer excludes links."""
+        """True if no observer excludes links."""
         return False not in self._preferences.values()
 
     @property
     def wants_link(self) -> bool:
-        """Whether a link may be set up for this object alone."""
+        """True if a link may be set up for this object alone."""
         return self.may_use_links and True in self._preferences.values()
 
     @property
     def is_link_only(self) -> bool:
-        """Whether all observers want the object by a link only (SC-37)."""
+        """True if all observers want the object by a link only (SC-37)."""
         return bool(self._preferences) and all(one is True for one in self._preferences.values())
 
     @property

@@ -213,10 +213,10 @@ Input: TypeAlias = Subscribe | Consent | Moved | Ending
 Effect: TypeAlias = Step | RowChanged | Refused
 
 _OF_REGISTRY: Final = "/registration"
-"""Where the domain registry tells of a record; it does so when the address is nobody's, too."""
+"""The resource of reports on a record; there are reports when the address has no owner, too."""
 
 _OBSERVED: Final = ("/changes", "/children/")
-"""How parts of an object begin on which observers have paths."""
+"""The beginning of parts of an object on which observers have paths."""
 
 
 @final

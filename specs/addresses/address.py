@@ -30,14 +30,14 @@ _EMBEDDING: Final = tuple(
         "2001::/32",
     )
 )
-"""Where an address of the old kind stands in one of the new (RFC 3056, 4291, 4380, 6052, 8215)."""
+"""IPv6 networks that embed an IPv4 address (RFC 3056, 4291, 4380, 6052, 8215)."""
 
 _LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa")
 """Names, and ends of names, that mean something on this side of a router only (RFC 6761, 6762)."""
 
 
 def is_public_address(text: str) -> bool:
-    """Tell whether a numeric address may be dialled for somebody else; a name may not."""
+    """Return whether a numeric address may be dialled for somebody else; a name may not."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
@@ -48,7 +48,7 @@ def is_public_address(text: str) -> bool:
 
 
 def is_public_host(host: str) -> bool:
-    """Tell whether a name or number could be public; a name must be looked up to be sure."""
+    """Return whether a name or number could be public; a name must be looked up to be sure."""
     name = host.rstrip(".").lower()
     if not name or any(name == one or name.endswith(f".{one}") for one in _LOCAL_NAMES):
         return False
@@ -58,7 +58,7 @@ def is_public_host(host: str) -> bool:
 
 
 def _is_numeric(name: str) -> bool:
-    """Tell whether a host is no name: some resolvers read `127.1` and `0x7f000001` as addresses."""
+    """Return whether a host is a number: some resolvers read `127.1` and `0x7f000001` so."""
     last = name.rpartition(".")[2]
     return ":" in name or last.isdecimal() or last.startswith("0x")
 
@@ -178,13 +178,13 @@ def domain_of(address: str) -> str:
 
 
 def is_backend(address: str) -> bool:
-    """Say whether only a message node may serve the address (RES-01)."""
+    """Return whether only a message node may serve the address (RES-01)."""
     scheme = scheme_of(address)
     return scheme in BACKEND_SCHEMES or scheme.startswith("domain-")
 
 
 def is_below(address: str, root: str) -> bool:
-    """Say whether an address is `root` or below it, by whole segments (ADR-08)."""
+    """Return whether an address is `root` or below it, by whole segments (ADR-08)."""
     return address == root or address.startswith(root + "/")
 
 
@@ -248,7 +248,7 @@ def message_node(domain: str) -> str:
 
 
 def is_node(address: str) -> bool:
-    """Say whether a canonical address is a message node itself, not a part of it."""
+    """Return whether a canonical address is a message node itself, not a part of it."""
     return address.startswith(_NODE) and address.count("/") == _NODE.count("/")
 
 

@@ -60,7 +60,7 @@ LOCAL_SEARCH = Text(
     pattern="^/[^/]+/(user|url|name|reporter|guid|userprofile)/.",
     meaning="/<type>/<user, url, name, reporter, guid or userprofile>/<what is looked for>",
 )
-"""What a search in the own runtime looks for (M-31)."""
+"""The subject of a search in the own runtime (M-31)."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

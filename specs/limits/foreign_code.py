@@ -58,7 +58,7 @@ PACKAGE_UNPACKED_BYTES: Final = 8_388_608
 """Bytes in all files of a package once unpacked (ours; four times what may be packed)."""
 
 PACKAGE_RATIO: Final = 100
-"""How many times its packed size a file may have (ours; source code packs to a fifth)."""
+"""Maximum of a file's size over its packed size (ours; source code packs to a fifth)."""
 
 DESCRIPTOR_LIFE: Final = 7_776_000
 """Seconds until which a descriptor may be good at most, from now (ours, T14: 90 days)."""

@@ -109,7 +109,7 @@ DRAIN_TIMEOUT: Final = 5.0
 """Seconds a process has to drain after SIGTERM (DESIGN section 9)."""
 
 GOODBYE_TIMEOUT: Final = 1.0
-"""Seconds a farewell may take before a link is closed by force (ours)."""
+"""Seconds a close frame may take before a link is closed by force (ours)."""
 
 MAILBOX: Final = 1024
 """Messages in one actor's mailbox (MEASURED C: no gain above 1024)."""

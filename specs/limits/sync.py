@@ -91,7 +91,7 @@ CREATORS_KEPT: Final = 1000
 """Creators without a child whose last message is remembered; then the oldest go (ours, SYN-24)."""
 
 CHILD_ATTEMPTS: Final = 2
-"""How often a new child is sent at most, while nobody answers (ours, SYN-24)."""
+"""Maximum sendings of a new child without an answer (ours, SYN-24)."""
 
 REASSERTIONS: Final = 3
 """How often a creator says again what the reporter's end does not have, of one child; then that

@@ -72,7 +72,7 @@ def shape_at(field: "attrs.Attribute[object]") -> Shape:
 
 
 def is_required(field: "attrs.Attribute[object]") -> bool:
-    """Say whether a field must be given."""
+    """Return whether a field must be given."""
     return field.default is attrs.NOTHING
 
 
@@ -124,7 +124,7 @@ class OneOf:
 
 @attrs.frozen(slots=True)
 class Needs:
-    """Where one field is given, another one is."""
+    """A rule: where one field is given, another one is."""
 
     field: str
     needed: str
@@ -140,7 +140,7 @@ class Needs:
 
 @attrs.frozen(slots=True)
 class WordNeeds:
-    """Where a field says one of some words, another field is given.
+    """A rule: where a field says one of some words, another field is given.
 
     Attributes:
         code: What is answered where it is not.

@@ -108,7 +108,7 @@ class RegistryChanges:
             self.hops.dropped(event, DropReason.MALFORMED)
             return
         operation = Operation(told.operation)
-        await self.feed(changes.Told(entry.remote, entry.link, operation, told.value))
+        await self.feed(changes.Reported(entry.remote, entry.link, operation, told.value))
 
     def _speaker(self, message: Message) -> LinkEntry | None:
         """Return the link by which another registry speaks for its own runtime; None: it does not.
@@ -133,7 +133,7 @@ class RegistryChanges:
             case LinkUp() | LinkDown() | LinkGone():
                 published = self.publisher.feed(happened, now)
                 return [*published, *self.follower.feed(happened)]
-            case changes.SnapshotRead() | changes.Told():
+            case changes.SnapshotRead() | changes.Reported():
                 return self.follower.feed(happened)
             case _:
                 return self.publisher.feed(happened, now)

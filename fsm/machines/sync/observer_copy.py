@@ -21,7 +21,7 @@ __all__ = ["OBSERVER_COPY", "Condition", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether the copy is what the reporter has."""
+    """The states of a copy."""
 
     SYNCING = "syncing"
     LIVE = "live"
@@ -31,7 +31,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a copy."""
+    """The triggers of a copy."""
 
     OBSERVE = "observe"
     SNAPSHOT = "snapshot"
@@ -44,7 +44,7 @@ class Trigger(StrEnum):
 
 @unique
 class Condition(StrEnum):
-    """What a change's version is to the copy's."""
+    """Conditions on a change's version, compared with the copy's."""
 
     GAP = "gap"
     """A version between the two is missing."""

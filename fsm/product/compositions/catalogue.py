@@ -46,4 +46,4 @@ _ALL: Final[tuple[Plan, ...]] = (
 )
 
 COMPOSITIONS: Final[Mapping[str, Plan]] = MappingProxyType({plan.name: plan for plan in _ALL})
-"""What `python -m fsm check --product` explores."""
+"""The compositions that `python -m fsm check --product` explores."""

@@ -57,7 +57,7 @@ NODE: Final = "node"
 TO_NODE: Final = "to-node"
 TO_STUB: Final = "to-stub"
 LINKS: Final = 2
-"""How many links one run has at most."""
+"""Maximum number of links in one run."""
 
 _R: Final = "hyperty-runtime://a.ex/ra"
 _S: Final = f"{_R}/protostub/1"
@@ -72,7 +72,7 @@ class Said:
     """A message by a link.
 
     Attributes:
-        what: What is asked, answered or told.
+        what: The request, answer or report.
         link: The number of the link.
         token: Of a session.
         code: Of an answer.
@@ -85,9 +85,9 @@ class Said:
 
     @override
     def __str__(self) -> str:
-        """What it says, in words."""
-        told = [self.what, str(self.code or ""), f"by link {self.link}"]
-        return " ".join(word for word in told if word)
+        """The event in words."""
+        words = [self.what, str(self.code or ""), f"by link {self.link}"]
+        return " ".join(word for word in words if word)
 
 
 def _half() -> float:
@@ -128,12 +128,12 @@ class StubPlace(Host):
 
     @property
     def is_live(self) -> bool:
-        """Whether it has the session, as far as it knows."""
+        """True if it has the session, as far as it knows."""
         return self.core.state is State.LIVE
 
     @property
     def is_apart(self) -> bool:
-        """Whether it has no session, and its machine may stay so."""
+        """True if it has no session, and its machine may stay so."""
         return self.core.state in {State.FAILED, State.DISCONNECTED}
 
     @override
@@ -240,17 +240,17 @@ class NodePlace(Host):
 
     @property
     def is_linked(self) -> bool:
-        """Whether a link has the session."""
+        """True if a link has the session."""
         return self.session is not None and self.session.link is not None
 
     @property
     def has_address(self) -> bool:
-        """Whether the runtime has its address."""
+        """True if the runtime has its address."""
         return self._addresses.owner_of(_ADDRESS) is not None
 
     @property
     def has_path(self) -> bool:
-        """Whether a path leads to the runtime."""
+        """True if a path leads to the runtime."""
         return bool(self._paths.subscribers(_ADDRESS))
 
     @override
@@ -484,8 +484,8 @@ def _wire(channel: str, message: Hashable) -> Wire | None:
         return None
     if channel == TO_STUB and message.code:
         body: JsonObject = {"code": message.code}
-        told: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
-        return Wire("MN.a~wire~SA", told, answers=f"{message.what} by link {message.link}")
+        words: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
+        return Wire("MN.a~wire~SA", words, answers=f"{message.what} by link {message.link}")
     if channel == TO_STUB or message.what == SessionMethod.PING:
         return None
     token: JsonObject = {} if message.token is None else {"token": "t1"}
@@ -529,4 +529,4 @@ SESSION: Final = Plan("session", compose, Bounds(losses=1, duplicates=1, channel
 """A link that is cut, a node that restarts."""
 
 SESSION_TABLES: Final = Plan("session-tables", _tables, Bounds(losses=1, duplicates=1, channel=1))
-"""What the session owns."""
+"""The addresses of the session."""

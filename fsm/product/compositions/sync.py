@@ -79,7 +79,7 @@ class Said:
     """A message about the object.
 
     Attributes:
-        what: What is asked, answered or told.
+        what: The request, answer or report.
         number: The version that it brings, the number of a read, or the code of an answer.
     """
 
@@ -88,7 +88,7 @@ class Said:
 
     @override
     def __str__(self) -> str:
-        """What it says, in words."""
+        """The event in words."""
         return f"{self.what} {self.number or ''}".rstrip()
 
 
@@ -113,22 +113,22 @@ class ReporterPlace(Host):
 
     @property
     def is_asked(self) -> bool:
-        """Whether the reporter is to say yes or no."""
+        """True if the reporter is to say yes or no."""
         return self._question is not None
 
     @property
     def is_observed(self) -> bool:
-        """Whether the observer is one, as far as this end knows."""
+        """True if the observer is one, as far as this end knows."""
         return _BOB in self.core.observers
 
     @property
     def waits_without_end(self) -> bool:
-        """Whether the object is deleted, and its observer is not told of that in time."""
+        """True if the object is deleted, and its observer is not notified in time."""
         return self.core.is_deleted and self.is_observed and self._told_until == math.inf
 
     @property
     def is_at_work(self) -> bool:
-        """Whether somebody is waited for."""
+        """True if somebody is waited for."""
         return self._is_inviting or self.is_asked
 
     @override
@@ -267,7 +267,7 @@ class ObserverPlace(Host):
 
     @property
     def has_copy(self) -> bool:
-        """Whether a copy is kept."""
+        """True if a copy is kept."""
         return self.copy is not None and self.copy.state is not State.DELETED
 
     @override

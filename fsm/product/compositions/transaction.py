@@ -63,7 +63,7 @@ def _answer(code: int) -> Message:
 
 @final
 class AskerPlace(Host):
-    """Who asks.
+    """The sender of requests.
 
     Attributes:
         ends: How often its request has ended.
@@ -100,12 +100,12 @@ class AskerPlace(Host):
                 if ended is not None:
                     self._end(ended.step)
             case Said(code):
-                told = self.core.answered(_answer(code), self.now)
-                if told.is_last:
-                    self._end(told.step)
+                result = self.core.answered(_answer(code), self.now)
+                if result.is_last:
+                    self._end(result.step)
                 else:
-                    self._step(told.step)
-                if told.transaction is not None and self.ends > 1:
+                    self._step(result.step)
+                if result.transaction is not None and self.ends > 1:
                     raise UnsafeError("a request has two final answers (I-T2)")
             case _:
                 raise TypeError(happened)
@@ -132,7 +132,7 @@ class ComponentPlace(Host):
 
     @property
     def is_asked(self) -> bool:
-        """Whether the component has a request."""
+        """True if the component has a request."""
         return self.core.knows(_REQUEST)
 
     @override

@@ -247,8 +247,8 @@ class AddressOwners:
         self._known[entity] = _Owner(owner, now + NEGATIVE_CACHE, until)
         self._known.move_to_end(entity)
         self._alarms.set(entity, until)
-        told = OwnerKnown(entity, owner)
+        known = OwnerKnown(entity, owner)
         if len(self._known) <= OWNERS_KEPT:
-            return [told]
+            return [known]
         oldest, _ = self._known.popitem(last=False)
-        return [OwnerDoubted(oldest), told]
+        return [OwnerDoubted(oldest), known]

@@ -88,7 +88,7 @@ class NodePlan:
 @final
 @attrs.frozen(slots=True)
 class RequesterPlan:
-    """What a P2P requester is deployed for (RES-08).
+    """The purpose of a P2P requester (RES-08).
 
     Attributes:
         descriptor: Catalogue address of the stub, from the record's `p2pRequester`.
@@ -276,10 +276,10 @@ class OwnerDoubted:
 
 
 SenderEvents: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
-"""What the Message BUS is told of who may send over which link."""
+"""Effects for the Message BUS: the addresses that a link may bring messages from."""
 
 LinkEvents: TypeAlias = LinkUp | LinkDown | LinkGone
-"""What whoever follows links is told."""
+"""Effects for followers of links."""
 
 Effect: TypeAlias = (
     Step

@@ -53,7 +53,7 @@ class Topology(Enum):
 @final
 @attrs.frozen(slots=True)
 class ResolveConfig:
-    """What the registry knows of its own runtime.
+    """The configuration of the registry's own runtime.
 
     Attributes:
         runtime: Its address.
@@ -291,6 +291,6 @@ NotAsked: TypeAlias = (
     | TimePassed
     | WitnessCalled
 )
-"""What is learnt, without anybody waiting for an answer."""
+"""Inputs that nothing waits for."""
 
 Input: TypeAlias = Asked | NotAsked

@@ -100,7 +100,7 @@ class LinkEntry:
 
     @property
     def is_live(self) -> bool:
-        """Whether messages may go by the link."""
+        """True if messages may go by the link."""
         return self.status is State.LIVE and self.url is not None
 
     @property
@@ -126,7 +126,7 @@ class LinkEntry:
 
     @property
     def is_pending(self) -> bool:
-        """Whether our own request is being set up: two such requests make a simultaneous open."""
+        """True if our own request is being set up: two such requests make a simultaneous open."""
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
 

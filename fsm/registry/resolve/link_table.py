@@ -110,7 +110,7 @@ class LinkTable:
         entry = self.entry_by(link)
         return [] if entry is None else self.claims.look_up(entity, entry, now)
 
-    def told(self, said: Listed, now: float) -> list[Effect]:
+    def reported(self, said: Listed, now: float) -> list[Effect]:
         """Take the report of another registry about its entities (P2P-25).
 
         Args:
@@ -165,7 +165,7 @@ class LinkTable:
         return [Deploy(url, entry.plan)]
 
     def has_requester(self, url: str) -> bool:
-        """Say whether this is a requester of this table."""
+        """Return whether this is a requester of this table."""
         ends = [end for entry in self.entries() for end in entry.ends]
         return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 

@@ -192,7 +192,7 @@ class NodeStubTable:
         return [changed, *([PathsLost(domain)] if is_new else [])]
 
     def has(self, url: str) -> bool:
-        """Say whether this is a stub of this table."""
+        """Return whether this is a stub of this table."""
         return self._find(url) is not None
 
     def _find(self, url: str) -> tuple[str, _Row] | None:

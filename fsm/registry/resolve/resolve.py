@@ -113,7 +113,7 @@ class LinkSearch:
             return [*begun, *self._joined(entity, Trigger.ATTACH)]
         return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
 
-    def told(self, entity: str, record: Record | None, now: float) -> list[Effect]:
+    def reported(self, entity: str, record: Record | None, now: float) -> list[Effect]:
         """Take the record of an entity.
 
         Args:
@@ -147,7 +147,7 @@ class LinkSearch:
 
     def late(self, now: float) -> list[Effect]:
         """Go on without the records that have not come in time."""
-        return [each for one in self._jobs.late(now) for each in self.told(one, None, now)]
+        return [each for one in self._jobs.late(now) for each in self.reported(one, None, now)]
 
     def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
         plan, begun, bound = plan_of(record), list[Effect](), list[Effect]()
@@ -253,7 +253,7 @@ class ResolveCore:
 
     @property
     def searches(self) -> int:
-        """How many searches for a route are under way."""
+        """The number of open searches for a route."""
         return len(self._jobs)
 
     def deadline(self) -> float:
@@ -309,7 +309,7 @@ class ResolveCore:
             case LinkForged(link):
                 return self._links.forged(link, now)
             case Listed():
-                return self._links.told(happened, now)
+                return self._links.reported(happened, now)
             case _:
                 assert_never(happened)
 
@@ -319,7 +319,7 @@ class ResolveCore:
         match happened:
             case RecordRead(entity, record):
                 noticed = self._owners.noticed(entity, record)
-                return [*noticed, *self._search.told(entity, record, now)]
+                return [*noticed, *self._search.reported(entity, record, now)]
             case RecordReported(entity, status):
                 doubted = self._owners.changed(entity)
                 return [*doubted, *self._search.changed(entity, status, now)]

@@ -58,7 +58,7 @@ _MOST_DIGITS: Final = 9
 
 @unique
 class _Nothing(Enum):
-    """What stands where nothing stands; null is something."""
+    """The absence of a value; null is a value."""
 
     GONE = auto()
 

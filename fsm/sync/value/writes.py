@@ -147,7 +147,7 @@ def _missing(old: list[Json], new: list[Json]) -> list[int] | None:
 
 
 def _are_only_these(old: list[Json], elements: list[Json]) -> bool:
-    """Say whether no others in a list are equal to these: they would go, too."""
+    """Return whether no others in a list are equal to these: they would go, too."""
     return len(without(old, elements)) == len(old) - len(elements)
 
 
@@ -175,7 +175,7 @@ class Written:
 @final
 @attrs.frozen(slots=True)
 class Unpublished:
-    """Why a write was not taken, or not published.
+    """The reason why a write was not taken, or not published.
 
     Attributes:
         code: The reply code.
@@ -187,7 +187,7 @@ class Unpublished:
 
 
 Verdict: TypeAlias = Written | Flaw | Unpublished
-"""What becomes of a write; a flaw is against the schema, and nothing has changed."""
+"""The result of a write; a flaw is against the schema, and nothing has changed."""
 
 
 def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
@@ -245,11 +245,11 @@ class WritesCore:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many writes wait as may."""
+        """True if as many writes wait as may."""
         return len(self._waiting) >= WRITES_WAITING
 
     def is_over(self, number: int) -> bool:
-        """Say whether a write does not wait any more: it is published, or void."""
+        """Return whether a write does not wait any more: it is published, or void."""
         return self._done >= number
 
     # ---- writing
@@ -304,7 +304,7 @@ class WritesCore:
         self._done += 1
         return self._done
 
-    def failed(self, code: int, why: str, told: frozenset[int]) -> Unpublished | None:
+    def failed(self, code: int, why: str, known: frozenset[int]) -> Unpublished | None:
         """Note that the next write was not published; those behind it will not be, either.
 
         Returns the reason for all that wait for the writes to be published; None: there is none.
@@ -312,10 +312,10 @@ class WritesCore:
         Args:
             code: The reply code.
             why: Half a sentence.
-            told: Numbers of writes whose writer learns of it otherwise.
+            known: Numbers of writes whose writer learns of it otherwise.
         """
         lost = Unpublished(code, why)
-        is_untold = not told.issuperset(range(self._done + 1, self._number + 1))
+        is_untold = not known.issuperset(range(self._done + 1, self._number + 1))
         if is_untold:
             self._for_writer = self._for_flush = lost
         if code in _FOR_GOOD:
@@ -326,6 +326,6 @@ class WritesCore:
         return lost if is_untold else None
 
     def flushed(self) -> Unpublished | None:
-        """Say whether a write was lost since this was asked last; None: none was."""
+        """Return whether a write was lost since this was asked last; None: none was."""
         lost, self._for_flush = self._for_flush, None
         return lost
