@@ -8,7 +8,7 @@ from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
-from specs.message_kind import bound
+from specs.message_catalogue import bound
 from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.sync.subscriptions.subscriptions import Consented, Declined, Withdrawn, entity_of
+from fsm.sync.subscriptions import Consented, Declined, Withdrawn, entity_of
 from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
@@ -176,7 +176,7 @@ class ConsentCore:
 
 
 def _is_same(first: _Asked, other: _Asked) -> bool:
-    """Say whether a request is one that is under way, sent again."""
+    """Return whether a request is one that is under way, sent again."""
     return attrs.evolve(first, until=other.until) == other
 
 

@@ -16,8 +16,7 @@ from typing import Final, assert_never, final
 
 import attrs
 
-from fsm.sync.children.children import ChildSet, Kept, Taken, children_in
-from fsm.sync.children.io import (
+from fsm.sync.children import (
     Act,
     AllChildren,
     ChildOp,
@@ -28,8 +27,12 @@ from fsm.sync.children.io import (
     ChildrenTimeOver,
     ChildrenUnread,
     ChildSaid,
+    ChildSet,
+    Kept,
     SaidAgain,
     SignHeard,
+    Taken,
+    children_in,
 )
 from specs.bodies.object import ChildrenSign
 from specs.child import RESOURCES
@@ -195,7 +198,7 @@ class ChildrenCopyCore:
 
     def _said_again(self, there: dict[str, Kept], since: AbstractSet[str]) -> list[ChildrenEffect]:
         """Keep, and send again, operations of the keeper that the reporter's end does not show."""
-        told: list[ChildrenEffect] = []
+        again: list[ChildrenEffect] = []
         for name in self._set.names_of(self._keeper):
             mine, theirs = self._set.find(name), there.get(name)
             is_known = theirs is not None and mine is not None and theirs.version >= mine.version
@@ -203,12 +206,12 @@ class ChildrenCopyCore:
                 continue
             if self._may_again(name):
                 there[name] = mine
-                told.append(SaidAgain(Act.UPDATE, name, mine.value))
+                again.append(SaidAgain(Act.UPDATE, name, mine.value))
         for name in [name for name in self._deleted if name in there and name not in since]:
             if self._may_again(name):
                 del there[name]
-                told.append(SaidAgain(Act.DELETE, name))
-        return told
+                again.append(SaidAgain(Act.DELETE, name))
+        return again
 
     def _may_again(self, name: str) -> bool:
         self._again[name] += 1

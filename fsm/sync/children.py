@@ -1,4 +1,4 @@
-"""The children of one data object, as one place knows them (SYN-24, I-D10, M-48..M-50).
+"""The children of one data object at one place; inputs and effects (SYN-24, I-D10, M-48..M-50).
 
 Each child has one writer, its creator, and each message of a creator has an id greater than
 all before (MSG-03). So a message that is newer than the last one of its creator counts,
@@ -18,16 +18,16 @@ distance from each other.
 import json
 import math
 from collections.abc import Callable, Iterator
+from enum import Enum, unique
 from hashlib import blake2b
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.limits.timers import Alarms
-from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown
 from specs.bodies.object import ChildrenSign
 from specs.child import named
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonObject, frozen
 from specs.limits.sync import (
     CHILD_BYTES,
     CHILD_DEPTH,
@@ -41,10 +41,196 @@ from specs.limits.sync import (
     REPEAT_SPACING,
     VALUE_BYTES,
 )
+from specs.message import Message, MessageType
 from specs.reply_code import Code
-from specs.schema.frozen_json import frozen
 
-__all__ = ["ChildSet", "Kept", "SignsCore", "Taken", "children_in"]
+__all__ = [
+    "Act",
+    "AllChildren",
+    "ChildGone",
+    "ChildOp",
+    "ChildRefused",
+    "ChildSaid",
+    "ChildSet",
+    "ChildShown",
+    "ChildrenDoubted",
+    "ChildrenEffect",
+    "ChildrenInput",
+    "ChildrenNeeded",
+    "ChildrenTimeOver",
+    "ChildrenUnread",
+    "Kept",
+    "SaidAgain",
+    "SignHeard",
+    "SignsCore",
+    "Taken",
+    "children_in",
+    "op_in",
+]
+
+
+@final
+@unique
+class Act(Enum):
+    """The kind of an operation on a child."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+_ACTS = {
+    MessageType.CREATE: Act.CREATE,
+    MessageType.UPDATE: Act.UPDATE,
+    MessageType.DELETE: Act.DELETE,
+}
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildOp:
+    """One operation of a creator on a child of its own.
+
+    Attributes:
+        name: The child: `creator#number`.
+        version: Id of the message that said it: of one creator the greater is the later.
+        value: Its new value; None, if it is deleted.
+    """
+
+    act: Act
+    name: str
+    creator: str
+    number: int
+    version: int
+    value: Json = None
+
+
+def op_in(message: Message) -> ChildOp | None:
+    """Return the operation in a message; None: its sender may not do it (I-D10).
+
+    The sender must be the creator in the child's name; a router has checked the sender.
+    """
+    act, name = _ACTS.get(message.type), message.body.get("resource")
+    found = named(name) if isinstance(name, str) else None
+    if act is None or found is None or found[0] != message.from_:
+        return None
+    creator, number = found
+    value = None if act is Act.DELETE else message.body.get("value")
+    return ChildOp(act, str(name), creator, number, message.id, value)
+
+
+# --- what happens -----------------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildSaid:
+    """An operation of a creator; also one of the copy's keeper, once it is sent."""
+
+    op: ChildOp
+
+
+@final
+@attrs.frozen(slots=True)
+class SignHeard:
+    """The reporter's end has published the sign of its children."""
+
+    sign: ChildrenSign
+
+
+@final
+@attrs.frozen(slots=True)
+class AllChildren:
+    """The whole object came, with all its children.
+
+    Attributes:
+        shown: As `childrenObjects` has them; None: the object did not say.
+    """
+
+    shown: JsonObject | None
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenUnread:
+    """A read of the object has failed for now.
+
+    Attributes:
+        read: Its number, as `ChildrenNeeded` gave it.
+    """
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenDoubted:
+    """Messages may have been missed, and no sign will show it: the object is to be read."""
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenTimeOver:
+    """The deadline has passed."""
+
+
+ChildrenInput: TypeAlias = (
+    ChildSaid | SignHeard | AllChildren | ChildrenUnread | ChildrenDoubted | ChildrenTimeOver
+)
+
+
+# --- what is to be done -----------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildShown:
+    """A child is there, or has another value."""
+
+    name: str
+    value: Json
+    version: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildGone:
+    """A child is no longer there."""
+
+    name: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildRefused:
+    """An operation is not done; the host answers a request with the reason."""
+
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenNeeded:
+    """Some are missing, or too many are there: read the whole object (M-41)."""
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class SaidAgain:
+    """The reporter's end lacks an operation of this copy's keeper: send it again.
+
+    The new message has a version of its own; `ChildSaid` reports it to the core.
+    """
+
+    act: Act
+    name: str
+    value: Json = None
+
+
+ChildrenEffect: TypeAlias = ChildShown | ChildGone | ChildRefused | ChildrenNeeded | SaidAgain
 
 
 @final
@@ -160,7 +346,7 @@ class Kept:
 
 
 Taken: TypeAlias = ChildShown | ChildGone | ChildRefused | None
-"""What something said came to; None: to nothing new."""
+"""The result of an input; None: nothing new."""
 
 
 @final
@@ -298,17 +484,17 @@ class ChildSet:
         """
         for creator in self._creators.values():
             creator.said = 0
-        told: list[ChildShown | ChildGone] = []
+        found: list[ChildShown | ChildGone] = []
         for name in [name for name in self._kept if name not in others]:
             self._drop(name)
-            told.append(ChildGone(name))
+            found.append(ChildGone(name))
         for name, kept in others.items():
             there = self._kept.get(name)
             if there is None or there.version != kept.version:
                 self._put(name, kept)
-                told.append(ChildShown(name, kept.value, kept.version))
+                found.append(ChildShown(name, kept.value, kept.version))
             self._heed(name, kept)
-        return told
+        return found
 
     def _heed(self, name: str, kept: Kept) -> None:
         """Take note of how far a creator has come, by a child that is there."""
@@ -321,18 +507,18 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
     """Read the children of one resource that the whole object shows.
 
     What is none is left out; so is what is beyond the bounds of an object. Where no version
-    is told, whatever is said later counts.
+    is given, any later operation counts.
     """
     found: dict[str, Kept] = {}
     room = CHILDREN_BYTES
-    for name, told in (shown or {}).items():
-        read, value = named(name), told.get("value") if isinstance(told, dict) else None
+    for name, entry in (shown or {}).items():
+        read, value = named(name), entry.get("value") if isinstance(entry, dict) else None
         size = _size(name, value)
-        if read is None or not isinstance(told, dict) or size > room:
+        if read is None or not isinstance(entry, dict) or size > room:
             continue
         if len(found) == CHILDREN_OF_OBJECT:
             break
-        version = told.get("version")
+        version = entry.get("version")
         kept = Kept(read[0], value, version if isinstance(version, int) else 0, size)
         found[name], room = kept, room - size
     return found

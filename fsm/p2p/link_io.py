@@ -1,28 +1,43 @@
-"""What happens to one end of a P2P link; both ends take the same inputs."""
+"""Inputs and effects of one end of a P2P link; both ends have the same."""
 
 from enum import Enum, unique
 from typing import TypeAlias, final
 
 import attrs
 
+from fsm.engine import Step
+from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import FIRST
 from specs.bodies.sync import Candidate, ConnectionData
+from specs.reply_code import Code
 
 __all__ = [
+    "Announce",
+    "AnswerInvitation",
+    "Answered",
+    "AskRow",
     "CandidatesReady",
+    "CloseLink",
     "Command",
     "ConnectAsked",
+    "CreateObject",
+    "Dial",
     "DialFailed",
     "DisconnectAsked",
+    "Ended",
     "InvitationAnswered",
+    "Invite",
     "LinkInput",
     "LinkLost",
     "LinkOpened",
     "LinkTerms",
+    "Listen",
     "Loss",
     "ObjectCreated",
     "ObjectRefused",
+    "Observe",
     "ObserveRefused",
+    "Offer",
     "Opening",
     "Order",
     "OwnObjectInput",
@@ -30,11 +45,17 @@ __all__ = [
     "PeerObjectDeleted",
     "PeerObjectInput",
     "PeerObjectSeen",
+    "Plead",
+    "ReleaseLink",
+    "Renew",
     "ResumeAsked",
-    "RowTold",
+    "RowReported",
+    "SideEffect",
     "SideInput",
     "Started",
     "TimePassed",
+    "UseLink",
+    "Withdraw",
     "YieldAsked",
 ]
 
@@ -65,8 +86,8 @@ class Started:
 
 @final
 @attrs.frozen(slots=True)
-class RowTold:
-    """What the registry's table says about the remote runtime (P2P-18).
+class RowReported:
+    """The registry's row of the remote runtime (P2P-18).
 
     Attributes:
         has_own_request: An own requester is at work there, not in a final state.
@@ -154,7 +175,7 @@ class DialFailed:
 
 @unique
 class Opening(Enum):
-    """Which end dialled."""
+    """The end that dialled."""
 
     DIALLED = "dialled"
     ACCEPTED = "accepted"
@@ -176,7 +197,7 @@ class LinkOpened:
 
 @unique
 class Loss(Enum):
-    """How a link ended."""
+    """The end of a link."""
 
     BROKEN = "broken"
     ORDERLY = "orderly"
@@ -237,7 +258,7 @@ class TimePassed:
 
 
 OwnObjectInput: TypeAlias = (
-    Started | RowTold | ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady
+    Started | RowReported | ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady
 )
 """About the set-up's beginning and the own Connection object."""
 
@@ -248,9 +269,173 @@ LinkInput: TypeAlias = DialFailed | LinkOpened | LinkLost
 """About links."""
 
 Order: TypeAlias = ConnectAsked | DisconnectAsked | YieldAsked | ResumeAsked
-"""What the registry orders; each is answered."""
+"""Orders of the registry; each is answered."""
 
 Command: TypeAlias = Order | TimePassed
 """About what the registry, or the clock, wants."""
 
 SideInput: TypeAlias = OwnObjectInput | PeerObjectInput | LinkInput | Command
+
+
+@final
+@attrs.frozen(slots=True)
+class Announce:
+    """Publish a status event (M-06, M-07)."""
+
+    state: State
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class AskRow:
+    """Ask the registry for its row of the remote runtime; answer with `RowReported`."""
+
+
+@final
+@attrs.frozen(slots=True)
+class CreateObject:
+    """Create the own Connection object (M-32)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Invite:
+    """Invite the peer to observe the own object (M-33)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class AnswerInvitation:
+    """Answer the peer's invitation to its object `url`."""
+
+    url: str
+    code: Code
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class Observe:
+    """Observe the peer's object (M-36)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Listen:
+    """Open own listeners; answer with `CandidatesReady`."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Offer:
+    """Add candidates to the own object (M-40)."""
+
+    candidates: tuple[Candidate, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Renew:
+    """Begin a new negotiation: nothing of the one before is of use any more.
+
+    Close the own listeners, give up dials, forget all secrets; take the candidates out of
+    the own object, and write into it that they are void (M-40).
+
+    Attributes:
+        negotiation: Its number; what comes of the listeners and dials from now on has it.
+        status: The object's new status.
+    """
+
+    negotiation: int
+    status: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Plead:
+    """Write into the own object that the peer cannot be reached: it may dial (M-40).
+
+    Attributes:
+        status: The object's new status, different each time.
+    """
+
+    status: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Dial:
+    """Dial a candidate; answer with `LinkOpened` or `DialFailed`."""
+
+    candidate: Candidate
+    attempt: int
+
+
+@final
+@attrs.frozen(slots=True)
+class UseLink:
+    """The link is ours and live: carry messages over it."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReleaseLink:
+    """The link is lost: hand back what it did not deliver, in order."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class CloseLink:
+    """Say goodbye on the link, close it, hand back what it did not deliver."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Answered:
+    """Answer the registry's command."""
+
+    code: Code
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class Withdraw:
+    """Delete the own object, stop observing the peer's, stop listening and dialling."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Ended:
+    """This end is done: it may be removed."""
+
+
+SideEffect: TypeAlias = (
+    Step
+    | Announce
+    | AskRow
+    | CreateObject
+    | Invite
+    | AnswerInvitation
+    | Observe
+    | Listen
+    | Offer
+    | Plead
+    | Renew
+    | Dial
+    | ReleaseLink
+    | UseLink
+    | CloseLink
+    | Answered
+    | Withdraw
+    | Ended
+)

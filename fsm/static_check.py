@@ -4,38 +4,190 @@ A table that contradicts itself does not get this far (`fsm.table`): two rows fo
 state and trigger, for instance, are refused when it is built. What is left of
 nondeterminism is in the drawing: the same words on two edges out of one state.
 
-`check` looks at a table alone; `check_fired` and `check_taken` hold it against what
-uses it: the sources of the cores, and the steps that a run took.
-
-What a table allows: ways through it, states in reach, states with a way out.
+`check` looks at a table alone; `check_fired` compares it with the triggers that the sources of
+the cores mention (read from their syntax trees; nothing is imported or run), `check_taken` with
+the census: the steps that a run took, and how often. A census is one JSON object per line:
+`machine`, `old`, `cause`, `given`, `new`, `times`. `given` lists the conditions that were true;
+without it none was.
 """
 
+import ast
+import json
 from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
 from itertools import combinations
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.check.census import TakenStep
-from fsm.check.sources import dotted
+from fsm.errors import CensusError
 from fsm.table import Table, Transition
+from specs.jsonvalue import JsonObject
 
 __all__ = [
+    "MACHINE_USERS",
     "Finding",
     "Rule",
+    "TakenStep",
     "can_end",
     "check",
     "check_fired",
     "check_taken",
     "check_unknown",
-    "shortest_ways",
+    "dotted",
+    "mentions",
+    "read_census",
+    "shortest_paths",
+    "write_census",
 ]
 
+MACHINE_USERS: Final = (
+    "fsm.bus",
+    "fsm.catalogue",
+    "fsm.limits",
+    "fsm.p2p",
+    "fsm.policy",
+    "fsm.registry",
+    "fsm.session",
+    "fsm.sync",
+    "actors",
+)
+"""The packages whose code fires triggers; checks and judges only look at machines."""
 
-def shortest_ways(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
+
+@final
+@attrs.frozen(slots=True, order=True)
+class TakenStep:
+    """One kind of step.
+
+    Attributes:
+        machine: Name of the table.
+        old: State left; `[*]`: the entity did not exist.
+        cause: The trigger.
+        new: State entered.
+        given: The conditions that were true.
+    """
+
+    machine: str
+    old: str
+    cause: str
+    new: str
+    given: frozenset[str] = attrs.field(default=frozenset(), order=sorted)
+
+
+_WORDS: Final = ("machine", "old", "cause", "new")
+
+
+def write_census(times: Mapping[TakenStep, int]) -> str:
+    """Write a census: one line per kind of step, in order."""
+    lines = (json.dumps(_object(step, times[step]), ensure_ascii=False) for step in sorted(times))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_census(lines: Iterable[str]) -> frozenset[TakenStep]:
+    """Read a census.
+
+    Raises:
+        CensusError: A line is none of a census.
+    """
+    return frozenset(_read(line, number) for number, line in enumerate(lines, start=1))
+
+
+def _object(step: TakenStep, times: int) -> JsonObject:
+    return {
+        "machine": step.machine,
+        "old": step.old,
+        "cause": step.cause,
+        "given": [*sorted(step.given)],
+        "new": step.new,
+        "times": times,
+    }
+
+
+def _read(line: str, number: int) -> TakenStep:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as exc:
+        raise CensusError(number, "it is no JSON") from exc
+    if not isinstance(entry, dict):
+        raise CensusError(number, "it is no JSON object")
+    machine, old, cause, new = (_word(entry, name, number) for name in _WORDS)
+    given = entry.get("given", [])
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise CensusError(number, "given is no list of texts")
+    return TakenStep(machine, old, cause, new, frozenset(given))
+
+
+def _word(entry: Mapping[str, object], name: str, number: int) -> str:
+    word = entry.get(name)
+    if not isinstance(word, str):
+        raise CensusError(number, f"{name} is no text")
+    return word
+
+
+_Names: TypeAlias = dict[str, str]
+
+
+def mentions(source: str) -> frozenset[str]:
+    """Return the dotted names that a source uses, spelled out from where they are defined.
+
+    After `from fsm.machines.session import Trigger as T`, a use of `T.CLOSE` is
+    `fsm.machines.session.Trigger.CLOSE`. What a comment, a text or an import alone
+    names is no use.
+
+    Raises:
+        SyntaxError: The source is no Python.
+    """
+    tree = ast.parse(source)
+    imported: _Names = {}
+    for node in ast.walk(tree):
+        imported |= _imported(node)
+    used = (_spelled_out(node, imported) for node in ast.walk(tree))
+    return frozenset(name for name in used if name)
+
+
+def dotted(member: StrEnum) -> str:
+    """The name by which `mentions` tells of an enum's member."""
+    return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
+
+
+def _imported(node: ast.AST) -> _Names:
+    match node:
+        case ast.ImportFrom(module=str(module), names=names):
+            return {one.asname or one.name: f"{module}.{one.name}" for one in names}
+        case ast.Import(names=names):
+            return dict(_bound(one) for one in names)
+        case _:
+            return {}
+
+
+def _bound(name: ast.alias) -> tuple[str, str]:
+    # `import a.b` binds `a`; `import a.b as c` binds all of it.
+    root = name.name.partition(".")[0]
+    return (name.asname, name.name) if name.asname else (root, root)
+
+
+def _spelled_out(node: ast.AST, imported: _Names) -> str:
+    if not isinstance(node, ast.Attribute):
+        return ""
+    root, *rest = _parts(node)
+    return ".".join((imported[root], *rest)) if root in imported else ""
+
+
+def _parts(node: ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Attribute(value=value, attr=attr):
+            yield from _parts(value)
+            yield attr
+        case ast.Name(id=name):
+            yield name
+        case _:
+            yield ""  # the result of a call or the like: nothing that was imported
+
+
+def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
     """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
     ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
@@ -60,7 +212,7 @@ def can_end(table: Table) -> frozenset[StrEnum]:
 
 @unique
 class Rule(StrEnum):
-    """What is looked for."""
+    """The rules of the check."""
 
     UNREACHABLE = "unreachable"
     DEAD_END = "dead-end"
@@ -106,7 +258,7 @@ def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
 
     Args:
         table: The machine.
-        mentioned: What the cores' sources mention (`fsm.check.sources.mentions`).
+        mentioned: What the cores' sources mention (`mentions`).
     """
     unfired = [one for one in table.triggers if dotted(one) not in mentioned]
     untold = [one for one in table.conditions if dotted(one) not in mentioned]
@@ -156,7 +308,7 @@ def _follows(step: TakenStep, row: Transition) -> bool:
 
 
 def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
-    reached = shortest_ways(table)
+    reached = shortest_paths(table)
     for state in table.states:
         if state not in reached:
             yield state.value, "no way leads to it"

@@ -213,10 +213,10 @@ Input: TypeAlias = Subscribe | Consent | Moved | Ending
 Effect: TypeAlias = Step | RowChanged | Refused
 
 _OF_REGISTRY: Final = "/registration"
-"""Where the domain registry tells of a record; it does so when the address is nobody's, too."""
+"""The resource of reports on a record; there are reports when the address has no owner, too."""
 
 _OBSERVED: Final = ("/changes", "/children/")
-"""How parts of an object begin on which observers have paths."""
+"""The beginning of parts of an object on which observers have paths."""
 
 
 @final
@@ -319,18 +319,18 @@ class SubscriptionCore:
 
     # ---- set and removed
 
-    def _subscribe(self, wish: Subscribe) -> list[Effect]:
-        held = self._paths.of(wish.runtime)
-        fresh = [one for one in dict.fromkeys(wish.resources) if one not in held]
-        if not self.has_room(wish.runtime, wish.resources):
+    def _subscribe(self, request: Subscribe) -> list[Effect]:
+        held = self._paths.of(request.runtime)
+        fresh = [one for one in dict.fromkeys(request.resources) if one not in held]
+        if not self.has_room(request.runtime, request.resources):
             return [Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")]
         return [
             effect
             for resource in fresh
             for effect in (
-                self._ask(resource, wish.runtime)
-                if resource in wish.asking
-                else self._add(resource, wish.runtime, Trigger.SUBSCRIBE, None)
+                self._ask(resource, request.runtime)
+                if resource in request.asking
+                else self._add(resource, request.runtime, Trigger.SUBSCRIBE, None)
             )
         ]
 
