@@ -115,7 +115,8 @@ class Arrivals:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min([self._order.deadline(), *(one.until for one in self._catching_up)])
+        due = self._order.deadline()
+        return min(due, *(one.until for one in self._catching_up)) if self._catching_up else due
 
     def tick(self, now: float) -> None:
         """Handle what has waited for so long that what is missing counts as lost."""
@@ -403,8 +404,12 @@ class Forwarding:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        hosts = self._answers, self.proofs, self.arrivals, self.outward
-        return min(host.deadline() for host in hosts)
+        return min(
+            self._answers.deadline(),
+            self.proofs.deadline(),
+            self.arrivals.deadline(),
+            self.outward.deadline(),
+        )
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
