@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from actors.runtime.stubs.credentials import GivenToken, SessionError, TokenFile
     from fsm.errors import UnknownMachineError
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
-    from fsm.sync.value.difference import ObjectChange
     from fsm.sync.value.json import NotJsonError
+    from fsm.sync.value.value import ObjectChange
     from specs.errors import ProtoflyError
     from specs.jsonvalue import Json, JsonObject
     from specs.message import Message, MessageType
@@ -133,7 +133,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.errors": ("UnknownMachineError",),
-        "fsm.sync.value.difference": ("ObjectChange",),
+        "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "specs.errors": ("ProtoflyError",),

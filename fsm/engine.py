@@ -80,13 +80,13 @@ class _Holds:
     condition: str
 
     def __call__(self, event: EventData) -> bool:
-        """Say whether it is among the conditions that were said to be true."""
+        """Return whether it is among the conditions that were said to be true."""
         return self.condition in event.kwargs.get("given", NOTHING)
 
 
 @final
 class _Model:
-    """The state of an entity, in the hands of the library for one step."""
+    """The state of an entity, in the library for one step."""
 
     __slots__ = ("state",)
 
@@ -246,7 +246,7 @@ class Entity:
 
     @property
     def may_end(self) -> bool:
-        """Whether its story may stop here; an absent one has none."""
+        """True if its history may stop here; an absent entity has none."""
         state = self.state
         return state is None or state in self.table.may_end
 

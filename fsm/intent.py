@@ -1,4 +1,4 @@
-"""What may be done for a message that has no listener here."""
+"""The steps that may be taken for a message that has no listener here."""
 
 from enum import Enum, unique
 from typing import Final
@@ -19,12 +19,12 @@ _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _SUBSCRIPTION: Final = "/subscription"
 _P2P_PARTS: Final = frozenset({"p2phandler", "p2prequester"})
 _PART: Final = 4
-"""Where the part stands in `hyperty-runtime://d/name/part/n`, split at slashes."""
+"""The index of the part in `hyperty-runtime://d/name/part/n`, split at slashes."""
 
 
 @unique
 class Intent(Enum):
-    """What a message may have done for it to get a route."""
+    """The steps that a message may cause to get a route."""
 
     REACH = "reach"
     """A request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
@@ -36,7 +36,7 @@ class Intent(Enum):
     """An answer or event: by what is known now."""
 
     NODE = "node"
-    """By the message node only: P2P signalling (P2P-29), the sender's wish (C-21), asking
+    """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), asking
     the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
     telling observers what only that owner may, which its node has checked (M-45, M-52)."""
 
@@ -81,7 +81,7 @@ def _is_signalling(*ends: str) -> bool:
 
 
 def is_p2p_part(address: str) -> bool:
-    """Say whether an address is a P2P stub's, a link's, or a Connection object's."""
+    """Return whether an address is a P2P stub's, a link's, or a Connection object's."""
     scheme = scheme_of(address)
     if scheme == _CONNECTION_SCHEME:
         return True

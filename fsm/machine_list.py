@@ -1,6 +1,13 @@
-"""All machines by name: what runs, what is drawn, and what traces are judged by."""
+"""All machines by name, and their hashes: what runs, what is drawn, what traces are judged by.
 
-from collections.abc import Mapping
+A stub from elsewhere names the hashes of the machines it follows (T12, T23). A hash depends on
+what decides: states, rows and ends, in an order of their own. Sources, drawings and words for
+people may change, and the machine is the same.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
 
@@ -23,7 +30,34 @@ from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
 
-__all__ = ["MACHINES", "table_named"]
+__all__ = ["MACHINES", "fingerprint", "fingerprints", "table_named"]
+
+
+def fingerprint(table: Table) -> str:
+    """Return the hash of a machine: 64 hexadecimal digits."""
+    rows = sorted(
+        [
+            row.old,
+            row.trigger.value,
+            row.target.value,
+            sorted(one.value for one in row.guard.when),
+            sorted(one.value for one in row.guard.unless),
+        ]
+        for row in table.rows
+    )
+    canonical = {
+        "machine": table.name,
+        "states": sorted(state.value for state in table.states),
+        "rows": rows,
+        "may_end": sorted(state.value for state in table.may_end),
+    }
+    return sha256(json.dumps(canonical, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def fingerprints(tables: Iterable[Table]) -> dict[str, Table]:
+    """Return machines by their hashes."""
+    return {fingerprint(table): table for table in tables}
+
 
 _ALL: Final = (
     P2P_CONNECTION,

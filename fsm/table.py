@@ -2,40 +2,102 @@
 
 Everything about a machine is a row. What runs (`fsm.engine`), what judges
 (`fsm.judge.replay`, the Spark job), what is drawn (`fsm.drawing.draw`) and what is checked
-(`fsm.check.static`) read the same rows; there is no second place.
+(`fsm.static_check`) read the same rows; there is no second place.
 
 1. A row says: in this state, at this trigger, go to that state, because the
    protocol says so there (`cite`). The drawings' own words stand in `label`.
 2. An entity that does not exist is in state None, drawn `[*]`. A row with source
-   None is the way in. A state of `may_end` is where a story may stop.
+   None is the way in. A state of `may_end` is where a history may stop.
 3. What the drawings do not have but the protocol pages name is marked
    (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
 4. A state that may not end must have a deadline, or a reason why it waits.
 5. A pair (state, trigger) without a row is undeclared: it is refused, not ignored.
-   With guards (`fsm.guard`), a pair has several rows, of which never two hold.
+   With guards, a pair has several rows, of which never two hold. A guard is named conditions,
+   some true, others not. It is not code, so whether two guards exclude each other is read off
+   them, and an explorer can try every case. The caller of a step says which are true.
 6. A table that contradicts itself cannot be built: `SpecError`.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from enum import Enum, StrEnum, unique
 from itertools import combinations
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
-from fsm.guard import ALWAYS, Guard
 from specs.errors import SpecError
 from specs.limits import protocol as limits
 from specs.trace import ABSENT
 
-__all__ = ["Deadline", "NoCondition", "Origin", "Table", "Transition"]
+__all__ = [
+    "ALWAYS",
+    "Deadline",
+    "Guard",
+    "NoCondition",
+    "Origin",
+    "Table",
+    "Transition",
+    "unless",
+    "when",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Guard:
+    """The conditions under which a row is followed.
+
+    Attributes:
+        when: Conditions that hold.
+        unless: Conditions that do not.
+    """
+
+    when: frozenset[StrEnum] = frozenset()
+    unless: frozenset[StrEnum] = frozenset()
+
+    def holds(self, given: AbstractSet[str]) -> bool:
+        """Return whether this is the case where exactly the conditions `given` are true.
+
+        They may be the table's own, or their words, as a file tells them.
+        """
+        return self.when <= given and self.unless.isdisjoint(given)
+
+    def excludes(self, other: "Guard") -> bool:
+        """Return whether the two can never hold at once."""
+        return bool(self.when & other.unless or self.unless & other.when)
+
+    def but_not(self, *conditions: StrEnum) -> "Guard":
+        """This guard, and none of `conditions` true."""
+        return attrs.evolve(self, unless=self.unless | set(conditions))
+
+    @override
+    def __str__(self) -> str:
+        words = sorted(one.value for one in self.when)
+        words += [f"not {one}" for one in sorted(one.value for one in self.unless)]
+        return " and ".join(words)
+
+
+ALWAYS: Final = Guard()
+"""No condition: the row is followed whenever its trigger happens."""
+
+
+def when(*conditions: StrEnum) -> Guard:
+    """Return the guard of a row that needs all of `conditions`."""
+    return Guard(when=frozenset(conditions))
+
+
+def unless(*conditions: StrEnum) -> Guard:
+    """Return the guard of a row that needs all of `conditions` to be false."""
+    return Guard(unless=frozenset(conditions))
 
 
 @unique
 class Origin(Enum):
-    """Where a row comes from."""
+    """The source of a row."""
 
     DRAWN = "drawn"
     EXTENSION = "extension"
@@ -66,7 +128,7 @@ class Transition:
 
     @property
     def extension(self) -> bool:
-        """Whether the drawing does not have this row."""
+        """True if the drawing does not have this row."""
         return self.origin is Origin.EXTENSION
 
     @property
@@ -88,7 +150,7 @@ class Transition:
 @final
 @attrs.frozen(slots=True)
 class Deadline:
-    """How long an entity may stay in a state.
+    """The time that an entity may stay in a state.
 
     Attributes:
         state: The state that waits.
@@ -129,7 +191,7 @@ class Table:
         triggers: All triggers.
         conditions: What guards speak of.
         rows: All transitions.
-        may_end: States in which a story may stop.
+        may_end: States in which a history may stop.
         extension_ends: Those of `may_end` that the drawing does not end.
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.
@@ -185,7 +247,7 @@ class Table:
         return tuple(dict.fromkeys(row.target for row in self.rows_for(state, trigger)))
 
     def deadline(self, state: str) -> Deadline | None:
-        """How long an entity may stay in `state`; None: the table does not say."""
+        """Return the time that an entity may stay in `state`; None: the table does not say."""
         return self._deadline_of.get(state)
 
     def patience(self, state: str) -> float:

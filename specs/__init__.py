@@ -1,4 +1,4 @@
-"""What the protocol is, as data: addresses, messages, limits, tables of words.
+"""The protocol as data: addresses, messages, limits, tables of words.
 
 Nothing here decides, waits or writes: attrs and the standard library only.
 """

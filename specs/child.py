@@ -1,4 +1,4 @@
-"""Where children of data objects are, and how they are named (ADR-05, SYN-24, C-11)."""
+"""Addresses and names of children of data objects (ADR-05, SYN-24, C-11)."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 CHILDREN: Final = "/children/"
-"""What stands between an object and the name of its children."""
+"""The segment between an object and the name of its children."""
 
 RESOURCES: Final = "resources"
 """The one list of children that objects of hyperties have (ours: upstream's usual name)."""

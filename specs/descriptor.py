@@ -14,10 +14,9 @@ import attrs
 
 from specs.addresses.descriptor import CatalogueType
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.catalogue import PACKAGE_BYTES, REVOCATIONS
+from specs.limits.foreign_code import PACKAGE_BYTES, REVOCATIONS
 from specs.limits.protocol import MAX_ID
-from specs.schema.field import Address, Filled, Names, checked, wire
-from specs.schema.rule import OneOf, ruled
+from specs.schema.field import Address, Filled, Names, OneOf, checked, ruled, wire
 from specs.schema.shape import END, Size, Text, Whole
 
 __all__ = [
@@ -39,7 +38,7 @@ __all__ = [
 ]
 
 LANGUAGE: Final = "python"
-"""What code is written in that can be run here (CAT-01)."""
+"""Languages of code that can run here (CAT-01)."""
 
 Digest: TypeAlias = Annotated[
     str, Text(pattern=f"^[0-9a-f]{{64}}{END}", meaning="a hash of 64 hexadecimal digits")

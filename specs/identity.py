@@ -1,4 +1,4 @@
-"""Who a session belongs to, once an identity provider has vouched for it (MN-05, CON-01)."""
+"""The identity behind a session, as its provider has confirmed it (MN-05, CON-01)."""
 
 from typing import final
 
@@ -10,7 +10,7 @@ __all__ = ["Identity"]
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Identity:
-    """What a validated token says of whoever brought it.
+    """The claims of a validated token about its bearer.
 
     Attributes:
         user: Address of the user, such as user://idp.ex/alice.

@@ -21,8 +21,18 @@ from specs.dialects.normalise import BODILESS
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE
-from specs.schema.field import is_required, shape_at, wire_name, wire_way
-from specs.schema.rule import Needs, ObjectUnless, OneOf, Rule, WordNeeds, rules_of
+from specs.schema.field import (
+    Needs,
+    ObjectUnless,
+    OneOf,
+    Rule,
+    WordNeeds,
+    is_required,
+    rules_of,
+    shape_at,
+    wire_name,
+    wire_path,
+)
 from specs.schema.shape import (
     END,
     Address,
@@ -43,10 +53,10 @@ ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
     r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@#%-]+)*/?" + END
 )
-"""What `specs.addresses.address.parse` takes."""
+"""The addresses that `specs.addresses.address.parse` takes."""
 
 ADDRESS_REF: Final = "#/$defs/Address"
-"""Where a schema with addresses defines what an address is."""
+"""The place of the definition of addresses in a schema."""
 
 
 def address_schema() -> JsonObject:
@@ -99,14 +109,14 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
         case Needs(field, needed):
             return {"if": _given(kind, field), "then": _given(kind, needed)}
         case WordNeeds(field, words, needed):
-            name = wire_way(kind, field)
+            name = wire_path(kind, field)
             says: JsonObject = {
                 "required": [name],
                 "properties": {name: {"enum": list[Json](map(str, words))}},
             }
             return {"if": says, "then": _given(kind, needed)}
         case ObjectUnless(field, other):
-            is_object: JsonObject = {wire_way(kind, field): {"type": ["object", "null"]}}
+            is_object: JsonObject = {wire_path(kind, field): {"type": ["object", "null"]}}
             return {"if": _given(kind, other), "else": {"properties": is_object}}
         case _:
             assert_never(rule)
@@ -115,20 +125,20 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
 def _given(kind: type[attrs.AttrsInstance], way: str) -> JsonObject:
     """Return the schema of a body in which a field is given; `null` is not."""
     schema: JsonObject = {"not": {"type": "null"}}
-    for name in reversed(wire_way(kind, way).split(".")):
+    for name in reversed(wire_path(kind, way).split(".")):
         schema = {"required": [name], "properties": {name: schema}}
     return schema
 
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 URN: Final = "urn:protofly:schema:"
-"""What the names of all schemas begin with; nobody has to serve them."""
+"""The beginning of the names of all schemas; nobody has to serve them."""
 
 _CITED: Final = re.compile(r" ?\([^()]*\b[A-Z][A-Z0-9]*-[A-Z]?[0-9]+[^()]*\)")
-"""Where in a docstring the protocol's pages are cited: not a reader's business here."""
+"""Citations of the protocol's pages in a docstring, which schemas leave out."""
 
 _FIELD: Final = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)
-"""What a docstring says of one field, perhaps in several lines."""
+"""The text of a docstring about one field, perhaps in several lines."""
 
 
 def schemas() -> dict[str, JsonObject]:
@@ -201,9 +211,9 @@ def _envelope() -> JsonObject:
 
 
 def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
-    fields, told = attrs.fields(kind), _fields_told(kind)
+    fields, texts = attrs.fields(kind), _fields_told(kind)
     properties: JsonObject = {
-        wire_name(field): _field(field) | told.get(field.name, {}) for field in fields
+        wire_name(field): _field(field) | texts.get(field.name, {}) for field in fields
     }
     required: list[Json] = [wire_name(field) for field in fields if is_required(field)]
     rules: list[Json] = [rule_schema(kind, rule) for rule in rules_of(kind)]
@@ -228,13 +238,13 @@ def _without_citations(text: str) -> str:
 def _fields_told(kind: type[attrs.AttrsInstance]) -> dict[str, JsonObject]:
     """Return what a docstring says of fields, by their names in Python."""
     _, _, said = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-    told = _FIELD.findall(said)
-    return {name: {"description": _without_citations(text)} for name, text in told}
+    texts = _FIELD.findall(said)
+    return {name: {"description": _without_citations(text)} for name, text in texts}
 
 
 def _field(field: "attrs.Attribute[object]") -> JsonObject:
-    told = field.default
-    default: JsonObject = {"default": told} if isinstance(told, str | int | float) else {}
+    texts = field.default
+    default: JsonObject = {"default": texts} if isinstance(texts, str | int | float) else {}
     return {**shape_schema(shape_at(field)), **default}
 
 

@@ -1,16 +1,27 @@
-"""The type of free JSON, as it stands in message bodies."""
+"""Free JSON, as it stands in message bodies, and JSON that nobody can change in place.
+
+Frozen values are shared between any number of readers. Their objects and lists are equal to
+plain ones, are written as JSON, and `isinstance` knows them. An attempt to change one raises
+`TypeError`. `copy.deepcopy(value)` is plain through and through, `dict(value)` and `list(value)`
+are so at the top.
+
+Freezing copies what is not frozen yet, and nothing else: a value that shares most of its
+parts with a frozen one costs what it does not share.
+"""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from types import NoneType
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias, final
+
+from typing_extensions import override
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
 """A JSON object. Bodies are shared between tasks: nobody changes one in place."""
 
 _PLAIN: Final = (str, int, NoneType)
-"""What is JSON whatever it holds; booleans are integers."""
+"""Types of which every value is JSON; booleans are integers."""
 
 _NAMES: Final = frozenset({str})
 """Types of keys."""
@@ -23,7 +34,7 @@ _MAX_DEPTH: Final = 64
 
 
 def is_json(value: object, depth: int = _MAX_DEPTH) -> bool:
-    """Say whether a value can be written as JSON and read again as what it was.
+    """Return whether a value can be written as JSON and read again as what it was.
 
     NaN cannot: it would be written as `null`, which means something else.
     """
@@ -38,3 +49,79 @@ def _are_json(values: Collection[object], depth: int) -> bool:
     if set(map(type, values)) <= _SURE:
         return True
     return depth > 0 and all(is_json(one, depth - 1) for one in values)
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("the value of a data object is not changed in place: copy it first")
+
+
+@final
+class FrozenObject(dict[str, Json]):
+    """A JSON object that stays as it is."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    @override
+    def __reduce__(self) -> tuple[type[JsonObject], tuple[JsonObject]]:
+        return dict, (dict(self),)
+
+    @override
+    def __repr__(self) -> str:
+        return dict.__repr__(self)
+
+
+@final
+class FrozenArray(list[Json]):
+    """A JSON array that stays as it is."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = _refuse
+    remove = reverse = sort = _refuse
+
+    @override
+    def __reduce__(self) -> tuple[type[list[Json]], tuple[list[Json]]]:
+        return list, (list(self),)
+
+    @override
+    def __repr__(self) -> str:
+        return list.__repr__(self)
+
+
+_STILL: Final = frozenset({FrozenObject, FrozenArray, str, int, bool, float, type(None)})
+"""Types of what is frozen already."""
+
+
+def frozen(value: Json) -> Json:
+    """Return a value as one that cannot be changed in place; one that is so is itself."""
+    if type(value) in _STILL:
+        return value
+    if isinstance(value, dict):
+        return frozen_object(value)
+    return _frozen_array(value) if isinstance(value, list) else value
+
+
+def frozen_object(value: JsonObject) -> FrozenObject:
+    """Return a JSON object as one that cannot be changed in place."""
+    if isinstance(value, FrozenObject):
+        return value
+    made = FrozenObject(value)
+    if not _are_still(value.values()):
+        for name in [name for name, part in value.items() if type(part) not in _STILL]:
+            dict.__setitem__(made, name, frozen(value[name]))
+    return made
+
+
+def _frozen_array(value: list[Json]) -> FrozenArray:
+    made = FrozenArray(value)
+    if not _are_still(value):
+        for index in [index for index, part in enumerate(value) if type(part) not in _STILL]:
+            list.__setitem__(made, index, frozen(value[index]))
+    return made
+
+
+def _are_still(parts: Iterable[Json]) -> bool:
+    # Most are, once the whole was frozen: this asks for the price of a copy.
+    return set(map(type, parts)) <= _STILL

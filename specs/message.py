@@ -56,19 +56,19 @@ class Message:
 
     @property
     def is_response(self) -> bool:
-        """Whether this answers a request."""
+        """True if this answers a request."""
         return self.type is MessageType.RESPONSE
 
     @property
     def is_event(self) -> bool:
-        """Whether nobody answers this (the `event` mark of the catalogue)."""
+        """True if nobody answers this (the `event` mark of the catalogue)."""
         if self.type in _EVENT_TYPES and last_segment(self.to) in EVENT_PARTS:
             return True
         return self.type in _CHILD_EVENT_TYPES and "/children/" in self.to
 
     @property
     def is_request(self) -> bool:
-        """Whether exactly one final answer must follow."""
+        """True if exactly one final answer must follow."""
         return not (self.is_response or self.is_event)
 
     @property
@@ -79,7 +79,7 @@ class Message:
 
     @property
     def is_final(self) -> bool:
-        """Whether this response ends its transaction."""
+        """True if this response ends its transaction."""
         return self.is_response and self.code >= FIRST_FINAL
 
     @property

@@ -1,7 +1,40 @@
-"""Reply codes and drop reasons: the closed vocabularies of refusal."""
+"""Closed vocabularies of refusal: reply codes, drop reasons, ends of links, refused connections."""
 
-from enum import IntEnum, StrEnum
-from typing import Final
+from enum import IntEnum, StrEnum, unique
+from typing import Final, final
+
+
+@final
+@unique
+class LinkEnd(StrEnum):
+    """Reasons of the end of a node's link; each has exactly one."""
+
+    LEFT = "left"
+    BROKEN = "broken"
+    CLOSED = "closed"
+    GOING_AWAY = "going-away"
+    NO_SESSION = "no-session"
+    MADE_ROOM = "made-room"
+    REFUSED = "refused"
+    TAKEN_OVER = "taken-over"
+    SLOW_CONSUMER = "slow-consumer"
+    SHED = "shed"
+    SILENT = "silent"
+    SLOW_FRAME = "slow-frame"
+    TOO_LARGE = "too-large"
+    MALFORMED = "malformed"
+
+
+@final
+@unique
+class TurnedAway(StrEnum):
+    """Reasons to refuse a connection."""
+
+    TOO_FAST = "too-fast"
+    MADE_ROOM = "made-room"
+    TOO_LATE = "too-late"
+    ORIGIN = "origin"
+    BAD_REQUEST = "bad-request"
 
 
 class Code(IntEnum):
@@ -37,11 +70,11 @@ LAST_SUCCESS: Final = 299
 
 
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
-"""Who asks may not have it, and asking again does not help: a node's answers to an open."""
+"""A node's lasting refusals of an open: another attempt does not help."""
 
 
 class DropReason(StrEnum):
-    """Why a message was not delivered: every drop has exactly one (OBS-06)."""
+    """Reasons to drop a message: every drop has exactly one (OBS-06)."""
 
     UNMATCHED = "unmatched"
     LATE_RESPONSE = "late-response"

@@ -1,4 +1,4 @@
-"""Where a message goes, and what is checked before: both as tables.
+"""The routes of messages, and the checks before: both as tables.
 
 Routers look only at `to`, and at what their registry holds about it. The first
 row of the decision table that fits decides. The checks run in the order of
@@ -16,7 +16,7 @@ from specs.reply_code import Code, DropReason
 
 
 class Target(StrEnum):
-    """What a router finds out about `to`; tried from top to bottom."""
+    """The target that a router finds for `to`; tried from top to bottom."""
 
     ANSWER_AWAITED = "answer-awaited"
     LISTENER = "listener"
@@ -31,7 +31,7 @@ class Target(StrEnum):
 
 
 class Route(StrEnum):
-    """Where the message goes then."""
+    """The next hop of the message."""
 
     REQUESTER = "requester"
     LISTENERS = "listeners"
@@ -41,7 +41,7 @@ class Route(StrEnum):
 
 
 class Aside(StrEnum):
-    """What the registry starts beside the message's way, never holding it up."""
+    """The work of the registry beside the route, which never delays the message."""
 
     NOTHING = "nothing"
     SET_UP_LINK = "set-up-link"
@@ -92,7 +92,7 @@ NODE_RULES: Final = (
 
 
 class Check(StrEnum):
-    """What a router checks before it looks for a route."""
+    """The checks of a router before it looks for a route."""
 
     NORMAL_FORM = "normal-form"
     SESSION = "session"
@@ -107,17 +107,17 @@ class Check(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which pipeline of a Message BUS a message takes (BUS-11, POL-17)."""
+    """The pipeline of a Message BUS that a message takes (BUS-11, POL-17)."""
 
     INCOMING = "incoming"
-    """What a stub brings from outside."""
+    """Messages that a stub brings from outside."""
 
     OUTGOING = "outgoing"
-    """What a component of this runtime submits, to whomever; a stub for itself, too."""
+    """Messages that a component of this runtime submits; a stub for itself, too."""
 
 
 class Power(StrEnum):
-    """What a stage may do to a message beside letting it pass."""
+    """The powers of a stage over a message, beside letting it pass."""
 
     REFUSE = "refuse"
     CHANGE = "change"
@@ -134,7 +134,7 @@ class Exempt(StrEnum):
     """Of a stub of this runtime."""
 
     PARTS = "parts"
-    """What the runtime's own parts say to each other; a stub is none of them (SC-23)."""
+    """Messages between the runtime's own parts; a stub is none of them (SC-23)."""
 
 
 _BOTH: Final = frozenset(Direction)
@@ -210,7 +210,7 @@ delivers past the others: what would not be judged could be sent (I-B8).
 """
 
 APPLICATION_STAGES: Final = tuple(row.check for row in RUNTIME_CHECKS if Power.CHANGE in row.may)
-"""Where an application's own stages can stand."""
+"""The places of an application's own stages."""
 
 NODE_CHECKS: Final = (
     Interception(Check.NORMAL_FORM, Code.MALFORMED, DropReason.MALFORMED, "MN-03, MSG-18, I-T10"),

@@ -19,6 +19,9 @@ _FOLDERS: Final = re.compile(r"(?:(?:^|/)run=(?P<run>[^/]+))?(?:^|/)node=(?P<nod
 ABSENT: Final = "[*]"
 """The state before the first and after the last, as drawn: an entity that is not."""
 
+BODIES: Final = "bodies"
+"""What the first record of a process says, as `kind`, if records of messages have bodies."""
+
 
 class Kind(StrEnum):
     """What a record tells about (field `k`)."""
@@ -87,12 +90,13 @@ class Fact:
         cause: The trigger of the step, as the machine's table names it.
         why: Half a sentence for people.
         digest: Hash of a message without `via`, `auth` and tokens.
+        body: Body of a message of the framework, as redacted JSON; only if it was asked for.
         via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
         obligations: What was done along with a decision, joined by commas (I-K3).
         a: Who tells of a link or session: a node, or the runtime at this end.
         b: Who is at the other end: a runtime.
         kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
-            that is looked for, what may be done for it.
+            that is looked for, what may be done for it; of the start, `BODIES` or nothing.
     """
 
     k: Kind
@@ -111,6 +115,7 @@ class Fact:
     to: str | None = None
     code: int | None = None
     digest: str | None = None
+    body: str | None = None
     via: str | None = None
     by: str | None = None
     listener: str | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fsm.check.census import read_census, write_census
+from fsm.static_check import read_census, write_census
 from tests.support.trace.census import counted
 
 SOAK_TIMEOUT = 3600.0

@@ -8,15 +8,15 @@ import pytest
 
 from actors.node.config import PolicyConfig
 from fsm.policy.attributes import ATTRIBUTES
+from fsm.policy.explain import TASKS, review
 from fsm.policy.model import Book
 from fsm.policy.operators import OPERATORS
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import POLICY_KEYS, RULE_KEYS, SET_KEYS, TASK_KEYS, read_set
 from fsm.policy.request import Place, Request
-from fsm.policy.review import TASKS, review
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Operator
 from specs.identity import Identity
-from specs.limits import policy as limits_policy
+from specs.limits import node as limits_node
 from specs.limits import protocol as limits
 from specs.message import Message, MessageType
 
@@ -47,14 +47,14 @@ def test_every_word_of_the_language_is_explained():
 
 
 def test_the_limits_are_those_that_hold():
-    assert (limits_policy.MAX_POLICY_BYTES, limits_policy.MAX_POLICY_RULES) == (256 * 1024, 1000)
-    assert (limits_policy.MAX_POLICY_CONDITIONS, limits_policy.MAX_POLICY_DEPTH) == (5000, 8)
-    assert (limits.MAX_LIST, limits_policy.MAX_POLICY_TEXT, limits_policy.MAX_POLICY_SETS) == (
+    assert (limits_node.MAX_POLICY_BYTES, limits_node.MAX_POLICY_RULES) == (256 * 1024, 1000)
+    assert (limits_node.MAX_POLICY_CONDITIONS, limits_node.MAX_POLICY_DEPTH) == (5000, 8)
+    assert (limits.MAX_LIST, limits_node.MAX_POLICY_TEXT, limits_node.MAX_POLICY_SETS) == (
         256,
         2048,
         64,
     )
-    assert limits_policy.MAX_POLICY_COUNTERS == limits.MAX_JSON_KEYS == 256
+    assert limits_node.MAX_POLICY_COUNTERS == limits.MAX_JSON_KEYS == 256
 
 
 @pytest.mark.parametrize("document", EXAMPLES, ids=lambda one: one["id"])

@@ -8,7 +8,7 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
-from specs.link_end import TurnedAway
+from specs.reply_code import TurnedAway
 
 __all__ = ["EVERYBODY", "Gate", "Guest"]
 

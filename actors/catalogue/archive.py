@@ -17,7 +17,7 @@ from typing import Final
 
 from actors.catalogue.errors import BadArchiveError
 from fsm.catalogue.descriptor_io import Package
-from specs.limits.catalogue import (
+from specs.limits.foreign_code import (
     PACKAGE_BYTES,
     PACKAGE_FILES,
     PACKAGE_RATIO,

@@ -47,8 +47,8 @@ from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Reaso
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
 from specs.addresses.descriptor import Entry
 from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
-from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
-from specs.limits.login import JWKS_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
+from specs.limits.node import JWKS_BYTES
 
 __all__ = ["CatalogueAccess", "CatalogueClient", "CatalogueStore", "Found", "keys_of"]
 

@@ -32,7 +32,7 @@ from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reason, Refu
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
 from specs.addresses.descriptor import Entry
 from specs.descriptor import Described, Revocations, SourcePackage, StubDescriptor
-from specs.limits.catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 
 __all__ = ["Believed", "Check", "Inspection", "inspect"]
 

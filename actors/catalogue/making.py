@@ -16,7 +16,7 @@ from specs.addresses.descriptor import Entry
 from specs.descriptor import Revoked
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
-from specs.limits.catalogue import DESCRIPTOR_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES
 from transports.bodies import write_body
 
 __all__ = ["Publisher", "WrongKeyError", "packaged", "revocation_list", "sealed", "signed_draft"]

@@ -27,7 +27,7 @@ from specs.addresses.descriptor import Entry, read_entry
 from specs.descriptor import SourcePackage
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.catalogue import CATALOGUE_MEMORY_BYTES, PACKAGE_BYTES
+from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES, PACKAGE_BYTES
 from specs.limits.protocol import MAX_ID
 
 __all__ = [

@@ -23,7 +23,7 @@ from specs.descriptor import (
 )
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject, is_json
-from specs.limits.catalogue import LISTING_BYTES
+from specs.limits.foreign_code import LISTING_BYTES
 from transports.bodies import read_object
 
 __all__ = [

@@ -34,8 +34,8 @@ from fsm.catalogue.descriptor_io import Memory, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge_entry
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Described, Listing, ListingEntry, Revocations, Revoked
-from specs.limits.catalogue import LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
-from specs.limits.login import JWKS_BYTES
+from specs.limits.foreign_code import LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body
 
 __all__ = ["CatalogueFolder", "Offer"]

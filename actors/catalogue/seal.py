@@ -21,7 +21,7 @@ from actors.catalogue.errors import BadSealError
 from actors.keys.key_set import EDDSA, REGISTRY, Keys
 from fsm.catalogue.descriptor_io import Reason
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.catalogue import REVOCATIONS_BYTES
+from specs.limits.foreign_code import REVOCATIONS_BYTES
 
 __all__ = ["SealType", "Sealed", "read_seal", "verified"]
 

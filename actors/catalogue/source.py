@@ -36,7 +36,7 @@ from actors.kit.http_client import (
 from specs.addresses.address import parse
 from specs.addresses.descriptor import WELL_KNOWN
 from specs.errors import BadUrlError, PlaceError
-from specs.limits.catalogue import FETCH_TIMEOUT
+from specs.limits.foreign_code import FETCH_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = [

@@ -26,7 +26,7 @@ from actors.keys.key_set import BadKeysError, Keys, read_keys
 from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
-from specs.limits.login import JWKS_BYTES
+from specs.limits.node import JWKS_BYTES
 
 __all__ = ["DomainTrust", "KeyTrust", "Trust", "read_trust"]
 

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from contextlib import AbstractAsyncContextManager
+from functools import partial, wraps
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, final
 
@@ -10,7 +11,9 @@ import click
 from typing_extensions import override
 
 from actors.cli.config_file import tell_loaded, tell_unknown
+from actors.cli.output import open_tracer
 from actors.kit.log import Level, Style, configure_log
+from actors.kit.trace import Tracer
 from specs.addresses.address import canonical, domain_name, runtime_name
 from specs.errors import BadUrlError
 from transports.link import FRAMED, Kind
@@ -18,6 +21,7 @@ from transports.urls import read_host_port, read_websocket_url
 
 __all__ = [
     "Handler",
+    "OpenTracer",
     "Option",
     "Quantity",
     "check_address",
@@ -28,7 +32,7 @@ __all__ = [
     "check_place",
     "log_option",
     "node_option",
-    "trace_option",
+    "trace_options",
 ]
 
 
@@ -153,14 +157,35 @@ node_option = click.option(
 )
 """The option `--node URL`."""
 
-trace_option = click.option(
+_trace_option = click.option(
     "--trace",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory for the trace of this run, in a folder of its own: "
     "every state change and message hop.",
 )
-"""The option `--trace DIR`."""
+_bodies_option = click.option(
+    "--trace-bodies",
+    is_flag=True,
+    help="Keep the bodies of the framework's own messages in the trace, without secrets, "
+    "names of users and what hyperties say.",
+)
+
+OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
+"""Opens the tracer of a process by its name."""
+
+
+def trace_options(command: Handler) -> Handler:
+    """Add the options `--trace DIR` and `--trace-bodies`; the command gets an `OpenTracer`."""
+
+    @wraps(command)
+    def traced(*, trace: Path | None, trace_bodies: bool, **values: object) -> int:
+        if trace_bodies and trace is None:
+            raise click.UsageError("--trace-bodies needs --trace, the directory of the trace.")
+        return command(trace=partial(open_tracer, trace, bodies=trace_bodies), **values)
+
+    return _trace_option(_bodies_option(traced))
+
 
 _level_option = click.option(
     "--log",

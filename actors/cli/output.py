@@ -18,12 +18,14 @@ __all__ = ["open_tracer", "say", "say_ready"]
 
 
 @asynccontextmanager
-async def open_tracer(directory: Path | None, node: str) -> AsyncIterator[Tracer]:
-    """Open the trace of a process, if one is wanted."""
+async def open_tracer(
+    directory: Path | None, node: str, *, bodies: bool = False
+) -> AsyncIterator[Tracer]:
+    """Open the trace of a process, if one is wanted; see `open_trace`."""
     if directory is None:
         yield NULL_TRACER
         return
-    async with open_trace(directory, node) as tracer:
+    async with open_trace(directory, node, bodies=bodies) as tracer:
         yield tracer
 
 

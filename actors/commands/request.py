@@ -14,14 +14,15 @@ from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.node_access import check_node, credentials_of, enter, token_option
 from actors.cli.options import (
+    OpenTracer,
     check_address,
     check_domain,
     check_name,
     log_option,
     node_option,
-    trace_option,
+    trace_options,
 )
-from actors.cli.output import open_tracer, say
+from actors.cli.output import say
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,
@@ -34,7 +35,7 @@ from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.registry.resolve.resolve import Topology
+from fsm.registry.resolve.inputs import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code
@@ -81,7 +82,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @catalogue_option
 @trust_option
 @token_option
-@trace_option
+@trace_options
 @config_option
 @log_option
 def command(  # noqa: PLR0913 - one for each option
@@ -96,7 +97,7 @@ def command(  # noqa: PLR0913 - one for each option
     places: Places | None,
     trust: Path | None,
     token_file: Path | None,
-    trace: Path | None,
+    trace: OpenTracer,
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 
@@ -116,11 +117,11 @@ def command(  # noqa: PLR0913 - one for each option
     return run(partial(_ask, config, trace, to, value))
 
 
-async def _ask(config: RuntimeConfig, trace: Path | None, to: str, value: Json) -> ExitCode:
+async def _ask(config: RuntimeConfig, trace: OpenTracer, to: str, value: Json) -> ExitCode:
     async with open_system_network() as network:
         await check_node(network, config.node)
         async with (
-            open_tracer(trace, config.name) as tracer,
+            trace(config.name) as tracer,
             open_runtime(timed(config), network, tracer) as runtime,
         ):
             await enter(runtime)

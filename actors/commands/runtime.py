@@ -22,14 +22,15 @@ from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_of, enter, token_option
 from actors.cli.options import (
     Handler,
+    OpenTracer,
     check_domain,
     check_kinds,
     check_name,
     log_option,
     node_option,
-    trace_option,
+    trace_options,
 )
-from actors.cli.output import open_tracer, say_ready
+from actors.cli.output import say_ready
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,
@@ -50,8 +51,8 @@ from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.stub import LOOPBACK
-from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
-from fsm.registry.resolve.resolve import Topology
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.registry.resolve.inputs import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.errors import BadUrlError, ProtoflyError
@@ -122,39 +123,39 @@ def _check_making(where: str, made: type[Hyperty]) -> None:
 
 
 _BELOW: Final = "*."
-_WISHES: Final = ", ".join(P2pWish)
+_WISHES: Final = ", ".join(P2pUse)
 
 
 def _check_peers(
     ctx: click.Context, option: click.Parameter, value: tuple[str, ...]
-) -> tuple[PeerWish, ...]:
+) -> tuple[PeerPolicy, ...]:
     """Return what is wanted of each peer; refuse what is no peer or no wish."""
     return tuple(_peer(ctx, option, one) for one in value)
 
 
-def _peer(ctx: click.Context, option: click.Parameter, text: str) -> PeerWish:
+def _peer(ctx: click.Context, option: click.Parameter, text: str) -> PeerPolicy:
     peer, _, wish = text.rpartition("=")
-    if wish not in list(P2pWish):
+    if wish not in list(P2pUse):
         raise click.BadParameter(f"{text!r} is no PEER=WISH; a wish is one of {_WISHES}")
     if "://" not in peer:
         below = peer.removeprefix(_BELOW)
         domain = check_domain(ctx, option, below)
-        return PeerWish(f"{peer[: len(peer) - len(below)]}{domain}", P2pWish(wish))
+        return PeerPolicy(f"{peer[: len(peer) - len(below)]}{domain}", P2pUse(wish))
     try:
         is_runtime = scheme_of(peer) == RUNTIME_SCHEME and runtime_of(peer) == peer
     except BadUrlError as error:
         raise click.BadParameter(str(error)) from error
     if not is_runtime:
         raise click.BadParameter(f"{peer!r} is neither a domain nor the address of a runtime")
-    return PeerWish(peer, P2pWish(wish))
+    return PeerPolicy(peer, P2pUse(wish))
 
 
 def links_options(handler: Handler) -> Handler:
     """Add `--p2p-wish`, `--p2p-peer` and `--p2p-wait`."""
     wish = click.option(
         "--p2p-wish",
-        type=click.Choice([one.value for one in P2pWish]),
-        default=P2pWish.WHENEVER_POSSIBLE.value,
+        type=click.Choice([one.value for one in P2pUse]),
+        default=P2pUse.WHENEVER_POSSIBLE.value,
         show_default=True,
         help="When to open direct links to other runtimes.",
     )
@@ -175,9 +176,9 @@ def links_options(handler: Handler) -> Handler:
     return wish(peers(wait(handler)))
 
 
-def links_of(wish: str, peers: tuple[PeerWish, ...], wait: str) -> LinkWishes:
+def links_of(wish: str, peers: tuple[PeerPolicy, ...], wait: str) -> LinkPolicy:
     """Return the wishes that these options say."""
-    return LinkWishes(P2pWish(wish), peers, P2pWait(wait))
+    return LinkPolicy(P2pUse(wish), peers, P2pWait(wait))
 
 
 Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
@@ -279,7 +280,7 @@ async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name:
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that keeps stored data objects over the end of the process.",
 )
-@trace_option
+@trace_options
 @config_option
 @log_option
 def command(  # noqa: PLR0913 - one for each option
@@ -292,7 +293,7 @@ def command(  # noqa: PLR0913 - one for each option
     p2p: tuple[Kind, ...],
     p2p_host: str,
     p2p_wish: str,
-    p2p_peer: tuple[PeerWish, ...],
+    p2p_peer: tuple[PeerPolicy, ...],
     p2p_wait: str,
     topology: str,
     foreign: dict[str, str],
@@ -300,7 +301,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     token_file: Path | None,
     store: Path | None,
-    trace: Path | None,
+    trace: OpenTracer,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
@@ -327,7 +328,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 @asynccontextmanager
 async def _open(
-    config: RuntimeConfig, crew: Mapping[str, Deploy], trace: Path | None
+    config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
     with open_store(config.store):
         # What is wrong with it is told before anything is dialled.
@@ -337,7 +338,7 @@ async def _open(
         await check_host(network, config.p2p_host, config.kinds)
         await check_node(network, config.node)
         async with (
-            open_tracer(trace, config.name) as tracer,
+            trace(config.name) as tracer,
             open_runtime(timed(config), network, tracer) as runtime,
         ):
             await enter(runtime)

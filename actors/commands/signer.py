@@ -9,7 +9,7 @@ import click
 from actors.cli.command_error import CommandError
 from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
-from specs.limits.login import JWKS_BYTES
+from specs.limits.node import JWKS_BYTES
 
 __all__ = ["read_signer"]
 

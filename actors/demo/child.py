@@ -77,7 +77,7 @@ async def _open_node(domain: str, registry: Path, trace: Path) -> AsyncIterator[
         limits=UNLIMITED,
     )
     async with (
-        open_trace(trace, f"node.{domain}") as inner,
+        open_trace(trace, f"node.{domain}", bodies=True) as inner,
         open_system_network() as network,
         open_node(config, network, ObservingTracer("node", inner)) as node,
     ):
@@ -104,7 +104,7 @@ def _bob(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
 @asynccontextmanager
 async def _open_bob(config: RuntimeConfig, trace: Path) -> AsyncIterator[str]:
     async with (
-        open_trace(trace, config.name) as inner,
+        open_trace(trace, config.name, bodies=True) as inner,
         open_system_network() as system,
         open_runtime(
             config,
@@ -133,7 +133,7 @@ def _alice(  # noqa: PLR0913 - one for each option
 
 async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> None:
     name = config.name
-    async with open_trace(trace, name) as inner, open_system_network() as system:
+    async with open_trace(trace, name, bodies=True) as inner, open_system_network() as system:
         seen = ObservingTracer(name, inner, bob)
         network = CuttableNetwork(WatchedNetwork(name, system, config.node))
         async with open_runtime(config, network, seen) as runtime:

@@ -247,6 +247,7 @@ class ObservingTracer(Tracer):
         self.link: str | None = None
         self.lives = 0
         self.sent: Counter[str] = Counter()
+        self.bodies = inner.bodies
         self._who = who
         self._inner = inner
         self._target = target

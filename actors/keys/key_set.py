@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.login import JWKS_BYTES, JWKS_KEYS
+from specs.limits.node import JWKS_BYTES, JWKS_KEYS
 
 __all__ = ["ALGORITHMS", "EDDSA", "REGISTRY", "BadKeysError", "Keys", "read_keys"]
 

@@ -11,7 +11,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.addresses.host import is_public_address
+from specs.addresses.address import is_public_address
 from specs.errors import PlaceError
 
 __all__ = ["ANYWHERE", "PUBLIC", "Egress", "PrivatePlaceError"]

@@ -21,7 +21,7 @@ from typing_extensions import override
 from actors.kit.egress import ANYWHERE, Egress, PrivatePlaceError
 from specs.errors import PlaceError
 from specs.jsonvalue import Json
-from specs.limits.back_ends import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
+from specs.limits.node import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
 from specs.limits.protocol import DIAL_TIMEOUT, GOODBYE_TIMEOUT
 
 __all__ = [

@@ -12,6 +12,7 @@ from typing import Final, TypedDict, Unpack, final
 import orjson
 from typing_extensions import override
 
+from actors.kit.trace_body import told_body
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.jsonvalue import Json
@@ -111,6 +112,7 @@ class MessageFields(TypedDict, total=False):
     to: str
     code: int
     digest: str
+    body: str
     via: str
 
 
@@ -135,8 +137,13 @@ def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
     return {"k": Kind.AUTHZ, "mid": instance_id(message), "direction": "in", **ruling}
 
 
-def message_fields(message: Message) -> MessageFields:
-    """Return the fields that identify a message, without its body."""
+def message_fields(message: Message, *, has_body: bool = False) -> MessageFields:
+    """Return the fields that identify a message, with what a trace may keep of its body or without.
+
+    Args:
+        message: The message.
+        has_body: Whether the body is wanted; see `actors.kit.trace_body`.
+    """
     fields: MessageFields = {
         "mid": instance_id(message),
         "type": message.type,
@@ -152,6 +159,9 @@ def message_fields(message: Message) -> MessageFields:
     via = _via(message)
     if via:
         fields["via"] = via
+    body = told_body(message) if has_body else None
+    if body is not None:
+        fields["body"] = body
     return fields
 
 
@@ -165,9 +175,9 @@ def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
     return Fact(**ruling_fields(message, ruling))
 
 
-def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
-    """Return the fact that something happened to a message, without its body."""
-    return Fact(k=Kind.MSG, op=op, **message_fields(message), **more)
+def message_fact(op: Op, message: Message, *, has_body: bool = False, **more: Unpack[More]) -> Fact:
+    """Return the fact that something happened to a message; see `message_fields`."""
+    return Fact(k=Kind.MSG, op=op, **message_fields(message, has_body=has_body), **more)
 
 
 def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
@@ -220,10 +230,12 @@ class Tracer(ABC):
 
     Attributes:
         steps: Whether state changes are; they are by all who keep anything.
+        bodies: Whether records of messages have what may be told of the bodies.
     """
 
     hops: bool
     steps: bool = True
+    bodies: bool = False
     dropped: int = 0
 
     @abstractmethod
@@ -236,7 +248,12 @@ class Tracer(ABC):
 
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Keep what happened to a message; likewise."""
-        self.record(actor, message_fact(op, message, **more))
+        self.record(actor, self.message_fact(op, message, **more))
+
+    @final
+    def message_fact(self, op: Op, message: Message, **more: Unpack[More]) -> Fact:
+        """Return the fact that something happened to a message, with a body if they are wanted."""
+        return message_fact(op, message, has_body=self.bodies, **more)
 
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
         """Keep what a policy engine said of a message; likewise."""
@@ -279,7 +296,8 @@ class MemoryTracer(Tracer):
 
     hops = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, bodies: bool = False) -> None:
+        self.bodies = bodies
         self.records: list[tuple[str, Fact]] = []
 
     @property

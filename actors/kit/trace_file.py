@@ -30,7 +30,7 @@ from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
 from specs.message import Message
-from specs.trace import SCHEMA, Fact, Kind, Op, trace_folder
+from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 
 __all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
 
@@ -157,7 +157,8 @@ class _MessageText:
     that text is made once for each instance and kept while the instance lives.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_bodies: bool) -> None:
+        self._has_bodies = has_bodies
         self._heads: dict[tuple[str, Op], bytes] = {}
         self._kept: dict[int, tuple[ref[Message], bytes]] = {}
 
@@ -181,8 +182,8 @@ class _MessageText:
         return head
 
     def _write_same(self, message: Message) -> bytes:
-        fields = {_WIRE_NAMES[name]: value for name, value in message_fields(message).items()}
-        text = orjson.dumps(fields)[1:-1]
+        fields = message_fields(message, has_body=self._has_bodies)
+        text = orjson.dumps({_WIRE_NAMES[name]: value for name, value in fields.items()})[1:-1]
         if len(self._kept) >= _KEPT:
             self._kept.clear()
         self._kept[id(message)] = (ref(message), text)
@@ -199,12 +200,15 @@ class FileTracer(Tracer):
 
     hops = True
 
-    def __init__(self, node: str, buffer: int = limits.TRACE_BUFFER) -> None:
+    def __init__(
+        self, node: str, buffer: int = limits.TRACE_BUFFER, *, bodies: bool = False
+    ) -> None:
+        self.bodies = bodies
         self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid4().hex[:8]}"
         self.dropped = 0
         self._undeclared = 0
         self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
-        self._texts = _MessageText()
+        self._texts = _MessageText(has_bodies=bodies)
         self._buffer = buffer
         self._lines: list[bytes] = []
         self._last = 0
@@ -305,7 +309,7 @@ class FileTracer(Tracer):
 
 
 @asynccontextmanager
-async def open_trace(directory: Path, node: str) -> AsyncIterator[Tracer]:
+async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> AsyncIterator[Tracer]:
     """Keep what is recorded while inside in `DIR/run=<start>-<id>/node=<node>/part-*.jsonl`.
 
     Each call begins a run of its own, whatever the directory holds.
@@ -313,10 +317,15 @@ async def open_trace(directory: Path, node: str) -> AsyncIterator[Tracer]:
     joined by `|`). The last is END if the inside was left orderly; a trace without
     it tells of a crash or a cancellation.
 
+    Args:
+        directory: Directory of traces.
+        node: Name of the process.
+        bodies: Whether records of the framework's messages have their bodies, redacted.
+
     Raises:
         TraceDirectoryError: The directory cannot be made or written.
     """
-    tracer = FileTracer(node)
+    tracer = FileTracer(node, bodies=bodies)
     path = node_directory(directory, tracer.run, node)
     async with keep_trace(tracer, TraceParts(path)):
         yield tracer
@@ -325,7 +334,9 @@ async def open_trace(directory: Path, node: str) -> AsyncIterator[Tracer]:
 @asynccontextmanager
 async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[None]:
     """Write what the tracer gathers to the parts while inside; `open_trace` in two."""
-    tracer.record("trace", Fact(k=Kind.START, val=SCHEMA, machine="|".join(sorted(MACHINES))))
+    declared = "|".join(sorted(MACHINES))
+    kind = BODIES if tracer.bodies else None
+    tracer.record("trace", Fact(k=Kind.START, val=SCHEMA, machine=declared, kind=kind))
     try:
         parts.write(tracer.take())
     except OSError as error:

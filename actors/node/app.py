@@ -49,7 +49,7 @@ from actors.node.session.listener import AcceptorMaker, LinkSources, SessionList
 from actors.node.sync import PathService
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
-from fsm.registry.address_names import AddressMint
+from fsm.registry.addresses import AddressMint
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background

@@ -44,12 +44,11 @@ from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRunti
 from fsm.effects import Refused
 from fsm.registry.allocation import Bind
 from fsm.session.node_session_io import CloseAsked, Parcel, PeerForm, Tick
-from fsm.sync.subscriptions.consents import HEEDED
+from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
 from specs.errors import BadMessageError, BadUrlError
-from specs.link_end import LinkEnd
 from specs.message import Message, refuse
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code, DropReason, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
 from transports.codec import BadLine, encode

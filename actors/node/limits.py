@@ -20,8 +20,8 @@ from specs.limits.protocol import (
     OUTBOX_BYTES,
     OUTBOX_MESSAGES,
     SOFT_ERRORS,
-    STRANGERS,
-    STRANGERS_PER_HOST,
+    UNAUTHENTICATED_LINKS,
+    UNAUTHENTICATED_PER_HOST,
     WRITE_TIMEOUT,
 )
 
@@ -55,8 +55,8 @@ class NodeLimits:
     identity: Rate = _IDENTITY
     nodes: Rate = _NODES
     handshakes: Rate = _HANDSHAKES
-    strangers: float = STRANGERS
-    strangers_per_host: float = STRANGERS_PER_HOST
+    strangers: float = UNAUTHENTICATED_LINKS
+    strangers_per_host: float = UNAUTHENTICATED_PER_HOST
     outbox_messages: float = OUTBOX_MESSAGES
     outbox_bytes: float = OUTBOX_BYTES
     outbox_budget: float = OUTBOX_BUDGET

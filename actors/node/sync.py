@@ -9,10 +9,9 @@ from actors.node.tables import Tables
 from fsm.effects import Refused
 from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
-from fsm.sync.subscriptions.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
+from fsm.sync.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
 from specs.bodies.link import Path
-from specs.bodies.manager import PathRequest, path_class
-from specs.bodies.object import CutPath
+from specs.bodies.object import CutPath, PathRequest, path_class
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message, MessageType, refuse, reply_to

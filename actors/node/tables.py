@@ -10,15 +10,14 @@ from fsm.bus.node_routing import NodeRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry import allocation
-from fsm.registry.address_names import AddressMint
-from fsm.registry.address_offers import AddressOffers, OfferInput
-from fsm.registry.address_offers import Move as Moving
+from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput
+from fsm.registry.addresses import Move as Moving
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import NodeRights, Observation
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions import subscriptions
-from fsm.sync.subscriptions.consents import ConsentCore
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.sync import subscriptions
+from fsm.sync.consents import ConsentCore
+from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses import address
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message

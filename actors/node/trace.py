@@ -6,7 +6,7 @@ from typing import Unpack, final
 import attrs
 
 from actors.kit.counting.counters import Counters
-from actors.kit.trace import Tracer, Where, message_fact
+from actors.kit.trace import Tracer, Where
 from actors.node.links.port import Port
 from actors.node.policy_hook import Decision, Ruling
 from fsm.effects import RowChanged
@@ -82,13 +82,17 @@ class ComponentTrace:
     def deny(self, message: Message, code: Code, why: str) -> None:
         """A message was refused before it had any effect."""
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.DENY, message), code=int(code), why=why)
+            fact = attrs.evolve(
+                self._tracer.message_fact(Op.DENY, message), code=int(code), why=why
+            )
             self._tracer.record(self._actor, fact)
 
     def relay(self, message: Message, direction: Direction) -> None:
         """A request went to a back end, or its answer came back."""
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.RELAY, message), direction=direction.value)
+            fact = attrs.evolve(
+                self._tracer.message_fact(Op.RELAY, message), direction=direction.value
+            )
             self._tracer.record(self._actor, fact)
 
     def drop(self, message: Message, reason: DropReason) -> None:

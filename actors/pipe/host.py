@@ -29,15 +29,15 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore
 from fsm.machines.stub_connection import STUB_CONNECTION, State
-from fsm.session.stub_mirror import StubMirror
-from specs.limits.isolation import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
+from fsm.session.stub_client import StubMirror
+from specs.limits.foreign_code import SANDBOX_FLOOD, SANDBOX_REASON, SANDBOX_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     MAX_MESSAGE_BYTES,
-    ROOM_BEAT,
-    ROOM_BURST,
-    ROOM_RATE,
-    ROOM_SILENCE,
+    SANDBOX_BEAT,
+    SANDBOX_BURST,
+    SANDBOX_RATE,
+    SANDBOX_SILENCE,
 )
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -124,8 +124,8 @@ class HostTools:
     counters: Counters
     login: TokenSource = nothing
     archive: bytes = attrs.field(default=b"", repr=False)
-    rate: float = ROOM_RATE
-    burst: int = ROOM_BURST
+    rate: float = SANDBOX_RATE
+    burst: int = SANDBOX_BURST
 
 
 class SandboxHost(Actor[M], ABC):
@@ -139,8 +139,10 @@ class SandboxHost(Actor[M], ABC):
         self.plan = plan
         self.why = "it was ended"
         self._tools = tools
-        self._posts = FloodCore(tools.rate, tools.burst, ROOM_FLOOD)
-        self._words = FloodCore(ROOM_WORDS * tools.rate, ROOM_WORDS * tools.burst, ROOM_FLOOD)
+        self._posts = FloodCore(tools.rate, tools.burst, SANDBOX_FLOOD)
+        self._words = FloodCore(
+            SANDBOX_WORDS * tools.rate, SANDBOX_WORDS * tools.burst, SANDBOX_FLOOD
+        )
         self._waited = 0.0
         self._outlet: Outlet | None = None
         self._due = math.inf
@@ -220,15 +222,15 @@ class SandboxHost(Actor[M], ABC):
     @override
     async def timed_out(self) -> None:
         if self._is_owed:
-            self._leave(f"it gave no sign of life for {ROOM_SILENCE:g} s")
+            self._leave(f"it gave no sign of life for {SANDBOX_SILENCE:g} s")
         else:
             self.say(Said(Word.PING))
             self._is_owed = True
-            self._due = trio.current_time() + ROOM_SILENCE
+            self._due = trio.current_time() + SANDBOX_SILENCE
 
     def _alive(self) -> None:
         self._is_owed = False
-        self._due = trio.current_time() + ROOM_BEAT
+        self._due = trio.current_time() + SANDBOX_BEAT
         self.wake()
 
     def _leave(self, why: str) -> None:
@@ -289,7 +291,7 @@ class SandboxHost(Actor[M], ABC):
                     if self.plan.hops:
                         keep_hop(self._tools.tracer, self.plan.url, said)
                 case Word.READY if said.text:
-                    return f"it could not be started: {said.text[:ROOM_REASON]}"
+                    return f"it could not be started: {said.text[:SANDBOX_REASON]}"
                 case _:
                     await self._heard(said)
         return self.why
@@ -382,7 +384,7 @@ class StubHost(SandboxHost[M], ABC):
                 raise PipeError(f"{said.word} is nothing a sandbox says")
 
     async def _stepped(self, said: Said) -> None:
-        why = said.get("why")[:ROOM_REASON]
+        why = said.get("why")[:SANDBOX_REASON]
         try:
             machine, cause, new = said.get("machine"), said.get("cause"), said.get("new")
             step = self._mirror.follow(machine, cause, new, why)

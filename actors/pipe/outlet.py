@@ -11,13 +11,13 @@ import trio
 
 from actors.pipe.errors import PipeError
 from actors.pipe.said import MORE, Said, write_said
-from specs.limits.isolation import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import (
     FRAME_MESSAGES,
     MAX_FRAME_BYTES,
     OUTBOX_BYTES,
     OUTBOX_MESSAGES,
-    ROOM_WINDOW,
+    SANDBOX_WINDOW,
 )
 from transports.errors import LinkError
 from transports.link import Link
@@ -30,7 +30,7 @@ class Window:
     """Frames sent and not yet taken at the other end of a pipe."""
 
     def __init__(self) -> None:
-        self._open = ROOM_WINDOW
+        self._open = SANDBOX_WINDOW
         self._is_closed = False
         self._moved = trio.Event()
 
@@ -49,7 +49,7 @@ class Window:
 
     def taken(self) -> None:
         """Note that the other end took a frame."""
-        self._open = min(self._open + 1, ROOM_WINDOW)
+        self._open = min(self._open + 1, SANDBOX_WINDOW)
         self._moved.set()
 
     def close(self) -> None:
@@ -120,14 +120,14 @@ class Outlet:
     def put(self, said: Said) -> None:
         """Have it written, room or not: for what is rare, and for who has waited.
 
-        If by that more than `ROOM_UNREAD` waits, or its bytes, nothing is written any more.
+        If by that more than `SANDBOX_UNREAD` waits, or its bytes, nothing is written any more.
         """
         if self.is_closed:
             return
         self._waiting.append(said)
         self._bytes += len(said)
         self._wake.set()
-        if len(self._waiting) > ROOM_UNREAD or self._bytes > ROOM_UNREAD_BYTES:
+        if len(self._waiting) > SANDBOX_UNREAD or self._bytes > SANDBOX_UNREAD_BYTES:
             self.is_overrun = True
             self._close()
             self._writing.cancel()

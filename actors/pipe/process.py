@@ -17,8 +17,8 @@ import trio
 from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn
 from fsm.limits.token_bucket import TokenBucket
-from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
-from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
+from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
+from specs.limits.protocol import SANDBOX_LOG_CHARACTERS, SANDBOX_LOG_LINES
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
@@ -127,17 +127,17 @@ async def _end(process: "subprocess.Popen[bytes]") -> None:
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
     """Log what the process says to nobody, some of it, and let one that says much wait."""
-    rest, lines, pace = b"", 0, TokenBucket(ROOM_LOG_RATE, ROOM_LOG_BURST)
+    rest, lines, pace = b"", 0, TokenBucket(SANDBOX_LOG_RATE, SANDBOX_LOG_BURST)
     async with stream:
         while piece := await stream.receive_some(_READ):
             await trio.sleep(pace.spend(trio.current_time()))
             *whole, rest = (rest + bytes(piece)).split(b"\n")
             rest = rest[:_READ]
-            for line in whole[: max(ROOM_LOG_LINES - lines, 0)]:
-                text = line[:ROOM_LOG_CHARACTERS].decode(errors="replace")
+            for line in whole[: max(SANDBOX_LOG_LINES - lines, 0)]:
+                text = line[:SANDBOX_LOG_CHARACTERS].decode(errors="replace")
                 log = _log.info if text.startswith(_CONFINED) else _log.warning
                 log("sandbox says", domain=domain, pid=pid, text=text)
-            if lines <= ROOM_LOG_LINES < lines + len(whole):
+            if lines <= SANDBOX_LOG_LINES < lines + len(whole):
                 _log.warning(
                     "sandbox says too much, the rest is not logged", domain=domain, pid=pid
                 )

@@ -9,7 +9,7 @@ import trio
 from actors.pipe.errors import PipeError
 from actors.pipe.outlet import FrameParts, Outlet, Window
 from actors.pipe.said import Said, Word, parts_of
-from specs.limits.protocol import GOODBYE_TIMEOUT, ROOM_LINKS, ROOM_WINDOW
+from specs.limits.protocol import GOODBYE_TIMEOUT, SANDBOX_LINKS, SANDBOX_WINDOW
 from transports.errors import DialError, LinkBrokenError, LinkError
 from transports.link import PROTOFLY_V1, Link, Network
 from transports.urls import Endpoint, read_endpoint
@@ -30,7 +30,7 @@ class _Relay:
         self._parts = FrameParts()
         self._window = Window()
         self._scope = trio.CancelScope()
-        self._put, self._frames = trio.open_memory_channel[bytes](ROOM_WINDOW)
+        self._put, self._frames = trio.open_memory_channel[bytes](SANDBOX_WINDOW)
 
     async def run(self, network: Network, endpoint: Endpoint, subprotocol: str | None) -> None:
         """Dial, then carry frames both ways until the link breaks or `hang`."""
@@ -91,7 +91,7 @@ class _Relay:
             if frame is not None:
                 self._put.send_nowait(frame)
         except trio.WouldBlock:
-            raise PipeError(f"more than {ROOM_WINDOW} frames of a link at once") from None
+            raise PipeError(f"more than {SANDBOX_WINDOW} frames of a link at once") from None
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             # It was on its way when the link broke.
             return
@@ -129,7 +129,7 @@ class Relays:
         """Return what carries a link that the sandbox asks for; None: it may not have it."""
         asked = (said.get("kind"), said.text)
         endpoint = next((one for one in self._endpoints if (one.kind, one.address) == asked), None)
-        most = ROOM_LINKS * len(self._endpoints)
+        most = SANDBOX_LINKS * len(self._endpoints)
         if endpoint is None:
             self._refuse(said, "the sandbox may not dial this")
             return None

@@ -15,8 +15,8 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlace
 from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
-from fsm.registry.resolve.resolve import Topology
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.registry.resolve.inputs import Topology
 from specs.addresses.address import runtime
 from specs.limits.protocol import LEASE
 from specs.routing import APPLICATION_STAGES
@@ -75,7 +75,7 @@ class RuntimeConfig:
     spawn: Spawn = open_process_sandbox
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
-    links: LinkWishes = WHENEVER_POSSIBLE
+    links: LinkPolicy = WHENEVER_POSSIBLE
     topology: Topology = Topology.TRIANGLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS

@@ -47,6 +47,7 @@ class StepFeed(Tracer):
     def __init__(self, tracer: Tracer) -> None:
         self.hops = tracer.hops
         self.steps = tracer.steps
+        self.bodies = tracer.bodies
         self._tracer = tracer
         self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
 

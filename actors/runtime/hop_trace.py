@@ -5,7 +5,7 @@ from typing import Unpack, final
 import attrs
 
 from actors.kit.counting.counters import Counters
-from actors.kit.trace import More, Tracer, message_fact
+from actors.kit.trace import More, Tracer
 from fsm.bus.transactions import Steps
 from fsm.effects import RowChanged
 from fsm.engine import Step
@@ -46,7 +46,7 @@ class HopTrace:
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
         """Say that a message came in and goes no further."""
         if self._listen:
-            fact = message_fact(Op.SUBMIT, message, by=by)
+            fact = self._tracer.message_fact(Op.SUBMIT, message, by=by)
             self._tracer.record(self._actor, fact)
             denied = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
             self._tracer.record(self._actor, denied)
@@ -65,7 +65,8 @@ class HopTrace:
     def synthesised(self, response: Message, request: Message) -> None:
         """Say that the router itself answers a request."""
         if self._listen:
-            fact = attrs.evolve(message_fact(Op.SYNTH, response), ref=instance_id(request))
+            fact = self._tracer.message_fact(Op.SYNTH, response)
+            fact = attrs.evolve(fact, ref=instance_id(request))
             self._tracer.record(self._actor, fact)
 
     def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:

@@ -31,10 +31,10 @@ from actors.runtime.registry.registry import LinksWanted, RegistryView
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
-from fsm.registry.changes_io import LocalGone, LocalLive
+from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.inputs import LocalAdded
 from fsm.registry.resolve.link_entry import LinkEntry
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType

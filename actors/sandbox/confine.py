@@ -28,8 +28,8 @@ from typing import Final, final
 
 import attrs
 
-from specs.limits.isolation import ROOM_NICE
-from specs.limits.protocol import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
+from specs.limits.foreign_code import SANDBOX_NICE
+from specs.limits.protocol import SANDBOX_CPU, SANDBOX_FILES, SANDBOX_MEMORY
 
 __all__ = ["confine", "preload"]
 
@@ -234,9 +234,9 @@ _GROUP: Final = Path("/proc/self/autogroup")
 
 _LIMITS: Final = (
     (resource.RLIMIT_CORE, 0),
-    (resource.RLIMIT_CPU, ROOM_CPU),
-    (resource.RLIMIT_AS, ROOM_MEMORY),
-    (resource.RLIMIT_NOFILE, ROOM_FILES),
+    (resource.RLIMIT_CPU, SANDBOX_CPU),
+    (resource.RLIMIT_AS, SANDBOX_MEMORY),
+    (resource.RLIMIT_NOFILE, SANDBOX_FILES),
     (resource.RLIMIT_FSIZE, 0),
     (resource.RLIMIT_NPROC, 0),
 )
@@ -291,10 +291,10 @@ def confine(parent: int) -> Confined:
 def _be_nice() -> bool:
     """Let whoever keeps this process go first, and not be interrupted when this one wakes."""
     try:
-        os.nice(ROOM_NICE)
+        os.nice(SANDBOX_NICE)
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         # A session of its own has a share of its own, in which niceness counts for nothing.
-        _GROUP.write_text(str(ROOM_NICE))
+        _GROUP.write_text(str(SANDBOX_NICE))
     except FileNotFoundError:
         return True
     except OSError:

@@ -29,7 +29,7 @@ from actors.runtime.hyperty.lifecycle import Faults
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory
-from specs.limits.catalogue import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
+from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
 __all__ = ["Maker", "open_contents"]
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from actors.pipe.outlet import FrameParts, Outlet, Window
 from actors.pipe.said import Said, Word, parts_of
-from specs.limits.protocol import DIAL_TIMEOUT, ROOM_WINDOW
+from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
 from transports.errors import (
     CloseReason,
     DialError,
@@ -56,7 +56,7 @@ class PipeLink(Link):
         self._window: Final = Window()
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
-        self._arrive, self._frames = trio.open_memory_channel[bytes](ROOM_WINDOW)
+        self._arrive, self._frames = trio.open_memory_channel[bytes](SANDBOX_WINDOW)
         self._end: LinkBrokenError | None = None
         self._is_closed = False
 

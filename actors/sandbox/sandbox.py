@@ -42,11 +42,10 @@ from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.network import PipeNetwork
 from fsm.bus.listeners import ANY
 from fsm.engine import Step
-from fsm.p2p.control import Behind
-from specs.bodies.body import Command
+from fsm.p2p.transfer import Behind
+from specs.bodies.link import Command
 from specs.bodies.word import StubMethod
-from specs.limits.catalogue import PACKAGE_BYTES
-from specs.limits.isolation import ROOM_FAULT, ROOM_REASON
+from specs.limits.foreign_code import PACKAGE_BYTES, SANDBOX_FAULT, SANDBOX_REASON
 from specs.limits.protocol import GOODBYE_TIMEOUT, OPEN_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Fact, Op
@@ -174,8 +173,8 @@ class PipeFaults(Faults):
     def raised(self, error: Exception, handler: str) -> str:
         correlation = secrets.token_hex(_ID_BYTES)
         lines = "".join(format_exception(error)).encode(errors="replace")
-        fields = {"handler": handler[:ROOM_REASON]}
-        self._outlet.put(Said(Word.FAULT, 0, correlation, {**fields}, lines[-ROOM_FAULT:]))
+        fields = {"handler": handler[:SANDBOX_REASON]}
+        self._outlet.put(Said(Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:]))
         return correlation
 
 
@@ -282,7 +281,7 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
             await room.leave()
         else:
             why = f"{type(crash.error).__name__}: {crash.error}"
-            outlet.put(Said(Word.READY, text=why[:ROOM_REASON]))
+            outlet.put(Said(Word.READY, text=why[:SANDBOX_REASON]))
 
 
 @final

@@ -176,6 +176,7 @@ class _Pen(Tracer):
     """Writes the trace records of one process."""
 
     hops = True
+    bodies = True
 
     def __init__(self, name: str, lines: list[TraceLine]) -> None:
         self._name = name

@@ -1,1 +1,1 @@
-"""Where a message goes next: routing, open requests, order, duplicates."""
+"""The next hop of a message: routing, open requests, order, duplicates."""

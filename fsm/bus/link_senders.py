@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @final
 class SenderProof(Enum):
-    """What is known of an address that a peer sends from."""
+    """The knowledge about an address that a peer sends from."""
 
     PROVEN = "proven"
     UNKNOWN = "unknown"

@@ -20,7 +20,7 @@ ANY: Final = "*"
 """The address of the listener for everything that has no other."""
 
 TABLE: Final = "listeners"
-"""What traces call this table."""
+"""The name of this table in traces."""
 
 
 class Named(Protocol):

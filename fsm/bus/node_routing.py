@@ -1,4 +1,4 @@
-"""Where a message node sends a message on, and whether it may (MN-03, MN-16, MN-27).
+"""Routing at a message node: the next hop of a message, if allowed (MN-03, MN-16, MN-27).
 
 The functions read the tables of allocation and subscription and change nothing. The host
 calls them in this order: `admit`, policy, `route`.
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_node, subscription_manager
 from specs.child import misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT

@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.p2p.control import Behind, Key
+from fsm.p2p.transfer import Behind, Key
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id
@@ -100,7 +100,7 @@ class PairOrderCore(Generic[T]):
 
     @property
     def held(self) -> int:
-        """How many messages wait."""
+        """The number of waiting messages."""
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:

@@ -25,7 +25,7 @@ import attrs
 
 from fsm.bus.receiving_order import ANSWERS_NAMED, key_of
 from fsm.intent import is_p2p_part
-from fsm.p2p.control import Behind, Key
+from fsm.p2p.transfer import Behind, Key
 from specs.addresses.address import is_below
 from specs.limits.p2p import ORDER_PAIRS, ORDER_SENT, STUB_DELAY
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
@@ -185,7 +185,7 @@ class PairPathCore:
 
     @property
     def held(self) -> int:
-        """How many messages wait for their path."""
+        """The number of messages that wait for their path."""
         return sum(len(path.held) for path in self._paths.values())
 
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:

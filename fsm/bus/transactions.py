@@ -1,4 +1,4 @@
-"""Open requests: which answers are awaited, and how the wait for them ends (MSG-04..07).
+"""Open requests: the answers they wait for, the end of the wait, and duplicates (MSG-04..07).
 
 The key of a request is its sender, its receiver and its id; only the receiver can answer
 it (I-T1..I-T8). A provisional answer prolongs the wait; the first final one ends it. If
@@ -8,7 +8,8 @@ for all. All waits are equally long, so open requests are ordered by the end of 
 Each open request is an entity of `fsm.machines.transaction`; its steps are reported if a
 caller wants them.
 
-`HandedCore` keeps requests whose receiver may go before it answers (MN-20, R11).
+`OutstandingCore` keeps requests whose receiver may go before it answers (MN-20, R11).
+`DeduplicationWindow` finds messages that two paths, or a retry, bring twice (I-P22).
 """
 
 import math
@@ -20,16 +21,17 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
-from specs.limits.protocol import REPLY_TIMEOUT, ROOM_OUTSTANDING
+from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT, SANDBOX_OUTSTANDING
 from specs.message import Message, instance_id, request_id
 from specs.reply_code import DropReason
 
 __all__ = [
     "ASKED_ONCE",
     "Answer",
+    "DeduplicationWindow",
     "Ended",
-    "HandedCore",
     "Key",
+    "OutstandingCore",
     "Repeated",
     "Steps",
     "Terms",
@@ -38,12 +40,71 @@ __all__ = [
     "same_request",
 ]
 
+_SENDERS: Final = 16_384
+"""Senders whose instances are remembered; the one silent for longest goes first."""
+
+_Instance: TypeAlias = tuple[str, int, int, str, int]
+"""To, id; of answers code, source and, of provisional ones, which it is."""
+
+
+def _instance(message: Message) -> _Instance:
+    if not message.is_response:
+        return message.to, message.id, 0, "", 0
+    # Several may answer from one address (C-81), and one may say more than once that it will.
+    source, nth = message.body.get("source"), message.body.get("sequence")
+    by = source if isinstance(source, str) else ""
+    sequence = nth if isinstance(nth, int) and not message.is_final else 0
+    return message.to, message.id, message.code, by, sequence
+
 
 @final
-class HandedCore:
+class DeduplicationWindow:
+    """The last message instances of each sender (I-P22).
+
+    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
+    most `_SENDERS` senders.
+    """
+
+    def __init__(self) -> None:
+        self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
+
+    def is_new(self, message: Message, now: float) -> bool:
+        """Return whether this message instance is new, and remember it.
+
+        Args:
+            message: The message as it came.
+            now: Seconds on the host's clock.
+        """
+        instance = _instance(message)
+        window = self._senders.get(message.from_)
+        if window is None:
+            self._forget_silent(now)
+            if len(self._senders) >= _SENDERS:
+                self._senders.popitem(last=False)
+            window = self._senders[message.from_] = OrderedDict()
+        else:
+            self._senders.move_to_end(message.from_)
+        at = window.get(instance)
+        if at is not None and now - at <= DEDUP_SECONDS:
+            return False
+        window[instance] = now
+        if len(window) > DEDUP_WINDOW:
+            window.popitem(last=False)
+        return True
+
+    def _forget_silent(self, now: float) -> None:
+        while self._senders:
+            window = next(iter(self._senders.values()))
+            if now - next(reversed(window.values())) <= DEDUP_SECONDS:
+                return
+            self._senders.popitem(last=False)
+
+
+@final
+class OutstandingCore:
     """The outstanding requests of one component: delivered to it and not answered yet.
 
-    Memory: `ROOM_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
+    Memory: `SANDBOX_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
     longer waits.
     """
 
@@ -61,7 +122,7 @@ class HandedCore:
         while asked:
             oldest = next(iter(asked))
             until, _ = asked[oldest]
-            if until > now and len(asked) < ROOM_OUTSTANDING:
+            if until > now and len(asked) < SANDBOX_OUTSTANDING:
                 break
             del asked[oldest]
         asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
@@ -100,12 +161,12 @@ _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""
 
 _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
-"""What may differ between two copies of one message (the digest leaves it out)."""
+"""Fields that may differ between two copies of one message; the digest leaves them out."""
 
 
 @final
 class Steps(Enum):
-    """Whether the steps of entities are reported: making a report costs more than the step."""
+    """Reporting of the steps of entities: making a report costs more than the step."""
 
     TOLD = "told"
     UNTOLD = "untold"
@@ -137,7 +198,7 @@ class Transaction(Generic[W]):
 @final
 @attrs.frozen(slots=True)
 class Answer(Generic[W]):
-    """What an answer means: it belongs to a transaction, or must be dropped.
+    """The meaning of an answer: it belongs to a transaction, or must be dropped.
 
     Attributes:
         transaction: The request it answers; None: no request waits for it.
@@ -184,7 +245,7 @@ class Repeated:
 @final
 @attrs.frozen(slots=True)
 class Terms:
-    """How a request is asked.
+    """The terms of a request.
 
     Attributes:
         awaited: The `source` of each answer, if there will be several.

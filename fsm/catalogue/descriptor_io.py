@@ -1,4 +1,4 @@
-"""What is known when a descriptor is judged, and how it may end (T12..T15, S16)."""
+"""Inputs and results of the judgement on a descriptor (T12..T15, S16)."""
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum, unique
@@ -28,7 +28,7 @@ __all__ = [
 @final
 @unique
 class Reason(StrEnum):
-    """Why a descriptor or its package is refused; one each."""
+    """Reasons to refuse a descriptor or its package; one each."""
 
     UNKNOWN_DOMAIN = "unknown-domain"
     AWAY = "away"
@@ -61,7 +61,7 @@ class Reason(StrEnum):
 @final
 @unique
 class Reach(Enum):
-    """Which places the descriptors of a domain may name."""
+    """The places that the descriptors of a domain may name."""
 
     PUBLIC = "public"
     ANYWHERE = "anywhere"
@@ -70,7 +70,7 @@ class Reach(Enum):
 @final
 @unique
 class Level(Enum):
-    """How much of a foreign domain runs here (T13)."""
+    """The code of a foreign domain that runs here (T13)."""
 
     PROFILE = 1
     PACKAGE = 2
@@ -79,7 +79,7 @@ class Level(Enum):
 @final
 @attrs.frozen
 class Terms:
-    """What the operator of a runtime says of one domain.
+    """The configuration of one domain by the operator of a runtime.
 
     Attributes:
         publishers: Whose packages may come from it; none: no code at all.
@@ -107,7 +107,7 @@ class Seen:
 @final
 @attrs.frozen
 class Memory:
-    """What a runtime remembers of a domain.
+    """The memory of a runtime about a domain.
 
     Attributes:
         seen: The newest descriptor by place.
@@ -121,7 +121,7 @@ class Memory:
 @final
 @attrs.frozen
 class Here:
-    """What this runtime can do.
+    """The abilities of this runtime.
 
     Attributes:
         stubs: Names of the stubs that ship.
@@ -137,7 +137,7 @@ class Here:
 @final
 @attrs.frozen
 class Facts:
-    """What was found out about a signed descriptor; the signature fits.
+    """The facts about a signed descriptor; the signature fits.
 
     Attributes:
         wanted: Where it was fetched from.
@@ -153,7 +153,7 @@ class Facts:
 @final
 @attrs.frozen
 class Package:
-    """What was found out about the bytes of a package.
+    """The facts about the bytes of a package.
 
     Attributes:
         size: How many there are.

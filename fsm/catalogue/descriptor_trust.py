@@ -1,4 +1,4 @@
-"""Whether a descriptor may be acted upon (T12..T15, S16, CAT-08, PFY-01).
+"""The judgement on a descriptor before it is acted upon (T12..T15, S16, CAT-08, PFY-01).
 
 Signatures have been verified before, hashes taken and archives looked through; here it is
 decided what follows. Whatever is not clearly right is refused.
@@ -21,10 +21,10 @@ from fsm.catalogue.descriptor_io import (
     Trusted,
     Verdict,
 )
+from specs.addresses.address import host_in, is_public_host
 from specs.addresses.descriptor import Entry
-from specs.addresses.host import host_in, is_public_host
 from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, SourcePackage
-from specs.limits.catalogue import DESCRIPTOR_LIFE
+from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
 __all__ = ["judge", "judge_entry", "judge_offer", "judge_package", "judge_revocations"]
 
@@ -186,8 +186,8 @@ def _revoked(entry: Entry, counter: int, known: Revocations | None) -> Refused |
 
 
 def _is_revoked(what: str, why: str) -> Refused:
-    told = f"{what} revoked by its domain{f': {why[:200]}' if why else ''}"
-    return Refused(Reason.REVOKED, told, _ASK_NEW)
+    sentence = f"{what} revoked by its domain{f': {why[:200]}' if why else ''}"
+    return Refused(Reason.REVOKED, sentence, _ASK_NEW)
 
 
 # ---- level 1: a stub that ships

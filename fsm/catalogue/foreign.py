@@ -1,51 +1,26 @@
-"""The foreign domains of a message node: one stub for each, in a room of its own.
+"""The foreign domains of a message node: one stub for each, in a sandbox process of its own.
 
-The first message for a domain has its stub deployed; what comes meanwhile waits, in
-order and within bounds (MN-19, STB-11). A room that cannot be had, or whose stub cannot
-connect, is left alone for a while, and whoever waited is told 503 (STB-14). A room that
-crashes takes nobody with it: what it still owed an answer is answered 503, and the next
-message opens another, with the session the first one had; after too many crashes the
+The first message for a domain has its stub deployed; later messages wait, in order and
+within bounds (MN-19, STB-11). If a sandbox cannot be started, or its stub cannot connect,
+the domain rests for a while, and the waiting messages are answered 503 (STB-14). The crash
+of a sandbox affects no other: requests that it has not answered are answered 503, and the
+next message starts another sandbox, which resumes the session; after too many crashes the
 domain rests (MN-20, R11). No stub's name is used twice (STB-15).
 
-A stub speaks only of its own status, and hands on what it has stamped; all it hands on
-is checked by the node again, as if it came over the network (T16).
-
-One room of a foreign domain's stub, as the table of foreign domains knows it.
+A stub reports its own status only, and forwards what it has stamped; the node checks each
+forwarded message again, as if it came over the network (T16).
 """
 
 import math
 from collections import deque
 from collections.abc import Container
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
-from fsm.bus.transactions import HandedCore
-from fsm.catalogue.foreign_io import (
-    Answer,
-    Banish,
-    Effect,
-    End,
-    Hand,
-    Input,
-    Leave,
-    OfRoom,
-    Open,
-    Pass,
-    Refuse,
-    Renew,
-    RoomFull,
-    RoomGone,
-    RoomKept,
-    RoomLost,
-    RoomMoved,
-    RoomReady,
-    RoomSpoke,
-    Send,
-    Tick,
-)
+from fsm.bus.transactions import OutstandingCore
 from fsm.effects import Dropped
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.limits.error_window import CrashCount
 from fsm.machines.stub_connection import State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
@@ -57,29 +32,240 @@ from specs.limits.protocol import (
     PEER_OFFENCES,
     QUARANTINE,
     RETRY_COOL_DOWN,
-    ROOM_COOL_DOWN,
+    SANDBOX_COOL_DOWN,
     STUB_QUEUE,
 )
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 
-__all__ = ["ForeignCore", "ForeignPast", "ForeignRoom"]
+__all__ = [
+    "Answer",
+    "Banish",
+    "Deliver",
+    "Effect",
+    "End",
+    "ForeignCore",
+    "ForeignHistory",
+    "ForeignSandbox",
+    "Input",
+    "Leave",
+    "Open",
+    "Pass",
+    "Refuse",
+    "Renew",
+    "SandboxFull",
+    "SandboxGone",
+    "SandboxInput",
+    "SandboxPosted",
+    "SandboxReady",
+    "SandboxSession",
+    "SandboxStatus",
+    "SandboxUnreachable",
+    "Send",
+    "Tick",
+]
+
+
+# ---- inputs
+
+
+@final
+@attrs.frozen(slots=True)
+class Send:
+    """A message is for a foreign domain."""
+
+    domain: str
+    parcel: Parcel
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxReady:
+    """The sandbox of this stub runs, with the stub in it."""
+
+    stub: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxStatus:
+    """The stub's connection is in another state now."""
+
+    stub: str
+    state: State
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxPosted:
+    """The stub posted a message."""
+
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxUnreachable:
+    """A message cannot be delivered: the sandbox is starting or ending."""
+
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxFull:
+    """The sandbox, or its pipe, has no space for a message."""
+
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxSession:
+    """The stub has a session that its successor may come back to."""
+
+    stub: str
+    token: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SandboxGone:
+    """The sandbox has ended, or did not start."""
+
+    stub: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Banish:
+    """A domain has used too many addresses without a right to them: do not dial it (S14)."""
+
+    domain: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Leave:
+    """The node is going down."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Tick:
+    """The deadline may have passed."""
+
+
+SandboxInput: TypeAlias = (
+    SandboxReady
+    | SandboxStatus
+    | SandboxPosted
+    | SandboxUnreachable
+    | SandboxFull
+    | SandboxSession
+    | SandboxGone
+)
+"""The inputs about one sandbox."""
+
+Input: TypeAlias = SandboxInput | Send | Banish | Leave | Tick
+
+
+# ---- effects
+
+
+@final
+@attrs.frozen(slots=True)
+class Open:
+    """Start a sandbox for a stub; answer `SandboxReady` or `SandboxGone`.
+
+    Attributes:
+        token: Of a session that an earlier stub of the domain had; None: there is none.
+    """
+
+    stub: str
+    domain: str
+    token: str | None
+
+
+@final
+@attrs.frozen(slots=True)
+class Deliver:
+    """Deliver a message to a stub; answer `SandboxFull` or `SandboxUnreachable` on failure."""
+
+    stub: str
+    parcel: Parcel
+
+
+@final
+@attrs.frozen(slots=True)
+class Pass:
+    """A stub has forwarded a message: check it as if it came over the network."""
+
+    domain: str
+    stub: str
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Refuse:
+    """Answer a request that does not reach the domain."""
+
+    message: Message
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Answer:
+    """Answer, into the sandbox, a request that a stub had no right to post."""
+
+    stub: str
+    message: Message
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class End:
+    """End a sandbox, whatever goes on in it; answer `SandboxGone`."""
+
+    stub: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Renew:
+    """Renew the subscriptions at the domain's node: it may have forgotten them."""
+
+    domain: str
+
+
+Effect: TypeAlias = Step | Open | Deliver | Pass | Refuse | Answer | End | Renew | Dropped
 
 
 @final
 @attrs.define(slots=True)
-class ForeignPast:
-    """What is remembered of a domain beyond one room.
+class ForeignHistory:
+    """The history of a domain beyond one sandbox.
 
     Attributes:
-        rooms: How many there were.
-        token: Of the session that the last stub had.
-        crashes: How often rooms crashed lately.
-        until: Until when nothing is tried.
-        why: Because of what.
+        started: Number of sandboxes so far.
+        token: Of the session of the last stub.
+        crashes: Recent crashes of sandboxes.
+        until: End of the pause.
+        why: Reason of the pause.
     """
 
-    rooms: int = 0
+    started: int = 0
     token: str | None = None
     crashes: CrashCount = attrs.field(factory=CrashCount)
     until: float = -math.inf
@@ -112,20 +298,20 @@ class ForeignPast:
             now: Seconds on the host's clock.
         """
         if self.crashes.crashed(now):
-            self.rest(now + ROOM_COOL_DOWN, f"its sandbox crashes again and again: {why}")
+            self.rest(now + SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}")
 
 
 @final
-class ForeignRoom:
-    """A stub on its way into a room, or in it.
+class ForeignSandbox:
+    """A stub that is being deployed in a sandbox, or runs there.
 
     Attributes:
         deployment: Its entity.
-        state: How its connection stands; None: it has said nothing yet.
-        why: Why it stands so.
-        offences: What it posted without the right to, so far.
-        is_ending: Whether it was told to end.
-        handed: Requests that were handed in, and may still be answered.
+        state: State of its connection; None: not reported yet.
+        why: Reason of that state.
+        offences: Number of messages that it posted without the right to.
+        is_ending: An end was ordered.
+        outstanding: Requests that were delivered, and may still be answered.
     """
 
     def __init__(self, stub: str, domain: str) -> None:
@@ -138,12 +324,12 @@ class ForeignRoom:
         self.is_ending = False
         self._waiting: deque[Parcel] = deque()
         self._bytes = 0
-        self.handed = HandedCore()
+        self.outstanding = OutstandingCore()
 
-    # ---- what waits for the deployment
+    # ---- messages that wait for the deployment
 
     def wait(self, parcel: Parcel) -> bool:
-        """Let a message wait; tell whether there was room."""
+        """Let a message wait; return whether there was space."""
         size = len(parcel.line)
         if len(self._waiting) >= STUB_QUEUE or self._bytes + size > OUTBOX_BYTES:
             return False
@@ -158,23 +344,23 @@ class ForeignRoom:
         return waiting
 
     def unanswered(self, why: str) -> list[Refuse]:
-        """Refuse all requests whose answers cannot come by this room any more."""
-        return [Refuse(request, Code.UNAVAILABLE, why) for request in self.handed.unanswered()]
+        """Refuse all requests whose answers cannot come from this sandbox any more."""
+        return [Refuse(request, Code.UNAVAILABLE, why) for request in self.outstanding.unanswered()]
 
-    # ---- what it says
+    # ---- messages of the stub
 
     def is_about_itself(self, message: Message) -> bool:
-        """Say whether the stub speaks as itself: its status, or an answer to a command."""
+        """Return whether the stub speaks as itself: its status, or an answer to a command."""
         to_status = message.to == status_of(self.stub)
         return message.from_ == self.stub and (to_status or message.is_response)
 
     def has_brought(self, message: Message) -> bool:
-        """Say whether a message crossed this stub last."""
+        """Return whether a message crossed this stub last."""
         return message.via[-1:] == (self.stub,)
 
 
 _TOO_LATE: Final = "it took too long"
-_BAD: Final = "it said too much that it had no right to"
+_BAD: Final = "it used addresses without a right to them"
 _SENTENCE: Final = 200
 _LEAVING: Final = "the node is going down"
 
@@ -185,15 +371,15 @@ class ForeignCore:
 
     Args:
         node: The address of the node; its stubs are below it.
-        domains: Those it may reach.
+        domains: The domains it may reach.
     """
 
     def __init__(self, node: str, domains: Container[str]) -> None:
         self._node = node
         self._domains = domains
-        self._rooms: dict[str, ForeignRoom] = {}
-        self._stubs: dict[str, ForeignRoom] = {}
-        self._past: dict[str, ForeignPast] = {}
+        self._sandboxes: dict[str, ForeignSandbox] = {}
+        self._stubs: dict[str, ForeignSandbox] = {}
+        self._past: dict[str, ForeignHistory] = {}
         self._deadlines: dict[str, float] = {}
         self._is_leaving = False
 
@@ -218,27 +404,29 @@ class ForeignCore:
             case Leave():
                 return self._leave()
             case _:
-                room = self._stubs.get(happened.stub)
-                return [] if room is None else self._of_room(room, happened, now)
+                sandbox = self._stubs.get(happened.stub)
+                return [] if sandbox is None else self._of_sandbox(sandbox, happened, now)
 
-    def _of_room(self, room: ForeignRoom, happened: OfRoom, now: float) -> list[Effect]:
+    def _of_sandbox(
+        self, sandbox: ForeignSandbox, happened: SandboxInput, now: float
+    ) -> list[Effect]:
         match happened:
-            case RoomReady():
-                return self._ready(room, now)
-            case RoomMoved(_, state, why):
-                return self._moved(room, state, why)
-            case RoomSpoke(_, message):
-                return self._spoke(room, message)
-            case RoomLost(_, message) | RoomFull(_, message):
-                room.handed.forget(message)
-                is_full = isinstance(happened, RoomFull)
+            case SandboxReady():
+                return self._ready(sandbox, now)
+            case SandboxStatus(_, state, why):
+                return self._moved(sandbox, state, why)
+            case SandboxPosted(_, message):
+                return self._spoke(sandbox, message)
+            case SandboxUnreachable(_, message) | SandboxFull(_, message):
+                sandbox.outstanding.forget(message)
+                is_full = isinstance(happened, SandboxFull)
                 code = Code.TOO_LARGE if is_full else Code.UNAVAILABLE
-                why = "its stub has no room" if is_full else "its sandbox is not there"
+                why = "its stub has no space" if is_full else "its sandbox is not there"
                 return [_refused(message, code, why)]
-            case RoomKept(_, token):
-                return self._past[room.domain].keep(room.domain, token)
-            case RoomGone(_, why):
-                return self._gone(room, why, now)
+            case SandboxSession(_, token):
+                return self._past[sandbox.domain].keep(sandbox.domain, token)
+            case SandboxGone(_, why):
+                return self._gone(sandbox, why, now)
             case _:
                 assert_never(happened)
 
@@ -250,13 +438,13 @@ class ForeignCore:
             return [Dropped(message, DropReason.LOOP)]
         why = self._why_not(domain, now)
         if why is not None:
-            return [_refused(message, Code.UNAVAILABLE, f"no way to {domain}: {why}")]
-        room = self._rooms.get(domain)
-        if room is None:
+            return [_refused(message, Code.UNAVAILABLE, f"no route to {domain}: {why}")]
+        sandbox = self._sandboxes.get(domain)
+        if sandbox is None:
             return self._open(domain, parcel, now)
-        if room.deployment.state is Deployment.DEPLOYED:
-            return [self._hand(room, parcel, now)]
-        if room.wait(parcel):
+        if sandbox.deployment.state is Deployment.DEPLOYED:
+            return [self._deliver(sandbox, parcel, now)]
+        if sandbox.wait(parcel):
             return []
         return [_refused(message, Code.TOO_LARGE, "too many messages wait for the stub already")]
 
@@ -264,127 +452,129 @@ class ForeignCore:
         return f"{self._node}/protostub/{domain}"
 
     def _why_not(self, domain: str, now: float) -> str | None:
-        """Return why nothing can be sent to a domain now; None: it can."""
+        """Return the reason not to send to a domain now; None: there is none."""
         if self._is_leaving:
             return _LEAVING
         if domain not in self._domains:
             return "it is not configured"
-        room = self._rooms.get(domain)
-        if room is not None:
-            return room.why if room.is_ending else None
+        sandbox = self._sandboxes.get(domain)
+        if sandbox is not None:
+            return sandbox.why if sandbox.is_ending else None
         past = self._past.get(domain)
         return past.why if past is not None and now < past.until else None
 
     def _open(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
-        past = self._past.setdefault(domain, ForeignPast())
-        past.rooms += 1
+        past = self._past.setdefault(domain, ForeignHistory())
+        past.started += 1
         name = self._name(domain)
-        stub = name if past.rooms == 1 else f"{name}/{past.rooms}"
-        room = self._rooms[domain] = self._stubs[stub] = ForeignRoom(stub, domain)
-        room.wait(parcel)
-        step = room.deployment.step(Trigger.LOAD)
-        self._deadlines[stub] = now + room.deployment.patience
+        stub = name if past.started == 1 else f"{name}/{past.started}"
+        sandbox = self._sandboxes[domain] = self._stubs[stub] = ForeignSandbox(stub, domain)
+        sandbox.wait(parcel)
+        step = sandbox.deployment.step(Trigger.LOAD)
+        self._deadlines[stub] = now + sandbox.deployment.patience
         return [step, Open(stub, domain, past.token)]
 
-    def _hand(self, room: ForeignRoom, parcel: Parcel, now: float) -> Hand:
+    def _deliver(self, sandbox: ForeignSandbox, parcel: Parcel, now: float) -> Deliver:
         if parcel.message.is_request:
-            room.handed.ask(parcel.message, now)
-        return Hand(room.stub, parcel)
+            sandbox.outstanding.ask(parcel.message, now)
+        return Deliver(sandbox.stub, parcel)
 
-    def _ready(self, room: ForeignRoom, now: float) -> list[Effect]:
-        if room.deployment.state is not Deployment.DEPLOYING:
+    def _ready(self, sandbox: ForeignSandbox, now: float) -> list[Effect]:
+        if sandbox.deployment.state is not Deployment.DEPLOYING:
             return []
-        del self._deadlines[room.stub]
-        step = room.deployment.step(Trigger.LOADED)
-        return [step, *(self._hand(room, parcel, now) for parcel in room.release())]
+        del self._deadlines[sandbox.stub]
+        step = sandbox.deployment.step(Trigger.LOADED)
+        return [step, *(self._deliver(sandbox, parcel, now) for parcel in sandbox.release())]
 
     # ---- from the domain
 
-    def _moved(self, room: ForeignRoom, state: State, why: str) -> list[Effect]:
-        room.state = state
-        if state is not State.FAILED or room.is_ending:
+    def _moved(self, sandbox: ForeignSandbox, state: State, why: str) -> list[Effect]:
+        sandbox.state = state
+        if state is not State.FAILED or sandbox.is_ending:
             return []
-        return [self._end(room, why or "it could not connect")]
+        return [self._end(sandbox, why or "it could not connect")]
 
-    def _spoke(self, room: ForeignRoom, message: Message) -> list[Effect]:
-        if room.is_about_itself(message):
-            is_true = message.is_response or message.body.get("value") == room.state
-            return [] if is_true else self._offended(room, message, DropReason.FORGED_STATUS)
-        request = room.handed.asked(message)
-        if room.has_brought(message):
-            return [Pass(room.domain, room.stub, message)]
+    def _spoke(self, sandbox: ForeignSandbox, message: Message) -> list[Effect]:
+        if sandbox.is_about_itself(message):
+            is_true = message.is_response or message.body.get("value") == sandbox.state
+            return [] if is_true else self._offended(sandbox, message, DropReason.FORGED_STATUS)
+        request = sandbox.outstanding.asked(message)
+        if sandbox.has_brought(message):
+            return [Pass(sandbox.domain, sandbox.stub, message)]
         if request is None and message.is_response:
             # An honest stub, too, answers what nobody waits for any more.
             return [Dropped(message, DropReason.UNMATCHED)]
         if request is None:
-            return self._offended(room, message, DropReason.UNKNOWN_SOURCE)
-        # The stub itself answers: whatever it could not do, here there is no way then.
+            return self._offended(sandbox, message, DropReason.UNKNOWN_SOURCE)
+        # The stub itself answers: without it there is no route.
         code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
-        return [Refuse(request, code, f"no way to {room.domain}: {_why(message)}")]
+        return [Refuse(request, code, f"no route to {sandbox.domain}: {_why(message)}")]
 
-    def _offended(self, room: ForeignRoom, message: Message, reason: DropReason) -> list[Effect]:
-        """Refuse what a stub had no right to say; one that goes on so is ended."""
-        room.offences += 1
+    def _offended(
+        self, sandbox: ForeignSandbox, message: Message, reason: DropReason
+    ) -> list[Effect]:
+        """Refuse a message that a stub had no right to post; end the stub after too many."""
+        sandbox.offences += 1
         refusal: Effect = Dropped(message, reason)
         if message.is_request:
             why = "a stub speaks for its domain only"
-            refusal = Answer(room.stub, message, Code.UNAUTHENTICATED, why)
-        if room.offences < PEER_OFFENCES or room.is_ending:
+            refusal = Answer(sandbox.stub, message, Code.UNAUTHENTICATED, why)
+        if sandbox.offences < PEER_OFFENCES or sandbox.is_ending:
             return [refusal]
-        return [refusal, self._end(room, _BAD)]
+        return [refusal, self._end(sandbox, _BAD)]
 
     def _banish(self, domain: str, now: float) -> list[Effect]:
-        self._past.setdefault(domain, ForeignPast()).rest(now + QUARANTINE, _BAD)
-        room = self._rooms.get(domain)
-        if room is None or room.is_ending:
+        self._past.setdefault(domain, ForeignHistory()).rest(now + QUARANTINE, _BAD)
+        sandbox = self._sandboxes.get(domain)
+        if sandbox is None or sandbox.is_ending:
             return []
-        room.offences = PEER_OFFENCES
-        return [self._end(room, _BAD)]
+        sandbox.offences = PEER_OFFENCES
+        return [self._end(sandbox, _BAD)]
 
-    def _end(self, room: ForeignRoom, why: str) -> End:
-        room.is_ending = True
-        room.why = why
-        return End(room.stub, why)
+    def _end(self, sandbox: ForeignSandbox, why: str) -> End:
+        sandbox.is_ending = True
+        sandbox.why = why
+        return End(sandbox.stub, why)
 
-    # ---- the end of a room
+    # ---- the end of a sandbox
 
-    def _gone(self, room: ForeignRoom, why: str, now: float) -> list[Effect]:
-        del self._rooms[room.domain], self._stubs[room.stub]
-        why = room.why or why
+    def _gone(self, sandbox: ForeignSandbox, why: str, now: float) -> list[Effect]:
+        del self._sandboxes[sandbox.domain], self._stubs[sandbox.stub]
+        why = sandbox.why or why
         steps: list[Effect] = []
-        past = self._past[room.domain]
-        if room.deployment.state is Deployment.DEPLOYING:
-            steps = self._failed(room, why)
-        if room.offences >= PEER_OFFENCES:
+        past = self._past[sandbox.domain]
+        if sandbox.deployment.state is Deployment.DEPLOYING:
+            steps = self._failed(sandbox, why)
+        if sandbox.offences >= PEER_OFFENCES:
             past.rest(now + QUARANTINE, why)
-        elif room.is_ending or room.deployment.state is not Deployment.DEPLOYED:
+        elif sandbox.is_ending or sandbox.deployment.state is not Deployment.DEPLOYED:
             past.rest(now + RETRY_COOL_DOWN, why)
         else:
             past.crashed(why, now)
-            steps.append(Renew(room.domain))
-        return [*room.unanswered(f"no way to {room.domain}: {why}"), *steps]
+            steps.append(Renew(sandbox.domain))
+        return [*sandbox.unanswered(f"no route to {sandbox.domain}: {why}"), *steps]
 
-    def _failed(self, room: ForeignRoom, why: str) -> list[Effect]:
-        """Note that a stub was not deployed, and tell whoever waited for it."""
-        self._deadlines.pop(room.stub, None)
-        told = f"no way to {room.domain}: {why}"
-        waited = [_refused(one.message, Code.UNAVAILABLE, told) for one in room.release()]
-        return [room.deployment.step(Trigger.LOAD_FAILED, why), *waited]
+    def _failed(self, sandbox: ForeignSandbox, why: str) -> list[Effect]:
+        """Note that a stub was not deployed, and refuse the messages that waited for it."""
+        self._deadlines.pop(sandbox.stub, None)
+        reason = f"no route to {sandbox.domain}: {why}"
+        waited = [_refused(one.message, Code.UNAVAILABLE, reason) for one in sandbox.release()]
+        return [sandbox.deployment.step(Trigger.LOAD_FAILED, why), *waited]
 
     def _tick(self, now: float) -> list[Effect]:
         late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
         return [
             effect
-            for room in late
-            for effect in (*self._failed(room, _TOO_LATE), self._end(room, _TOO_LATE))
+            for sandbox in late
+            for effect in (*self._failed(sandbox, _TOO_LATE), self._end(sandbox, _TOO_LATE))
         ]
 
     def _leave(self) -> list[Effect]:
-        """Let every room end; what becomes of what waits is said when it has."""
+        """End every sandbox; waiting messages are refused once it has ended."""
         self._is_leaving = True
         self._deadlines.clear()
-        running = [room for room in self._rooms.values() if not room.is_ending]
-        return [self._end(room, _LEAVING) for room in running]
+        running = [sandbox for sandbox in self._sandboxes.values() if not sandbox.is_ending]
+        return [self._end(sandbox, _LEAVING) for sandbox in running]
 
 
 def _why(answer: Message) -> str:
@@ -393,7 +583,7 @@ def _why(answer: Message) -> str:
 
 
 def _refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
-    """Return what becomes of a message that does not get there: only requests are answered."""
+    """Return the effect for a message that is not delivered: only requests are answered."""
     if message.is_request:
         return Refuse(message, code, why)
     over = code is Code.TOO_LARGE

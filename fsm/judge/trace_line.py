@@ -10,6 +10,7 @@ Fields that nobody declared are ignored. Anything else is quarantined, not judge
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
+from functools import lru_cache
 from math import isfinite
 from operator import itemgetter
 from sys import intern
@@ -19,16 +20,19 @@ import attrs
 import orjson
 
 from specs.errors import ProtoflyError
+from specs.jsonvalue import Json
 from specs.trace import Fact, Kind, Op, Stamp
 
 __all__ = [
     "CLAIMS",
     "FIELDS",
     "BadTraceLineError",
+    "Body",
     "Claim",
     "Flaw",
     "TraceLine",
     "Verdict",
+    "body_of",
     "line_of",
     "read_line",
     "read_record",
@@ -134,6 +138,7 @@ class TraceLine:
     to: str | None = None
     code: int | None = None
     digest: str | None = None
+    body: str | None = None
     via: str | None = None
     by: str | None = None
     listener: str | None = None
@@ -324,3 +329,21 @@ _DEFAULTS: Final = tuple(field.default for field in attrs.fields(TraceLine))
 _MOST_PLANS: Final = 1000
 _PLANS: Final[dict[tuple[object, ...], _Plan]] = {}
 """By the names of the fields and their types."""
+
+
+Body: TypeAlias = Mapping[str, Json]
+"""The body of a message, as far as a trace tells it."""
+
+
+def body_of(record: TraceLine) -> Body:
+    """Return what a record tells of the body; empty: nothing that can be read."""
+    return _body(record.body or "")
+
+
+@lru_cache(maxsize=1024)
+def _body(text: str) -> Body:
+    try:
+        body = orjson.loads(text)
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -1,1 +1,1 @@
-"""What is bounded, and by how much: token buckets, budgets, windows, timers."""
+"""Bounds: token buckets, fair queues, error windows, timers."""

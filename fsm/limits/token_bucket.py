@@ -1,16 +1,25 @@
-"""Token buckets: how fast something may go on, for one sender or for each of many.
+"""Token buckets: the rate of one sender, of each of many, and of several that compete.
 
 One number for each key is enough to limit a rate (RELIABILITY L5). A sender that floods a
 router is delayed first, then given up (R11, S17).
+
+In the fair queue (R11) a submitter that is alone is never delayed. While another submitter has
+submitted within `CONTENTION`, each has a share of the router's time: a burst, and then a rate.
+Time in which the router itself was delayed is not made up for. Otherwise all delayed
+submitters would come at once, just when the others have waited, too.
 """
 
 import math
+from collections import Counter
 from collections.abc import Hashable
+from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar, final
 
 import attrs
 
-__all__ = ["FloodCore", "Rate", "TokenBucket", "TokenBuckets"]
+from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
+
+__all__ = ["FairQueueCore", "FloodCore", "Rate", "TokenBucket", "TokenBuckets"]
 
 
 @final
@@ -30,7 +39,7 @@ class TokenBucket:
 
     @property
     def is_rested(self) -> bool:
-        """Whether the bucket is full, apart from the token spent last."""
+        """True if the bucket is full, apart from the token spent last."""
         return self._left >= self._burst - 1
 
     def spend(self, now: float) -> float:
@@ -50,7 +59,7 @@ _SMALL: Final = 64
 @final
 @attrs.frozen
 class Rate:
-    """How often something may happen.
+    """A rate: how often something may happen.
 
     Attributes:
         per_second: In the long run; infinity: there is no limit.
@@ -150,12 +159,68 @@ class FloodCore:
             now: Seconds on the host's clock; the pause returned before is over.
             waited: Seconds that the reader has waited for the sender, in all, until now.
         """
-        news = waited - self._waited
+        more = waited - self._waited
         if self._pause:
-            self._held += now - self._spent_at - news
-        self._held = max(self._held - news, 0.0)
+            self._held += now - self._spent_at - more
+        self._held = max(self._held - more, 0.0)
         self._pause = self._pace.spend(now)
         if self._pace.is_rested:
             self._held = 0.0
         self._spent_at, self._waited = now, waited
         return self._pause if self._held < self._patience else math.inf
+
+
+_APART: Final = 1 / SUBMIT_RATE
+"""Seconds between two turns of one that takes all it can."""
+
+
+@final
+class FairQueueCore:
+    """The fair queue of one router."""
+
+    def __init__(self) -> None:
+        self._buckets: TokenBuckets[str] = TokenBuckets(Rate(SUBMIT_RATE, SUBMIT_BURST))
+        self._last = ""
+        self._last_at = -math.inf
+        self._other_at = -math.inf
+        self._held: Counter[str] = Counter()
+        self._due: list[tuple[float, str]] = []
+
+    def taken(self, by: str, now: float) -> bool:
+        """Count a message of a submitter; return whether its next message may come at once.
+
+        If not, `due` names the submitter once for this message.
+
+        Args:
+            by: Name of the submitter.
+            now: Seconds on the host's clock.
+        """
+        if by != self._last:
+            self._other_at, self._last = self._last_at, by
+        self._last_at = now
+        if self._other_at + CONTENTION < now:
+            return True
+        wait = self._buckets.spend(by, 1, now)
+        if not self._held[by]:
+            if wait <= 0:
+                return True
+            heappush(self._due, (now + wait, by))
+        self._held[by] += 1
+        return False
+
+    def deadline(self) -> float:
+        """Return the time of the next call of `due`; infinity: no submitter is delayed."""
+        return self._due[0][0] if self._due else math.inf
+
+    def due(self, now: float) -> list[str]:
+        """Return the submitters that may submit one more message, each once, however late."""
+        free: list[str] = []
+        while self._due and self._due[0][0] <= now:
+            free.append(heappop(self._due)[1])
+        for by in free:
+            self._held[by] -= 1
+            if self._held[by]:
+                heappush(self._due, (now + _APART, by))
+            else:
+                del self._held[by]
+        return free

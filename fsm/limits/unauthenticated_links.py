@@ -57,10 +57,10 @@ class UnauthenticatedLinks:
         most_per_host: How many such links of one host there may be.
     """
 
-    __slots__ = ("_by_host", "_everybody", "_meter", "_most", "_most_per_host", "_next")
+    __slots__ = ("_buckets", "_by_host", "_everybody", "_most", "_most_per_host", "_next")
 
     def __init__(self, rate: Rate, most: float, most_per_host: float) -> None:
-        self._meter: Final = TokenBuckets[str](rate)
+        self._buckets: Final = TokenBuckets[str](rate)
         self._most: Final = most
         self._most_per_host: Final = most_per_host
         self._everybody: Final[OrderedDict[int, str]] = OrderedDict()
@@ -78,7 +78,7 @@ class UnauthenticatedLinks:
             now: Seconds on the host's clock.
         """
         key = host_key(host)
-        if not self._meter.try_spend(key, now):
+        if not self._buckets.try_spend(key, now):
             return None
         makes_room = self._oldest(key)
         if makes_room is not None:

@@ -17,7 +17,7 @@ __all__ = ["ADDRESS", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether an address may be used."""
+    """The states of an address."""
 
     ALLOCATED = "allocated"
     RELEASED = "released"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves an address."""
+    """The triggers of an address."""
 
     ALLOCATE = "allocate"
     RELEASE = "release"

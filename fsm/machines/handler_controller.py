@@ -9,15 +9,14 @@ and is closed for good. A link that is lost and comes back stays open.
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.guard import Guard, when
-from fsm.table import Deadline, Origin, Table, Transition
+from fsm.table import Deadline, Guard, Origin, Table, Transition, when
 
 __all__ = ["HANDLER_CONTROLLER", "Condition", "State", "Trigger"]
 
 
 @unique
 class State(StrEnum):
-    """What the handler does for this requester."""
+    """The states of a controller."""
 
     OBSERVING = "observing"
     ANSWERING = "answering"
@@ -27,7 +26,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a controller."""
+    """The triggers of a controller."""
 
     INVITED = "invited"
     ROW_TOLD = "row-told"
@@ -38,7 +37,7 @@ class Trigger(StrEnum):
 
 @unique
 class Condition(StrEnum):
-    """What the registry's row says of the remote runtime."""
+    """Conditions on the registry's row of the remote runtime."""
 
     OWN_REQUEST = "own request"
     """An own requester is at work there."""
@@ -48,7 +47,7 @@ class Condition(StrEnum):
 
 _INVITED: Final = "3.3 handler controller: invited, observes the offer"
 _ACCEPTS: Final = "page 05: no request of ours wins over the invitation"
-_GLARE: Final = "page 05: our own request wins, 409"
+_SIMULTANEOUS_OPEN: Final = "page 05: our own request wins, 409"
 _ANSWER: Final = "3.3 handler controller: the offer is seen, the answer object made"
 _OPEN: Final = "3.3 handler controller: the link is open"
 _CLOSED: Final = "3.3 handler controller: closed"
@@ -63,7 +62,7 @@ _ROWS: Final = (
     Transition(None,            Trigger.INVITED,   State.OBSERVING, _INVITED),
     Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_NO_REQUEST),
     Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_LOSES),
-    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.CLOSED,    _GLARE,   origin=Origin.EXTENSION, guard=_WINS),
+    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.CLOSED,    _SIMULTANEOUS_OPEN,   origin=Origin.EXTENSION, guard=_WINS),
     Transition(State.OBSERVING, Trigger.ANSWER,    State.ANSWERING, _ANSWER),
     Transition(State.OBSERVING, Trigger.OVER,      State.CLOSED,    _FAILED,  origin=Origin.EXTENSION),
     Transition(State.ANSWERING, Trigger.LINK_OPEN, State.OPEN,      _OPEN),

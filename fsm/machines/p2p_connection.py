@@ -39,7 +39,7 @@ __all__ = [
 
 @unique
 class State(StrEnum):
-    """How far one end of a link is."""
+    """The states of one end of a link."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -51,7 +51,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves one end of a link."""
+    """The triggers of one end of a link."""
 
     STARTED = "started"
     OBJECT_RETURNED = "object-returned"
@@ -139,7 +139,7 @@ P2P_CONNECTION: Final = Table(
 
 @unique
 class DialState(StrEnum):
-    """What one end of a link dials."""
+    """The states of the dialling of one end."""
 
     IDLE = "idle"
     READY = "ready"
@@ -151,7 +151,7 @@ class DialState(StrEnum):
 
 @unique
 class DialTrigger(StrEnum):
-    """What moves the dialling of one end."""
+    """The triggers of the dialling of one end."""
 
     ROUND = "round"
     DIAL = "dial"
@@ -225,4 +225,4 @@ LINK_DIALLING: Final = Table(
     drawn_in="protocol page 05",
     claims=("I-P6", "I-P20"),
 )
-"""What one end of a P2P connection dials."""
+"""The dialling of one end of a P2P connection."""

@@ -16,15 +16,14 @@ to nothing:
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.guard import unless, when
-from fsm.table import Deadline, Origin, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 __all__ = ["P2P_ENTRY", "Condition", "State", "Trigger"]
 
 
 @unique
 class State(StrEnum):
-    """Whether the link has an address to route to."""
+    """The states of an entry."""
 
     PLACEHOLDER = "placeholder"
     YIELDING = "yielding"
@@ -34,7 +33,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves an entry."""
+    """The triggers of an entry."""
 
     PLANNED = "planned"
     INVITED = "invited"
@@ -48,7 +47,7 @@ class Trigger(StrEnum):
 
 @unique
 class Condition(StrEnum):
-    """Who is asked by whom."""
+    """Conditions on the direction of a set-up."""
 
     OWN_REQUEST = "own request"
     """Our requester is at work on its first link."""

@@ -21,7 +21,7 @@ __all__ = ["REGISTRATION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether what is registered can be reached."""
+    """The states of a record."""
 
     CREATED = "created"
     LIVE = "live"
@@ -32,7 +32,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a record."""
+    """The triggers of a record."""
 
     CREATE = "create"
     CREATE_LIVE = "create-live"

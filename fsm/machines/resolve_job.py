@@ -17,7 +17,7 @@ __all__ = ["RESOLVE_JOB", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """How far the search is."""
+    """The states of a search."""
 
     LOOKUP = "lookup"
     QUERY = "query"
@@ -29,7 +29,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a search."""
+    """The triggers of a search."""
 
     ASKED = "asked"
     QUERIED = "queried"

@@ -17,7 +17,7 @@ __all__ = ["SESSION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether a runtime is in touch with the node."""
+    """The states of a session."""
 
     OPEN = "open"
     DETACHED = "detached"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a session."""
+    """The triggers of a session."""
 
     OPENED = "opened"
     LINK_LOST = "link-lost"

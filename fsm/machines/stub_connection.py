@@ -24,7 +24,7 @@ __all__ = ["NODE_LINK", "STUB_CONNECTION", "LinkState", "LinkTrigger", "State", 
 
 @unique
 class State(StrEnum):
-    """How far a stub's connection to its node is."""
+    """The states of a stub's connection to its node."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a stub's connection."""
+    """The triggers of a stub's connection."""
 
     CONSTRUCTED = "constructed"
     CONNECT = "connect"
@@ -97,7 +97,7 @@ STUB_CONNECTION: Final = Table(
 
 @unique
 class LinkState(StrEnum):
-    """What is under way on the link of a stub."""
+    """The states of the link of a stub."""
 
     DIALLING = "dialling"
     OPENING = "opening"
@@ -110,7 +110,7 @@ class LinkState(StrEnum):
 
 @unique
 class LinkTrigger(StrEnum):
-    """What moves the link of a stub."""
+    """The triggers of the link of a stub."""
 
     DIAL = "dial"
     DIALLED = "dialled"

@@ -17,7 +17,7 @@ __all__ = ["STUB_DEPLOYMENT", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """How far a deployment is."""
+    """The states of a deployment."""
 
     DEPLOYING = "deploying"
     DEPLOYED = "deployed"
@@ -26,7 +26,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a deployment."""
+    """The triggers of a deployment."""
 
     LOAD = "load"
     LOADED = "loaded"

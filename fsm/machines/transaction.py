@@ -18,7 +18,7 @@ __all__ = ["TRANSACTION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether an answer is awaited."""
+    """The states of a transaction."""
 
     PENDING = "pending"
     FINAL = "final"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a transaction."""
+    """The triggers of a transaction."""
 
     OPENED = "opened"
     PROVISIONAL = "provisional"

@@ -1,4 +1,4 @@
-"""Which candidate of the peer to dial next, and which candidates to dial or offer at all.
+"""The order of dialling a peer's candidates, and the candidates to dial or offer at all.
 
 From where a candidate can be reached, and the proof that two ends are on one machine (T10).
 
@@ -14,8 +14,8 @@ from typing import Final, assert_never, final
 
 import attrs
 
-from fsm.p2p.link_policy import NO_LINKS, LinkWishes
-from specs.addresses.host import host_in, is_public_address, is_public_host
+from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
+from specs.addresses.address import host_in, is_public_address, is_public_host
 from specs.bodies.sync import Candidate
 
 __all__ = ["DialPlan", "DialPolicy", "Place", "machine_proof", "place_of"]
@@ -80,14 +80,14 @@ def machine_proof(machine: bytes, candidate: Candidate) -> str:
         machine: What the processes of that machine have in common, and tell nobody.
         candidate: Whose address and secret it is made over: it is of no use for another.
     """
-    told = f"protofly-machine/1|{candidate.kind}|{candidate.address}|{candidate.secret}"
-    return hmac.new(machine, told.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
+    text = f"protofly-machine/1|{candidate.kind}|{candidate.address}|{candidate.secret}"
+    return hmac.new(machine, text.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
 
 
 @final
 @attrs.frozen(slots=True)
 class DialPolicy:
-    """What this end is willing to dial, and to let others dial (T10).
+    """The candidates that this end dials, and lets others dial (T10).
 
     Attributes:
         kinds: Kinds of candidates, best first.
@@ -98,7 +98,7 @@ class DialPolicy:
 
     kinds: tuple[str, ...]
     machine: bytes | None = None
-    links: LinkWishes = NO_LINKS
+    links: LinkPolicy = NO_LINKS
 
     def offers(self, kind: str, address: str, remote: str) -> bool:
         """Return whether an address of this end is offered to a runtime.
@@ -160,7 +160,7 @@ class DialPlan:
 
     @property
     def is_blank(self) -> bool:
-        """Whether no candidate of the peer is known yet, usable or not."""
+        """True if no candidate of the peer is known yet, usable or not."""
         return not self._known
 
     def learn(self, candidates: Iterable[Candidate]) -> None:

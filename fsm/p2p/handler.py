@@ -23,30 +23,28 @@ from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.machines import handler_controller as controller
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import (
+from fsm.p2p.link_end import LinkSide, after_the_end
+from fsm.p2p.link_io import (
     Answered,
     AnswerInvitation,
     AskRow,
-    CreateObject,
-    Ended,
-    Invite,
-    Listen,
-    Observe,
-    SideEffect,
-)
-from fsm.p2p.inputs import (
     CandidatesReady,
     Command,
     ConnectAsked,
+    CreateObject,
     DialFailed,
     DisconnectAsked,
+    Ended,
     InvitationAnswered,
+    Invite,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     ObjectCreated,
     ObjectRefused,
+    Observe,
     ObserveRefused,
     OwnObjectInput,
     PeerInvited,
@@ -54,13 +52,13 @@ from fsm.p2p.inputs import (
     PeerObjectInput,
     PeerObjectSeen,
     ResumeAsked,
-    RowTold,
+    RowReported,
+    SideEffect,
     SideInput,
     Started,
     TimePassed,
     YieldAsked,
 )
-from fsm.p2p.link_end import LinkSide, after_the_end
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of, own_is_smaller
 from specs.addresses.address import domain_of
 from specs.bodies.sync import ConnectionData
@@ -95,7 +93,7 @@ class P2PControllerCore:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True if nothing more will come of it."""
         return self._side.ended
 
     def deadline(self) -> float:
@@ -174,7 +172,7 @@ class P2PControllerCore:
             case Started():
                 step = self._move(controller.Trigger.INVITED, now)
                 return [*self._side.begin(now), step, AskRow()]
-            case RowTold(has_own_request):
+            case RowReported(has_own_request):
                 return self._decide(has_own_request)
             case ObjectCreated():
                 return [*self._side.object_returned(now), Listen(), Invite()]
@@ -248,7 +246,7 @@ class HandlerQuota:
     """The shares of one handler."""
 
     def __init__(self) -> None:
-        self._meter: Final = TokenBuckets[str](_RATE)
+        self._buckets: Final = TokenBuckets[str](_RATE)
 
     def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
         """Say why a runtime may not have a link now; None: it may.
@@ -258,7 +256,7 @@ class HandlerQuota:
             linked: The runtimes that have one, or are getting one.
             now: Seconds of any clock.
         """
-        if not self._meter.try_spend(remote, now):
+        if not self._buckets.try_spend(remote, now):
             return "this runtime asks for links too often"
         others = [one for one in linked if one != remote]
         if len(others) >= HANDLED_LINKS:
@@ -298,7 +296,7 @@ class P2PHandlerCore:
         return min((each.deadline() for each in self._links.values()), default=math.inf)
 
     def knows(self, link: str) -> bool:
-        """Say whether a link of that address is at work."""
+        """Return whether a link of that address is at work."""
         return link in self._links
 
     def terms(self, link: str) -> LinkTerms:

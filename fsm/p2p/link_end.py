@@ -1,4 +1,4 @@
-"""What both ends of a P2P link have in common: its states, its links, its dialling."""
+"""The common part of both ends of a P2P link: its states, its links, its dialling."""
 
 import math
 from typing import Final, final
@@ -13,35 +13,33 @@ from fsm.machines.p2p_connection import (
     Trigger,
 )
 from fsm.p2p.dialling import DialPlan, DialPolicy
-from fsm.p2p.effects import (
+from fsm.p2p.link_io import (
     Announce,
     Answered,
     AnswerInvitation,
-    CloseLink,
-    Dial,
-    Ended,
-    Listen,
-    Offer,
-    Plead,
-    ReleaseLink,
-    Renew,
-    SideEffect,
-    UseLink,
-    Withdraw,
-)
-from fsm.p2p.inputs import (
     CandidatesReady,
+    CloseLink,
     ConnectAsked,
+    Dial,
     DisconnectAsked,
+    Ended,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     Loss,
     ObjectCreated,
+    Offer,
     Opening,
     PeerInvited,
+    Plead,
+    ReleaseLink,
+    Renew,
     ResumeAsked,
+    SideEffect,
     SideInput,
+    UseLink,
+    Withdraw,
     YieldAsked,
 )
 from fsm.p2p.negotiation import FIRST, Role, beginning, plea
@@ -93,22 +91,22 @@ class LinkSide:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True if nothing more will come of it."""
         return self._dialling.state is DialState.ENDED
 
     @property
     def is_setting_up(self) -> bool:
-        """Whether it is on the way to a link by its offer and answer."""
+        """True if it is on the way to a link by its offer and answer."""
         return self.state in _SET_UP and not self.ended
 
     @property
     def is_lost(self) -> bool:
-        """Whether the link is gone and may come back in place."""
+        """True if the link is gone and may come back in place."""
         return self.state is State.DISCONNECTED and not self.ended
 
     @property
     def is_dialling(self) -> bool:
-        """Whether a dial is under way."""
+        """True if a dial is under way."""
         return self._dialling.state in _DIALLING
 
     def deadline(self) -> float:
@@ -160,7 +158,7 @@ class LinkSide:
         return [*effects, UseLink(event.link), *self._move(trigger), *self._stop_dialling()]
 
     def _replaces(self, opening: Opening, now: float) -> bool:
-        """Say whether a link takes the place of the live one.
+        """Return whether a link takes the place of the live one.
 
         Both ends may dial at once. Then both have two links, perhaps in another order, and
         keep the one that the requester dialled. Later than that, the peer dials only while
@@ -189,7 +187,7 @@ class LinkSide:
 
     @property
     def is_yielding(self) -> bool:
-        """Whether it waits for the link that the peer asks for."""
+        """True if it waits for the link that the peer asks for."""
         return self.state is State.YIELDING and not self.ended
 
     def yields(self, order: YieldAsked, why: str) -> list[SideEffect]:

@@ -1,4 +1,4 @@
-"""Whether a runtime wants direct links, to whom, and whether messages wait (RES-06, RES-09)."""
+"""Preferences for direct links: use, peers, and the wait of messages (RES-06, RES-09)."""
 
 from enum import StrEnum, unique
 from typing import Final, final
@@ -7,17 +7,17 @@ import attrs
 
 from specs.addresses.address import domain_of, is_below
 
-__all__ = ["NO_LINKS", "WHENEVER_POSSIBLE", "LinkWishes", "P2pWait", "P2pWish", "PeerWish"]
+__all__ = ["NO_LINKS", "WHENEVER_POSSIBLE", "LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"]
 
 _ANY_BELOW: Final = "*."
 
 
 @unique
-class P2pWish(StrEnum):
-    """Whether direct links are wanted."""
+class P2pUse(StrEnum):
+    """Use of direct links."""
 
     REQUIRED = "required"
-    """What finds no link is not sent: nothing goes by a node that could go by a link."""
+    """A message without a link is not sent: none goes by a node that could go by a link."""
 
     WHENEVER_POSSIBLE = "whenever-possible"
 
@@ -29,7 +29,7 @@ class P2pWish(StrEnum):
 
 @unique
 class P2pWait(StrEnum):
-    """What becomes of messages while a link is being set up (C-20)."""
+    """Handling of messages while a link is being set up (C-20)."""
 
     OPPORTUNISTIC = "opportunistic"
     """They go by the node."""
@@ -40,18 +40,18 @@ class P2pWait(StrEnum):
 
 @final
 @attrs.frozen(slots=True)
-class PeerWish:
-    """What is wanted of some peers.
+class PeerPolicy:
+    """The use of links to some peers.
 
     Attributes:
         peer: A domain, `*.` and a domain for those below it, or a runtime's address.
     """
 
     peer: str
-    wish: P2pWish
+    use: P2pUse
 
     def covers(self, address: str) -> bool:
-        """Say whether an address of a runtime, or of what lives in one, is meant."""
+        """Return whether an address of a runtime, or of what lives in one, is meant."""
         if "://" in self.peer:
             return is_below(address, self.peer)
         domain = domain_of(address)
@@ -62,41 +62,39 @@ class PeerWish:
 
 @final
 @attrs.frozen(slots=True)
-class LinkWishes:
-    """The wishes of one runtime.
+class LinkPolicy:
+    """The preferences of one runtime.
 
     Attributes:
-        wish: Where no other is said.
-        peers: Others; the first that covers a peer counts.
-        wait: What becomes of messages meanwhile.
+        use: For peers that no entry names.
+        peers: Entries of peers; the first that covers a peer counts.
+        wait: Handling of messages during set-up.
     """
 
-    wish: P2pWish = P2pWish.NEVER
-    peers: tuple[PeerWish, ...] = ()
+    use: P2pUse = P2pUse.NEVER
+    peers: tuple[PeerPolicy, ...] = ()
     wait: P2pWait = P2pWait.OPPORTUNISTIC
 
-    def of(self, *addresses: str) -> P2pWish:
-        """Return the wish for a peer, named by its runtime or by what lives there."""
+    def of(self, *addresses: str) -> P2pUse:
+        """Return the use for a peer, named by its runtime or by what lives there."""
         covering = (
-            one.wish for one in self.peers if any(one.covers(address) for address in addresses)
+            one.use for one in self.peers if any(one.covers(address) for address in addresses)
         )
-        return next(covering, self.wish)
+        return next(covering, self.use)
 
     def names(self, address: str) -> bool:
-        """Say whether a peer is named as one that a link is wanted to."""
-        covering = (one.wish for one in self.peers if one.covers(address))
-        return next(covering, P2pWish.NEVER) is not P2pWish.NEVER
+        """Return whether a peer is named as one that a link is wanted to."""
+        covering = (one.use for one in self.peers if one.covers(address))
+        return next(covering, P2pUse.NEVER) is not P2pUse.NEVER
 
     @property
     def wants_any(self) -> bool:
-        """Whether there may be a link to anybody."""
-        return any(
-            wish is not P2pWish.NEVER for wish in (self.wish, *(one.wish for one in self.peers))
-        )
+        """True if there may be a link to anybody."""
+        return any(use is not P2pUse.NEVER for use in (self.use, *(one.use for one in self.peers)))
 
 
-WHENEVER_POSSIBLE: Final = LinkWishes(P2pWish.WHENEVER_POSSIBLE)
-"""What a runtime wants if nobody says otherwise."""
+WHENEVER_POSSIBLE: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
+"""The default of a runtime."""
 
-NO_LINKS: Final = LinkWishes()
-"""What one without P2P wants."""
+NO_LINKS: Final = LinkPolicy()
+"""The policy of a runtime without P2P."""

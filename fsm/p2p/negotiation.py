@@ -1,4 +1,4 @@
-"""What the status of a Connection object says: which negotiation it is of, and pleas.
+"""The status of a Connection object: its negotiation, and pleas for another link.
 
 A link that does not come back by what both ends know is negotiated anew, by the same two
 objects (P2P-16). So that each end can tell a fresh offer from an old one, the status of
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Role(Enum):
-    """Which end of a link this runtime is."""
+    """The role of this runtime at a link."""
 
     REQUESTER = "requester"
     HANDLER = "handler"
@@ -66,7 +66,7 @@ def negotiation_of(status: str) -> int:
 
 
 def is_plea(status: str) -> bool:
-    """Say whether the reporter pleads to be dialled."""
+    """Return whether the reporter pleads to be dialled."""
     found = _LATER.match(status)
     return status[0 if found is None else found.end() :].startswith(UNREACHABLE)
 

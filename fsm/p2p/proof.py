@@ -7,7 +7,7 @@ Four lines, none of which carries the secret:
     dialler   proof(proof)          over both nonces
     listener  opened                the link is live at both ends
 
-A stranger gets nothing, not even a nonce. Each success uses the secret up: both
+An unproven peer gets nothing, not even a nonce. Each success uses the secret up: both
 ends derive the next one, which re-establishes the link in place. The dialler
 that never saw `opened` does not know whether its secret is used up, and may try
 both.

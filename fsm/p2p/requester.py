@@ -13,28 +13,26 @@ from typing import assert_never, final
 
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import (
+from fsm.p2p.link_end import LinkSide, after_the_end
+from fsm.p2p.link_io import (
     Answered,
     AnswerInvitation,
-    CreateObject,
-    Invite,
-    Listen,
-    Observe,
-    SideEffect,
-)
-from fsm.p2p.inputs import (
     CandidatesReady,
     Command,
     ConnectAsked,
+    CreateObject,
     DialFailed,
     DisconnectAsked,
     InvitationAnswered,
+    Invite,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
+    Listen,
     ObjectCreated,
     ObjectRefused,
+    Observe,
     ObserveRefused,
     OwnObjectInput,
     PeerInvited,
@@ -42,13 +40,13 @@ from fsm.p2p.inputs import (
     PeerObjectInput,
     PeerObjectSeen,
     ResumeAsked,
-    RowTold,
+    RowReported,
+    SideEffect,
     SideInput,
     Started,
     TimePassed,
     YieldAsked,
 )
-from fsm.p2p.link_end import LinkSide, after_the_end
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES
@@ -77,7 +75,7 @@ class P2PRequesterCore:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True if nothing more will come of it."""
         return self._side.ended
 
     def deadline(self) -> float:
@@ -119,7 +117,7 @@ class P2PRequesterCore:
 
     @property
     def _lost(self) -> str:
-        """Why a request ends that lost a simultaneous open (I-P20)."""
+        """The reason of the end of a request that lost a simultaneous open (I-P20)."""
         return f"{int(Code.CONFLICT)}: the link requested by {self._terms.remote} wins"
 
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
@@ -146,7 +144,7 @@ class P2PRequesterCore:
                 return self._side.refused(refused and (why or refused))
             case CandidatesReady():
                 return self._side.offer(happened)
-            case RowTold():
+            case RowReported():
                 return []
             case _:
                 assert_never(happened)

@@ -1,11 +1,12 @@
-"""What travels on a live P2P link, and what is still owed when it dies (P2P-15, P2P-20).
+"""The messages of a live P2P link, and those outstanding when it dies (P2P-15, P2P-20).
 
-Each message written has the next number of its direction; nobody writes the
-number down, because a link loses only the end of what was sent. The receiver
-acknowledges cumulatively what its bus has taken, where it can along with messages of
-its own. What was not acknowledged when
-the link dies is handed back in order, and so may arrive twice: the bus knows by
-(from, to, id). A link that is silent is pinged; one that does not answer is dead.
+Each message written has the next number of its direction; the number is not written, because a
+link loses only the end of what was sent. The receiver acknowledges cumulatively what its bus
+has taken, where it can along with messages of its own. When the link dies, messages without
+an acknowledgement are returned in order, and so may arrive twice: the bus knows by (from, to,
+id). A link that is silent is pinged; one that does not answer is dead.
+
+The control lines `Behind`, `Ack`, `Ping`, `Pong` and `Bye` are about the link itself.
 """
 
 import math
@@ -16,14 +17,15 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
-from fsm.p2p.control import Ack, Behind, Bye, Control, Ping, Pong
 from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
 from specs.message import Message
 
 __all__ = [
     "Ack",
+    "Behind",
     "Bye",
     "Control",
+    "Key",
     "Numbered",
     "Outgoing",
     "P2PTransferCore",
@@ -31,6 +33,59 @@ __all__ = [
     "Pong",
     "TransferEnd",
 ]
+
+Key: TypeAlias = int | str
+"""Name of a message within its pair: the id of a request or event, the name of an answer."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Behind:
+    """An announcement: what a link brings for a pair from now on follows what went before.
+
+    Attributes:
+        last: The last message that went by the node and may still be on its way; None:
+            there is none.
+        top: The highest id of the requests and events among what went by the node.
+        age: Seconds since `last` was sent.
+        answers: Ids of the answers among what went by the node and may be on its way.
+    """
+
+    from_: str
+    to: str
+    last: Key | None = None
+    top: int = 0
+    age: float = 0.0
+    answers: frozenset[int] = frozenset()
+
+
+@final
+@attrs.frozen(slots=True)
+class Ack:
+    """All messages up to number `seq` were taken."""
+
+    seq: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Ping:
+    """Is anybody there?"""
+
+
+@final
+@attrs.frozen(slots=True)
+class Pong:
+    """Yes."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Bye:
+    """Nothing more will come, on purpose."""
+
+
+Control: TypeAlias = Ack | Ping | Pong | Bye
 
 
 @final
@@ -58,7 +113,7 @@ class _Turned:
 
 @unique
 class TransferEnd(Enum):
-    """How it ended."""
+    """The reason of the end."""
 
     BYE = "bye"
     SILENT = "silent"
@@ -147,12 +202,12 @@ class P2PTransferCore:
 
     @property
     def has_output(self) -> bool:
-        """Whether `take_output` would return anything."""
+        """True if `take_output` would return anything."""
         return self._has_messages or self._owes_ack or self._says_bye or bool(self._controls)
 
     @property
     def may_wait(self) -> bool:
-        """Whether the output is an acknowledgement that nobody misses for a while."""
+        """True if the output is an acknowledgement that nobody misses for a while."""
         if self._received - self._acknowledged >= _PRESSING or self._controls:
             return False
         return self._owes_ack and not (self._has_messages or self._says_bye)
@@ -272,7 +327,7 @@ class P2PTransferCore:
 
     @property
     def _silent_at(self) -> float:
-        """When what is not acknowledged has waited long enough: a message is as good as a ping.
+        """The end of the wait for acknowledgements: a message is as good as a ping.
 
         So who waits for an answer hears nothing of a link that died under it: there is
         time left to send by another way.

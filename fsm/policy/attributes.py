@@ -27,7 +27,7 @@ Read: TypeAlias = Callable[[Request], Value | None]
 
 @unique
 class Form(Enum):
-    """What an attribute looks like, and so which operators it has."""
+    """The form of an attribute, which decides its operators."""
 
     TEXT = "text"
     ADDRESS = "address"
@@ -189,7 +189,7 @@ KINDS: Final[dict[str, Callable[[str], bool]]] = {
     "p2pConnection": _is_link,
     "dataSync": _is_sync,
 }
-"""What messages are for, and which addresses say so; the first that fits."""
+"""Purposes of messages, by their addresses; the first that fits."""
 
 _METHODS: Final = frozenset(str(one) for one in SessionMethod)
 _ACTIONS: Final = (*(str(one) for one in MessageType), *(str(one) for one in SessionMethod))

@@ -1,15 +1,173 @@
-"""Rules, policies, policy sets, and all a node judges by at one moment (POL-06..POL-08)."""
+"""Conditions, rules, policies, policy sets, and all a node judges by (POL-06..POL-09).
 
-from collections.abc import Sequence
-from typing import TypeAlias, TypeVar, final
+A condition is comparisons, joined by not, anyOf and allOf. It is true, false, or neither, when
+an attribute cannot be had and the rest does not decide it alone. The order of its parts makes
+no difference.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.policy.condition import ALWAYS, Condition
-from fsm.policy.terms import Algorithm, Direction, Moment, Result
+from fsm.policy.attributes import Attribute, reader
+from fsm.policy.operators import Test
+from fsm.policy.request import Request
+from fsm.policy.terms import Algorithm, Direction, Moment, Operator, Result
 from specs.jsonvalue import JsonObject
 
-__all__ = ["Book", "Duties", "Policy", "PolicySet", "Rule", "Scope", "Task", "in_order"]
+__all__ = [
+    "ALWAYS",
+    "AllOf",
+    "AnyOf",
+    "Book",
+    "Check",
+    "Condition",
+    "Duties",
+    "Leaf",
+    "Not",
+    "Policy",
+    "PolicySet",
+    "Rule",
+    "Scope",
+    "Task",
+    "check_of",
+    "in_order",
+    "leaves",
+]
+
+Check: TypeAlias = Callable[[Request], bool | None]
+"""Says whether a condition holds; None: that cannot be known."""
+
+
+@final
+@attrs.frozen
+class Leaf:
+    """One comparison.
+
+    Attributes:
+        parameters: As they were written; any of them may fit.
+        test: The comparison.
+    """
+
+    attribute: Attribute
+    operator: Operator
+    parameters: tuple[object, ...]
+    test: Test = attrs.field(eq=False, repr=False)
+
+
+@final
+@attrs.frozen
+class Not:
+    """The contrary."""
+
+    of: "Condition"
+
+
+@final
+@attrs.frozen
+class AllOf:
+    """All of them; of none: always."""
+
+    parts: tuple["Condition", ...]
+
+
+@final
+@attrs.frozen
+class AnyOf:
+    """At least one of them."""
+
+    parts: tuple["Condition", ...]
+
+
+Condition: TypeAlias = Leaf | Not | AllOf | AnyOf
+
+ALWAYS: Final = AllOf(())
+"""The meaning of an empty target (POL-09)."""
+
+
+def leaves(condition: Condition) -> Iterator[Leaf]:
+    """Go through all comparisons of a condition."""
+    match condition:
+        case Leaf():
+            yield condition
+        case Not(of):
+            yield from leaves(of)
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from leaves(part)
+
+
+def check_of(condition: Condition) -> Check | None:
+    """Make a function of a condition; None: it always holds."""
+    if condition == ALWAYS:
+        return None
+    return _check(condition)
+
+
+def _check(condition: Condition) -> Check:
+    match condition:
+        case Leaf(attribute, _, _, test):
+            return _compare(attribute, test)
+        case Not(of):
+            return _contrary(_check(of))
+        case AllOf(parts):
+            return _all([_check(part) for part in parts])
+        case AnyOf(parts):
+            return _any([_check(part) for part in parts])
+
+
+def _compare(attribute: Attribute, test: Test) -> Check:
+    name, read = attribute.name, reader(attribute)
+
+    def compare(request: Request) -> bool | None:
+        known = request.known
+        value = known[name] if name in known else read(request)
+        return None if value is None else test(value)
+
+    return compare
+
+
+def _contrary(check: Check) -> Check:
+    def contrary(request: Request) -> bool | None:
+        outcome = check(request)
+        return None if outcome is None else not outcome
+
+    return contrary
+
+
+def _all(checks: Sequence[Check]) -> Check:
+    if len(checks) == 1:
+        return checks[0]
+
+    def every(request: Request) -> bool | None:
+        outcome: bool | None = True
+        for check in checks:
+            found = check(request)
+            if found is False:
+                return False
+            if found is None:
+                outcome = None
+        return outcome
+
+    return every
+
+
+def _any(checks: Sequence[Check]) -> Check:
+    if len(checks) == 1:
+        return checks[0]
+
+    def some(request: Request) -> bool | None:
+        outcome: bool | None = False
+        for check in checks:
+            found = check(request)
+            if found is True:
+                return True
+            if found is None:
+                outcome = None
+        return outcome
+
+    return some
 
 
 @final
@@ -39,7 +197,7 @@ Duties: TypeAlias = dict[Result, tuple[Task, ...]]
 @final
 @attrs.frozen(kw_only=True)
 class Scope:
-    """What rules, policies and sets have in common.
+    """The common part of rules, policies and sets.
 
     Attributes:
         id: Its name among its neighbours.
@@ -60,7 +218,7 @@ class Scope:
 @final
 @attrs.frozen(kw_only=True)
 class Rule:
-    """What happens to messages that a condition describes (POL-06).
+    """The effect on messages that a condition describes (POL-06).
 
     Attributes:
         effect: Permit or deny.

@@ -20,7 +20,7 @@ from fsm.policy.request import Value
 from fsm.policy.terms import Operator
 from specs.addresses.address import SCHEME_ALIASES, canonical
 from specs.errors import BadUrlError
-from specs.limits.policy import MAX_POLICY_TEXT
+from specs.limits.node import MAX_POLICY_TEXT
 
 __all__ = ["OPERATORS", "ParameterError", "Pattern", "Test", "capital", "exact_values", "make_test"]
 
@@ -51,7 +51,7 @@ class Pattern:
         return cls(head, tuple(one for one in rest[:-1] if one), rest[-1])
 
     def fits(self, text: str) -> bool:
-        """Say whether the whole of a text is as the pattern says."""
+        """Return whether the whole of a text is as the pattern says."""
         if self.tail is None:
             return text == self.head
         end = len(text) - len(self.tail)
@@ -85,7 +85,7 @@ OPERATORS: Final = {
     Form.DATE: (*_TEXT, *_ORDER),
     Form.LIST: (Operator.CONTAINS,),
 }
-"""Which operators an attribute of each form has."""
+"""The operators of each form of attribute."""
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -155,7 +155,7 @@ def _like(patterns: Sequence[Pattern]) -> Test:
 
 
 _Ordered: TypeAlias = tuple[float, str]
-"""What can be more or less: a number, or a text that sorts as what it means."""
+"""Ordered values: a number, or a text that sorts by its meaning."""
 
 
 def _key(value: Value) -> _Ordered:
@@ -181,7 +181,7 @@ def _between(ranges: Sequence[tuple[_Ordered, _Ordered]]) -> Test:
 
 
 def _is_in(key: _Ordered, low: _Ordered, high: _Ordered) -> bool:
-    """Say whether something is within a range; one that ends before it begins is a night."""
+    """Return whether something is within a range; one that ends before it begins is a night."""
     return low <= key <= high if low <= high else key >= low or key <= high
 
 

@@ -1,4 +1,4 @@
-"""Reading one value of a policy document: what it must be, and where it stands (POL-03)."""
+"""Reading one value of a policy document: its form, its place, and its error (POL-03)."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -7,11 +7,29 @@ from typing import Final, TypeAlias, TypeGuard, TypeVar, final
 
 import attrs
 
-from fsm.policy.errors import BadPolicyError
-from specs.limits.policy import MAX_POLICY_TEXT
+from specs.errors import ProtoflyError
+from specs.limits.node import MAX_POLICY_TEXT
 from specs.limits.protocol import MAX_ID
 
-__all__ = ["Place", "Table", "is_number"]
+__all__ = ["BadPolicyError", "Place", "Table", "is_number"]
+
+
+@final
+class BadPolicyError(ProtoflyError):
+    """A policy does not say what a policy must say: it is refused as a whole.
+
+    Attributes:
+        source: Which file, or by whose message.
+        way: Where in it, such as `policies[0].rules[2].effect`; empty: all of it.
+        reason: Which rule it breaks and what to write instead, as half a sentence.
+    """
+
+    def __init__(self, source: str, way: str, reason: str) -> None:
+        super().__init__(": ".join(part for part in (source, way, reason) if part))
+        self.source = source
+        self.way = way
+        self.reason = reason
+
 
 Table: TypeAlias = Mapping[str, object]
 """A table of TOML, or an object of JSON."""
@@ -22,7 +40,7 @@ _SHOWN: Final = 40
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Say whether a value is a number that every reader of JSON keeps exactly."""
+    """Return whether a value is a number that every reader of JSON keeps exactly."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID

@@ -1,4 +1,4 @@
-"""What policies decide of a message (POL-02, POL-12, POL-14, C-61).
+"""The decision of policies on a message (POL-02, POL-12, POL-14, C-61).
 
 Everything is made into functions once, when policies are loaded. They read the
 request and nothing else, so the same request gets the same verdict (I-K1); and they
@@ -15,8 +15,18 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.policy.attributes import RESOURCE
-from fsm.policy.condition import Check, check_of, leaves
-from fsm.policy.model import Book, Policy, PolicySet, Rule, Scope, Task, in_order
+from fsm.policy.model import (
+    Book,
+    Check,
+    Policy,
+    PolicySet,
+    Rule,
+    Scope,
+    Task,
+    check_of,
+    in_order,
+    leaves,
+)
 from fsm.policy.request import Request, subjects
 from fsm.policy.terms import Algorithm, Direction, Result
 
@@ -36,7 +46,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Verdict:
-    """What an element says of a message.
+    """The result of one element for a message.
 
     Attributes:
         path: The element that decided: `set/policy/rule`; empty: none did.

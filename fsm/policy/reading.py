@@ -10,12 +10,25 @@ import re
 from typing import Final
 
 from fsm.policy.attributes import ALIASES, ATTRIBUTES, Attribute
-from fsm.policy.condition import ALWAYS, AllOf, AnyOf, Condition, Leaf, Not, leaves
-from fsm.policy.model import Duties, Policy, PolicySet, Rule, Scope, Task
+from fsm.policy.model import (
+    ALWAYS,
+    AllOf,
+    AnyOf,
+    Condition,
+    Duties,
+    Leaf,
+    Not,
+    Policy,
+    PolicySet,
+    Rule,
+    Scope,
+    Task,
+    leaves,
+)
 from fsm.policy.operators import ParameterError, make_test
 from fsm.policy.page import Place
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Operator, Result
-from specs.limits.policy import (
+from specs.limits.node import (
     MAX_POLICY_CONDITIONS,
     MAX_POLICY_DEPTH,
     MAX_POLICY_RULES,
@@ -33,7 +46,7 @@ __all__ = [
 ]
 
 _LOGIC: Final = ("not", "anyOf", "allOf")
-"""What joins conditions."""
+"""Words that join conditions."""
 
 _NAMES: Final = (*ATTRIBUTES, *ALIASES, *_LOGIC)
 _OPERATORS: Final = (*(str(one) for one in Operator), *_LOGIC)
@@ -114,7 +127,7 @@ RULE_KEYS: Final = (*_SCOPE_KEYS, "effect", "condition", "reason")
 TASK_KEYS: Final = ("do", "when", "name", "text")
 
 ID: Final = r"[A-Za-z0-9._-]{1,64}"
-"""What a set, a policy or a rule may be called: it stands in paths."""
+"""Names of sets, policies and rules: they stand in paths."""
 
 _DIRECTIONS: Final = {str(one): one for one in Direction}
 _MOMENTS: Final = {str(one): one for one in Moment}

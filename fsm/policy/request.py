@@ -1,4 +1,4 @@
-"""What is known of one message when it is judged (POL-04, POL-11)."""
+"""The knowledge about one message when it is judged (POL-04, POL-11)."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
@@ -19,7 +19,7 @@ from specs.message import Message, MessageType
 __all__ = ["Moment", "Place", "Request", "Value", "domain", "subjects"]
 
 Value: TypeAlias = str | int | float | bool | frozenset[str]
-"""What an attribute can be."""
+"""Values of an attribute."""
 
 Owns: TypeAlias = Callable[[str, str], bool]
 """Says whether an address is of a runtime's session."""
@@ -38,8 +38,8 @@ class Moment:
 @lru_cache(maxsize=8)
 def _moment(second: int, zone: tzinfo) -> Moment:
     """Most messages of one second ask for the same."""
-    told = datetime.fromtimestamp(second, zone)
-    return Moment(told.date().isoformat(), told.time().isoformat("seconds"), told.weekday())
+    local = datetime.fromtimestamp(second, zone)
+    return Moment(local.date().isoformat(), local.time().isoformat("seconds"), local.weekday())
 
 
 domain: Final = lru_cache(maxsize=4096)(domain_of)
@@ -51,7 +51,7 @@ _LISTS: Final = ("resources", "childrenResources")
 @final
 @attrs.frozen(eq=False)
 class Place:
-    """Where messages are judged; the same for all of them.
+    """The place where messages are judged; the same for all of them.
 
     Attributes:
         domain: The domain of the node.
@@ -101,18 +101,18 @@ class Request:
 
     @property
     def vouched(self) -> Identity | None:
-        """Who vouches for the sender now: nobody, once the credentials are over."""
+        """The issuer of the sender's identity; none once the credentials are over."""
         identity = self.identity
         return identity if identity is not None and self.now < identity.until else None
 
     @property
     def moment(self) -> Moment:
-        """What date and time it is where the node is."""
+        """Date and time at the node."""
         return _moment(int(self.now), self.place.zone)
 
     @property
     def is_outgoing(self) -> bool:
-        """Whether the message is for another domain (POL-17)."""
+        """True if the message is for another domain (POL-17)."""
         return domain(self.message.to) != self.place.domain
 
 

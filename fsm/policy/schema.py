@@ -15,7 +15,7 @@ from fsm.policy.operators import OPERATORS, capital
 from fsm.policy.reading import ID
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Direction, Moment, Operator
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.policy import MAX_POLICY_RULES, MAX_POLICY_TASKS, MAX_POLICY_TEXT
+from specs.limits.node import MAX_POLICY_RULES, MAX_POLICY_TASKS, MAX_POLICY_TEXT
 from specs.limits.protocol import MAX_ID, MAX_LIST
 from specs.schema.shape import END
 

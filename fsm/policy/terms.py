@@ -8,7 +8,7 @@ __all__ = ["ALGORITHMS", "EFFECTS", "Algorithm", "Direction", "Moment", "Operato
 
 @unique
 class Result(StrEnum):
-    """What a rule, a policy, a set or all of them say of a message (POL-02)."""
+    """The result of a rule, a policy, a set or all of them for a message (POL-02)."""
 
     PERMIT = "permit"
     DENY = "deny"
@@ -18,7 +18,7 @@ class Result(StrEnum):
 
 @unique
 class Algorithm(StrEnum):
-    """How several results become one (POL-12)."""
+    """Combining algorithms: several results become one (POL-12)."""
 
     DENY_OVERRIDES = "denyOverrides"
     PERMIT_OVERRIDES = "permitOverrides"
@@ -27,7 +27,7 @@ class Algorithm(StrEnum):
 
 @unique
 class Direction(StrEnum):
-    """Which messages are meant (POL-17).
+    """The direction of messages (POL-17).
 
     A message to an address of another domain is outgoing, every other is incoming.
     """
@@ -39,7 +39,7 @@ class Direction(StrEnum):
 
 @unique
 class Moment(StrEnum):
-    """When an obligation is fulfilled: before the message goes on, or after it went (POL-13)."""
+    """The moment of an obligation: before or after the message is forwarded (POL-13)."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -47,7 +47,7 @@ class Moment(StrEnum):
 
 @unique
 class Operator(StrEnum):
-    """How an attribute is compared (POL-10)."""
+    """The operators that compare an attribute (POL-10)."""
 
     EQUALS = "equals"
     IN = "in"
@@ -64,11 +64,11 @@ EFFECTS: Final = {
     "deny": Result.DENY,
     "block": Result.DENY,
 }
-"""How an effect may be spelt (C-61)."""
+"""Spellings of an effect (C-61)."""
 
 ALGORITHMS: Final = {
     **{str(one): one for one in Algorithm},
     "allowOverrides": Algorithm.PERMIT_OVERRIDES,
     "blockOverrides": Algorithm.DENY_OVERRIDES,
 }
-"""How a combining algorithm may be spelt (C-61)."""
+"""Spellings of a combining algorithm (C-61)."""

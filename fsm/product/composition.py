@@ -4,11 +4,12 @@ Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what
 its *events* are what else happens to a place: something that the surroundings want, a fault of
 theirs, or what a place does by itself. What must never be is a `Never`, where everything may
 come to rest is an `End`. Something went wrong if a message was lost or came twice, a fault
-happened, or a deadline was over while something else went on.
+happened, or a deadline was over while something else went on; `Bounds` says how much of that
+one run may have.
 
 What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
 an event), lets the cores of one place decide, and nothing comes between. A step whose messages
-find no room in a network waits until there is room.
+find no space in a network waits until there is some.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -17,11 +18,12 @@ from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.product.bounds import Bounds
 from fsm.product.host import Host
+from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
 __all__ = [
+    "Bounds",
     "Channel",
     "Composition",
     "End",
@@ -35,6 +37,32 @@ __all__ = [
     "Situation",
     "Wire",
 ]
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Bounds:
+    """The bounds of one run; every run within them is explored.
+
+    Attributes:
+        losses: Messages that networks lose.
+        duplicates: Messages that networks deliver once more.
+        channel: Messages under way in one direction of a network at a time.
+
+    Raises:
+        SpecError: A number is too small.
+    """
+
+    losses: int = 1
+    duplicates: int = 1
+    channel: int = 3
+
+    def __attrs_post_init__(self) -> None:
+        if self.losses < 0 or self.duplicates < 0:
+            raise SpecError("losses and duplicates cannot be negative: use 0 or more")
+        if self.channel < 1:
+            raise SpecError("a channel without room carries nothing: use 1 or more")
+
 
 HostT = TypeVar("HostT", bound=Host)
 
@@ -63,7 +91,7 @@ class Situation:
 @final
 @attrs.frozen(slots=True)
 class Place:
-    """Where cores are: a participant of drawings, a process of traces.
+    """The place of cores: a participant of drawings, a process of traces.
 
     Attributes:
         name: A short word.
@@ -76,7 +104,7 @@ class Place:
 
 @unique
 class Medium(Enum):
-    """What a channel may do to messages.
+    """The behaviour of a channel.
 
     Attributes:
         LOCAL: Nothing: within one process.
@@ -93,7 +121,7 @@ class Medium(Enum):
 
     @property
     def is_lossy(self) -> bool:
-        """Whether messages may be lost, or come twice."""
+        """True if messages may be lost, or come twice."""
         return self in {Medium.NETWORK, Medium.UNORDERED}
 
 
@@ -118,7 +146,7 @@ Holds: TypeAlias = Callable[[Situation], bool]
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Event:
-    """What happens to a place, and is no message and no deadline.
+    """An input of a place that is no message and no deadline.
 
     Attributes:
         happened: What its host takes.
@@ -142,7 +170,7 @@ class Event:
 @final
 @attrs.frozen(slots=True)
 class Never:
-    """What must not be.
+    """A condition that must not be.
 
     Attributes:
         name: What is wrong then, as a sentence.
@@ -161,7 +189,7 @@ class Never:
 @final
 @attrs.frozen(slots=True)
 class End:
-    """Where everything may come to rest; no message is under way then.
+    """A state in which everything may come to rest; no message is under way then.
 
     Attributes:
         places: What must be looked at to see it.
@@ -177,7 +205,7 @@ class End:
 
 @unique
 class Patience(Enum):
-    """When time is over.
+    """The moment at which a deadline is over.
 
     Attributes:
         NONE: A deadline may be over at any moment: messages may be slower than any timer.
@@ -192,7 +220,7 @@ class Patience(Enum):
 
 @unique
 class Haste(Enum):
-    """How fast messages within one process are.
+    """The speed of messages within one process.
 
     Attributes:
         NONE: They may be slower than any network.
@@ -206,7 +234,7 @@ class Haste(Enum):
 @final
 @attrs.frozen(slots=True)
 class Wire:
-    """How a message looks on the wire, for scenario files (protocol page 09).
+    """The wire form of a message, for scenario files (protocol page 09).
 
     Attributes:
         hop: The ways it goes, as in `RA.sm>..>PH`.
@@ -261,7 +289,7 @@ class Composition:
 @final
 @attrs.frozen(slots=True)
 class Plan:
-    """How a composition is made, with its default bounds."""
+    """The maker of a composition, with its default bounds."""
 
     name: str
     compose: Callable[[Bounds], Composition]

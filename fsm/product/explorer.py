@@ -32,7 +32,7 @@ MAX_STATES: Final = 2_000_000
 
 @unique
 class Fault(StrEnum):
-    """What is wrong."""
+    """The kinds of faults."""
 
     UNSPECIFIED = "unspecified-reception"
     UNSAFE = "unsafe"
@@ -59,7 +59,7 @@ class Finding:
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Exploration:
-    """What was found of a composition.
+    """The result of an exploration.
 
     Attributes:
         states: How many it reaches.
@@ -83,7 +83,7 @@ class Exploration:
 
     @property
     def holds(self) -> bool:
-        """Whether everything was explored and nothing is wrong."""
+        """True if everything was explored and nothing is wrong."""
         return self.is_complete and not self.findings
 
 
@@ -109,7 +109,7 @@ def explore(
 
 @final
 class _Troubles:
-    """What is wrong, each kind and subject once, where it was found first."""
+    """The faults, each kind and subject once, where it was found first."""
 
     def __init__(self) -> None:
         self.first: dict[tuple[Fault, str], tuple[int, Refusal | None]] = {}
@@ -231,8 +231,8 @@ class _Search:
         if reaction.broken:
             self._troubles.add(Fault.UNSAFE, reaction.broken, number, refusal)
         else:
-            told = taken(self._steps, state, refusal)
-            subject = f"{reaction.undeclared} at {told.what}"
+            last = taken(self._steps, state, refusal)
+            subject = f"{reaction.undeclared} at {last.what}"
             self._troubles.add(Fault.UNSPECIFIED, subject, number, refusal)
 
     def _is_end(self, state: State) -> bool:
@@ -243,7 +243,7 @@ class _Search:
         return any(isinstance(one, End) and not (one.after_faults and is_clean) for one in ends)
 
     def _judge_progress(self) -> None:
-        """Find a state from which neither an end nor a trouble already told is in reach."""
+        """Find a state from which neither an end nor a trouble already reported is in reach."""
         good = self._backwards([*self._ends, *self._rests])
         stuck = [number for number in range(len(self._states)) if not good[number]]
         for number in stuck:
@@ -279,10 +279,10 @@ class _Search:
                 free[target] += 1
         return before, starts
 
-    # --- what is told ---------------------------------------------------------------------
+    # --- the result ----------------------------------------------------------------------
 
     def result(self) -> Exploration:
-        """What was found."""
+        """The result."""
         return Exploration(
             composition=self._whole,
             states=len(self._states),

@@ -64,7 +64,7 @@ class Host(ABC):
         """
 
     def deadline(self) -> float:
-        """When `time_over` is due; infinity: never."""
+        """The time at which `time_over` is due; infinity: never."""
         return math.inf
 
     def time_over(self) -> None:

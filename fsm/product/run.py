@@ -44,8 +44,8 @@ class Taken:
         """The step as a line for people."""
         moved = [f"{one.machine} {one.key} {one.old or ABSENT} -> {one.new}" for one in self.moved]
         sent = [f"sends {one.message}" for one in self.sent]
-        told = ", ".join([*moved, *sent]) or self.refused
-        return f"{self._head}: {told}" if told else self._head
+        result = ", ".join([*moved, *sent]) or self.refused
+        return f"{self._head}: {result}" if result else self._head
 
     @property
     def _head(self) -> str:

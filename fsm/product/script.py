@@ -25,7 +25,7 @@ from specs.trace import ABSENT
 __all__ = ["scenario_of"]
 
 _MACHINES: Final[Mapping[str, str]] = {"p2p_connection": "p2p", "stub_connection": "stub"}
-"""What scenarios call machines, where it is not the table's name."""
+"""Names of machines in scenarios, where they are not the table's name."""
 
 
 _MARKS: Final[Mapping[Kind, JsonObject]] = {
@@ -125,9 +125,9 @@ class _Writer:
             self._kept.add(known)
         wire = self._whole.wire(taken.channel, taken.happened)
         if wire is not None and not is_again:
-            told = {"id": self._id(taken.what, wire), **wire.message}
+            sent = {"id": self._id(taken.what, wire), **wire.message}
             event: JsonObject = {"event": True} if wire.is_event else {}
-            yield self._line("msg", hop=wire.hop, msg=told, **event, **_MARKS.get(taken.kind, {}))
+            yield self._line("msg", hop=wire.hop, msg=sent, **event, **_MARKS.get(taken.kind, {}))
         elif wire is None and taken.kind is Kind.LOST:
             yield self._line("call", what=f"lost: {taken.what}")
 
@@ -158,7 +158,7 @@ class _Writer:
 
 
 def _seconds(taken: Taken) -> float:
-    """How long the deadline is, of the machine that moves first; 1 s where no table says it."""
+    """The deadline of the machine that moves first; 1 s where no table says it."""
     for moved in taken.moved:
         deadline = MACHINES[moved.machine].deadline(moved.old or ABSENT)
         if deadline is not None and deadline.seconds is not None:

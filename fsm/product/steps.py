@@ -1,19 +1,29 @@
-"""What may happen next in a composition, as its cores decide it.
+"""The next steps of a composition, as its cores decide them.
 
 A state is a tuple of numbers: one for each place, one tuple of messages for each channel, and
 what is left of each budget. What a host becomes, and says, when something happens to it is
 computed once for each host and each happening, by the real cores, and then remembered.
+
+A host is kept as bytes, and made anew from them each time something else happens to it. It is
+known again by its key: two hosts of equal keys do the same whatever happens. Times are relative
+to the host's clock there; times before the horizon of the composition are equal.
 """
 
+import copyreg
+import io
 import math
-from collections.abc import Hashable, Sequence
+import pickle
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, unique
+from types import FunctionType, MethodType
 from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.engine import Step
+from fsm.engine import Entity, Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.machine_list import MACHINES
 from fsm.product.composition import (
     Composition,
     Haste,
@@ -22,17 +32,171 @@ from fsm.product.composition import (
     Situation,
 )
 from fsm.product.host import Host, Sent, UnsafeError
-from fsm.product.snapshot import Key, kept, key_of, restored
+from fsm.table import Table
 from specs.trace import ABSENT
 
-__all__ = ["FAIR", "Kind", "Next", "Reaction", "Refusal", "State", "Steps"]
+__all__ = [
+    "FAIR",
+    "Kind",
+    "Next",
+    "Reaction",
+    "Refusal",
+    "State",
+    "Steps",
+]
+
+Key: TypeAlias = Hashable
+
+_DIGITS: Final = 6
+"""Of a second: what is nearer is at the same time."""
+
+
+# --- as bytes -------------------------------------------------------------------------------
+
+
+def _table(name: str) -> Table:
+    return MACHINES[name]
+
+
+def _entity(name: str, key: str, state: str) -> Entity:
+    table = MACHINES[name]
+    known = table.state(state)
+    return Entity(table, key) if known is None else Entity.recalled(table, key, known)
+
+
+def _reduced_table(table: Table) -> tuple[Callable[[str], Table], tuple[str]]:
+    return _table, (table.name,)
+
+
+def _reduced_entity(
+    entity: Entity,
+) -> tuple[Callable[[str, str, str], Entity], tuple[str, str, str]]:
+    state = entity.state
+    return _entity, (entity.table.name, entity.key, ABSENT if state is None else state.value)
+
+
+_REDUCERS: Final = copyreg.dispatch_table | {Table: _reduced_table, Entity: _reduced_entity}
+
+
+def kept(host: Host) -> bytes:
+    """The host as bytes."""
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(host)
+    return file.getvalue()
+
+
+def restored(data: bytes) -> Host:
+    """A host like the one that was kept."""
+    host = pickle.loads(data)  # noqa: S301 - bytes of this process
+    assert isinstance(host, Host)  # noqa: S101 - for the type checker
+    return host
+
+
+# --- as a key -------------------------------------------------------------------------------
+
+
+def key_of(host: Host, horizon: float) -> Key:
+    """Return the key of a host: equal hosts have equal keys.
+
+    Args:
+        host: The host.
+        horizon: Seconds beyond which deadlines are not told apart.
+    """
+    return _Freezer(host, horizon).of_host()
+
+
+@final
+class _Freezer:
+    """Makes values of objects."""
+
+    def __init__(self, host: Host, horizon: float) -> None:
+        self._host = host
+        self._skipped = host.counters | {"now", "out"}
+        self._durations = host.durations
+        self._now = host.now
+        self._horizon = horizon
+        self._seen: dict[int, int] = {}
+
+    def of_host(self) -> Key:
+        """The key of the whole host."""
+        return tuple(self._fields(vars(self._host)))
+
+    def _fields(self, fields: Mapping[str, object]) -> list[Key]:
+        listed = [item for item in fields.items() if item[0] not in self._skipped]
+        if self._durations:
+            return [repr(one) if name in self._durations else self(one) for name, one in listed]
+        return [self(one) for _, one in listed]
+
+    def __call__(self, one: object) -> Key:
+        match one:
+            case float():
+                return self._time(one)
+            case str() | int() | bytes() | None | Enum() | type() | FunctionType():
+                return one
+            case list() | tuple() | deque():
+                return tuple([self(each) for each in one])
+            case Entity():
+                return one.key, one.state
+            case _:
+                return self._other(one)
+
+    def _other(self, one: object) -> Key:
+        match one:
+            case Mapping():
+                return tuple([(self(key), self(value)) for key, value in one.items()])
+            case set() | frozenset():
+                return tuple(sorted([self(each) for each in one], key=repr))
+            case Table():
+                return one.name
+            case MethodType():
+                return one.__func__.__qualname__, self(one.__self__)
+            case _:
+                return self._instance(one)
+
+    def _time(self, when: float) -> Key:
+        if not math.isfinite(when):
+            return when
+        return "t", round(max(when - self._now, -self._horizon), _DIGITS)
+
+    def _instance(self, one: object) -> Key:
+        kind = type(one)
+        names, is_value = _shape(kind)
+        if not is_value:
+            if id(one) in self._seen:
+                return "seen", self._seen[id(one)]
+            self._seen[id(one)] = len(self._seen)
+        held = {name: getattr(one, name) for name in names if hasattr(one, name)}
+        if not names or hasattr(one, "__dict__"):
+            held |= vars(one)
+        return kind.__name__, *self._fields(held)
+
+
+_SHAPES: Final[dict[type, tuple[tuple[str, ...], bool]]] = {}
+
+
+def _shape(kind: type) -> tuple[tuple[str, ...], bool]:
+    """The slots of a class, and whether its instances are equal by what is in them."""
+    known = _SHAPES.get(kind)
+    if known is not None:
+        return known
+    slots: list[str] = []
+    for each in kind.__mro__:
+        own = each.__dict__.get("__slots__", ())
+        slots += [own] if isinstance(own, str) else own
+    names = tuple(name for name in dict.fromkeys(slots) if name not in {"__weakref__", "__dict__"})
+    way = getattr(kind, "__hash__", None)
+    _SHAPES[kind] = names, way is not None and way is not object.__hash__
+    return _SHAPES[kind]
+
 
 State: TypeAlias = tuple[int, ...]
 
 
 @unique
 class Kind(Enum):
-    """What sort of step it is."""
+    """The kind of a step."""
 
     DELIVERED = "delivered"
     DELIVERED_AND_KEPT = "delivered, and once more"
@@ -44,7 +208,7 @@ class Kind(Enum):
 
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
-"""What goes on by itself: no fault, and nothing that the surroundings must want."""
+"""Steps that happen by themselves: no fault, and nothing that the surroundings must want."""
 Next: TypeAlias = tuple[Kind, int, int, State]
 """A step that may be taken: its kind; the number of the channel, place or event that it is
 about; that of the message; and the state entered."""
@@ -58,7 +222,7 @@ _Token: TypeAlias = tuple[Kind, int, int]
 @final
 @attrs.frozen(slots=True)
 class Reaction:
-    """What happens at a place when something happens to it.
+    """The result of an input at a place.
 
     Attributes:
         host: The number of the host that it becomes.
@@ -76,7 +240,7 @@ class Reaction:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the cores did not take it."""
+        """True if the cores did not take it."""
         return bool(self.undeclared or self.broken)
 
 
@@ -163,7 +327,7 @@ class Steps:
 
     @property
     def start(self) -> State:
-        """Where every run begins."""
+        """The state at the beginning of every run."""
         bounds = self.composition.bounds
         budgets = [event.budget or 0 for event in self.composition.events]
         channels = [0] * len(self._channels)
@@ -172,7 +336,7 @@ class Steps:
 
     @property
     def reactions(self) -> int:
-        """How often cores were asked."""
+        """The number of calls of cores."""
         return len(self._reactions)
 
     def hosts(self, state: State) -> dict[str, Host]:
@@ -189,11 +353,11 @@ class Steps:
         return tuple([state[self._place[place]] for place in places])
 
     def is_quiet(self, state: State) -> bool:
-        """Whether no message is under way."""
+        """Return whether no message is under way."""
         return not any(state[self._first : self._losses])
 
     def is_clean(self, state: State) -> bool:
-        """Whether nothing went wrong so far; no, where deadlines may be over at any moment."""
+        """Return whether nothing went wrong so far; not where deadlines may end at any time."""
         return self._waits and all(state[place] == left for place, left in self._faultless)
 
     def under_way(self, state: State) -> dict[str, tuple[Hashable, ...]]:
@@ -297,10 +461,10 @@ class Steps:
         return tuple(new)
 
     def _content(self, messages: tuple[int, ...], channel: int) -> int:
-        told = messages if self._is_ordered[channel] else tuple(sorted(messages))
-        number = self._content_numbers.setdefault(told, len(self._contents))
+        listed = messages if self._is_ordered[channel] else tuple(sorted(messages))
+        number = self._content_numbers.setdefault(listed, len(self._contents))
         if number == len(self._contents):
-            self._contents.append(told)
+            self._contents.append(listed)
         return number
 
     # --- what cores do --------------------------------------------------------------------
@@ -320,11 +484,11 @@ class Steps:
         return self.composition.places[place].name, reaction
 
     def sent(self, reaction: Reaction) -> tuple[Sent, ...]:
-        """What a reaction puts on which channels."""
+        """The messages that a reaction puts on each channel."""
         return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
 
     def happened(self, step: Next | Refusal) -> Hashable:
-        """What is taken in a step: a message or an event; None: a deadline is over."""
+        """The input of a step: a message or an event; None: a deadline is over."""
         kind, about, what = step[:3]
         if kind in {Kind.DEADLINE, Kind.EARLY}:
             return None

@@ -1,1 +1,1 @@
-"""Who is where: records, addresses, allocation, changes told between registries."""
+"""Addresses and their runtimes: records, allocation, changes between registries."""

@@ -2,7 +2,7 @@
 
 An address is allocated once in the life of a node. A released address is never allocated
 again; only its former owner may claim it, as a runtime does that restores its store. The
-node recognises the addresses it made by their names (`fsm.registry.address_names`); of
+node recognises the addresses it made by their names (`fsm.registry.addresses`); of
 addresses made by peers it keeps a digest with the last owner. An address that the node does
 not allocate, but that a connected runtime uses, is bound to the session of that runtime: it
 has an owner like the others, no machine, and is free after the session.

@@ -1,4 +1,4 @@
-"""Which addresses a session of a message node may use and receive (I-A3, I-B10, S3).
+"""The addresses that a session of a message node may use and receive (I-A3, I-B10, S3).
 
 The functions read the table of addresses and change nothing.
 """
@@ -9,7 +9,7 @@ from typing import Final, final
 
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions.subscriptions import entity_of
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,
@@ -24,13 +24,13 @@ from specs.addresses.address import (
 __all__ = ["CHILDREN", "Hearing", "NodeRights", "Observation", "Ownership"]
 
 CHILDREN: Final = "/children/"
-"""What stands between an object and the name of its children (ADR-05)."""
+"""The segment between an object and the name of its children (ADR-05)."""
 
 _ASKED_FOR: Final = frozenset({"/changes", "/observers"})
 """Parts of an object that are heard by whom its owner consents to."""
 
 _PUBLIC: Final = "/registration"
-"""Where the status of a record is told to everybody (M-29)."""
+"""The resource at which the status of a record is published (M-29)."""
 
 _COMPONENT: Final = 3
 """Slashes in the address of a runtime; one of its components has more."""
@@ -39,7 +39,7 @@ _COMPONENT: Final = 3
 @final
 @unique
 class Ownership(Enum):
-    """Whether a session may use an address as its own."""
+    """The right of a session to use an address as its own."""
 
     OWN = "own"
     BINDABLE = "nobody's yet, and not the node's to allocate"
@@ -49,7 +49,7 @@ class Ownership(Enum):
 @final
 @unique
 class Hearing(Enum):
-    """Whether a session may receive the messages to an address."""
+    """The right of a session to receive the messages to an address."""
 
     AT_ONCE = "nobody has to be asked"
     BY_CONSENT = "once its owner consents"

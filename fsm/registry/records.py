@@ -1,23 +1,35 @@
-"""Records of a domain registry: rows, inputs and effects of the core, and checks of requests.
+"""Records of a domain registry: rows, inputs and effects of the core, checks, and the index.
 
-The checks say whether a runtime may register or change a record; every back end of a
-registry uses them.
+The checks say whether a runtime may register or change a record; every back end of a registry
+uses them. The index finds records other than by address (M-26..M-28):
+
+| search | finds |
+|---|---|
+| `user://...`, `/<scheme>/user/<user>` | the records of a user |
+| `user-guid://...`, `/<scheme>/guid/<guid>` | the records of a global address |
+| `/<scheme>/idp-identifier/<name>` | the same by the name at the provider, `@` its domain or not |
+| `/<scheme>/name/<name>` | data objects of a name |
+| `/<scheme>/reporter/<hyperty>` | data objects that a hyperty reports |
+
+Criteria narrow each: `scheme`, `resources` and `dataSchemes`; a record must have all that
+are named.
 """
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.engine import Step
 from fsm.machines.registration import REGISTRATION, State
-from fsm.registry.record_index import Search
-from specs.addresses.address import is_below
+from specs.addresses.address import canonical, host_of, is_below, last_segment, scheme_of
 from specs.addresses.descriptor import is_other_stub
+from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import MAX_RECORD_BYTES
+from specs.limits.node import MAX_RECORD_BYTES
 from specs.reply_code import Code
 
 __all__ = [
@@ -27,6 +39,7 @@ __all__ = [
     "OK",
     "UNKNOWN",
     "Answered",
+    "By",
     "Create",
     "Effect",
     "Find",
@@ -35,19 +48,204 @@ __all__ = [
     "Keep",
     "Leave",
     "Read",
+    "RecordIndex",
     "Row",
+    "Search",
     "StatusChanged",
     "Tick",
     "Touch",
+    "address_of",
     "create_refusal",
+    "search_of",
     "shown",
     "size_refusal",
     "touch_refusal",
     "wanted_state",
 ]
 
+
+@final
+@unique
+class By(StrEnum):
+    """The attribute that a search goes by."""
+
+    RUNTIME = "runtime"
+    USER = "user"
+    GUID = "guid"
+    IDENTIFIER = "idp-identifier"
+    NAME = "name"
+    REPORTER = "reporter"
+
+
+_SEARCHABLE: Final = frozenset(By) - {By.RUNTIME}
+"""The criteria of a search by message: the entities of a runtime are its own affair."""
+
+_FIELDS: Final = tuple(by.value for by in (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER))
+"""Fields of a record that it is found by as they stand."""
+
+_URL: Final = "url"
+"""The criteria that name one record instead of a search."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Search:
+    """A search; every part must hold.
+
+    Attributes:
+        by: What `value` is.
+        scheme: Scheme of the records' addresses; None: any.
+        resources: All of these a record must offer.
+        data_schemes: All of these it must handle.
+    """
+
+    by: By
+    value: str
+    scheme: str | None = None
+    resources: frozenset[str] = frozenset()
+    data_schemes: frozenset[str] = frozenset()
+
+    def accepts(self, url: str, record: Mapping[str, Json]) -> bool:
+        """Return whether a record found by `value` meets the criteria.
+
+        Args:
+            url: Address of the record.
+            record: The record.
+        """
+        return (
+            self.scheme in {None, scheme_of(url)}
+            and self.resources <= _texts(record.get("resources"))
+            and self.data_schemes <= _texts(record.get("dataSchemes"))
+        )
+
+
+def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
+    """Return the search that a read asks for; None: it asks for the one record of `resource`.
+
+    A search is `/<scheme>/<by>/<value>`, or the address of a user or GUID alone.
+
+    Args:
+        resource: The `resource` of the read.
+        criteria: The `criteria` of the read; None: none.
+    """
+    narrowed = criteria or {}
+    scheme = narrowed.get("scheme")
+    by, value = By.USER, resource
+    match resource.split("/", 3):
+        case ["", wanted, kind, rest] if kind in _SEARCHABLE:
+            by, value, scheme = By(kind), rest, scheme or wanted
+        case _ if scheme_of(resource) == "user-guid":
+            by = By.GUID
+        case _ if scheme_of(resource) != "user":
+            return None
+    return Search(
+        by,
+        _normal(value),
+        scheme if isinstance(scheme, str) else None,
+        _texts(narrowed.get("resources")),
+        _texts(narrowed.get("dataSchemes")),
+    )
+
+
+def address_of(resource: str) -> str:
+    """Return the address that a read of one record names, with or without `/<scheme>/url/`."""
+    match resource.split("/", 3):
+        case ["", _, kind, rest] if kind == _URL:
+            return rest
+        case _:
+            return resource
+
+
+@final
+class RecordIndex:
+    """The addresses of records by the attributes that they can be searched for."""
+
+    def __init__(self) -> None:
+        self._urls: dict[tuple[By, str], dict[str, None]] = {}
+
+    def add(self, url: str, record: Mapping[str, Json]) -> None:
+        """Add an address under the attributes of its record.
+
+        Args:
+            url: Address of the record, which is not in the index.
+            record: The record.
+        """
+        for key in _keys(record):
+            self._urls.setdefault(key, {})[url] = None
+
+    def remove(self, url: str, record: Mapping[str, Json]) -> None:
+        """Remove an address from under the attributes of its record.
+
+        Args:
+            url: Address of the record.
+            record: The record, as it was added.
+        """
+        for key in _keys(record):
+            del self._urls[key][url]
+            if not self._urls[key]:
+                del self._urls[key]
+
+    def replace(self, url: str, old: Mapping[str, Json] | None, new: Mapping[str, Json]) -> None:
+        """Replace a record; most changes concern no search and cost nothing.
+
+        Args:
+            url: Address of the record.
+            old: The record, as it was added; None: it was not.
+            new: The record from now on.
+        """
+        if old is None:
+            self.add(url, new)
+        elif any(old.get(field) != new.get(field) for field in _FIELDS):
+            self.remove(url, old)
+            self.add(url, new)
+
+    def count(self, by: By, value: str) -> int:
+        """Return how many addresses `find` would return.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
+        return len(self._urls.get((by, value), ()))
+
+    def find(self, by: By, value: str) -> tuple[str, ...]:
+        """Return the addresses found, in the order in which they were added.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
+        return tuple(self._urls.get((by, value), ()))
+
+
+def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
+    for field in _FIELDS:
+        value = record.get(field)
+        if isinstance(value, str):
+            yield By(field), _normal(value)
+    user = record.get("user")
+    if isinstance(user, str):
+        name = last_segment(user)
+        yield By.IDENTIFIER, name
+        if "@" not in name:
+            yield By.IDENTIFIER, f"{name}@{host_of(user)}"
+
+
+def _texts(value: Json) -> frozenset[str]:
+    listed = value if isinstance(value, list) else [value]
+    return frozenset(one for one in listed if isinstance(one, str))
+
+
+def _normal(value: str) -> str:
+    """Return an address in canonical form, and anything else as it is."""
+    try:
+        return canonical(value)
+    except BadUrlError:
+        return value
+
+
 KEPT: Final = "kept from before the node started"
-"""Why a record is told of anew that another process has made."""
+"""The reason of a report about a record that another process has made."""
 
 
 def shown(status: State) -> State:
@@ -76,15 +274,15 @@ class Row:
 
     @property
     def is_live(self) -> bool:
-        """Whether the hyperty or object can be reached, also if the record outlives its session."""
+        """True if the hyperty or object can be reached, also if the record outlives its session."""
         return shown(self.status) is State.LIVE
 
     @property
     def due(self) -> float:
-        """When the record's status changes by itself."""
+        """The time at which the record's status changes by itself."""
         patience = REGISTRATION.patience(self.status)
         if self.is_live:
-            patience = min(patience, _wish(self.value))
+            patience = min(patience, _wanted_patience(self.value))
         return self.touched + patience
 
 
@@ -196,7 +394,7 @@ class Answered:
 Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered
 
 
-def _wish(value: JsonObject) -> float:
+def _wanted_patience(value: JsonObject) -> float:
     """Return after how many seconds of silence the record expires, by its own word."""
     expires = value.get("expires")
     return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf

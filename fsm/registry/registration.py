@@ -14,7 +14,6 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.limits.timers import Alarms
 from fsm.machines.registration import REGISTRATION, State, Trigger
-from fsm.registry.record_index import By, RecordIndex, Search
 from fsm.registry.records import (
     AWAY,
     KEPT,
@@ -22,6 +21,7 @@ from fsm.registry.records import (
     OK,
     UNKNOWN,
     Answered,
+    By,
     Create,
     Effect,
     Find,
@@ -30,7 +30,9 @@ from fsm.registry.records import (
     Keep,
     Leave,
     Read,
+    RecordIndex,
     Row,
+    Search,
     StatusChanged,
     Tick,
     Touch,
@@ -41,7 +43,7 @@ from fsm.registry.records import (
     wanted_state,
 )
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import MAX_RECORDS
+from specs.limits.node import MAX_RECORDS
 from specs.reply_code import Code
 
 __all__ = ["RegistrationCore"]
@@ -56,12 +58,12 @@ class _Before:
     """The state of an address when the last changes were durable.
 
     Attributes:
-        told: Key and state of its entity; None: it has no history in this process.
+        reported: Key and state of its entity; None: it has no history in this process.
         buried: How many of its entities have ended.
     """
 
     row: Row | None
-    told: tuple[str, State] | None
+    reported: tuple[str, State] | None
     buried: int
 
 
@@ -107,8 +109,8 @@ class RegistrationCore:
         for url, before in self._before.items():
             self._undo(url, before.row)
             self._entities.pop(url, None)
-            if before.told is not None:
-                self._entities[url] = Entity.recalled(REGISTRATION, *before.told)
+            if before.reported is not None:
+                self._entities[url] = Entity.recalled(REGISTRATION, *before.reported)
             self._buried[url] = before.buried
         self._before.clear()
 
@@ -250,8 +252,8 @@ class RegistrationCore:
         """Remember the state of an address, for `revert`."""
         if url not in self._before:
             entity = self._entities.get(url)
-            told = None if entity is None else (entity.key, State(str(entity.state)))
-            self._before[url] = _Before(self._rows.get(url), told, self._buried.get(url, 0))
+            reported = None if entity is None else (entity.key, State(str(entity.state)))
+            self._before[url] = _Before(self._rows.get(url), reported, self._buried.get(url, 0))
 
     def _put(self, row: Row) -> None:
         self._note(row.url)
@@ -269,11 +271,11 @@ class RegistrationCore:
     def _step(self, held: Row, trigger: Trigger, why: str) -> list[Step]:
         """Step the entity of a record; report first the steps of an earlier process."""
         entity = self._entities.get(held.url)
-        told: list[Step] = []
+        reported: list[Step] = []
         if entity is None:
             entity = self._new_entity(held.url)
-            told = [entity.step(one, KEPT) for one in _WAY[held.status]]
-        return [*told, entity.step(trigger, why)]
+            reported = [entity.step(one, KEPT) for one in _WAY[held.status]]
+        return [*reported, entity.step(trigger, why)]
 
 
 _WAY: Final = {
@@ -298,5 +300,5 @@ def _told(held: Row | None, row: Row) -> list[StatusChanged]:
 
 
 def _is_live(row: Row, now: float) -> bool:
-    """Say whether a record counts as live; its time may be over and nobody have noted it."""
+    """Return whether a record counts as live; its time may be over and nobody have noted it."""
     return row.is_live and now < row.due

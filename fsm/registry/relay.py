@@ -6,8 +6,8 @@ long, waiting included, is refused with 504. When the session of a requester end
 requests are given up. An answer of the back end to a request that is over is late.
 
 `RetryQueue` is the retry queue: work of the node at a back end for sessions that are over. Each
-entry is tried until it succeeds, with pauses that double up to `DEBT_PAUSE`, and is given
-up after `DEBT_TRIES` attempts.
+entry is tried until it succeeds, with pauses that double up to `RETRY_QUEUE_PAUSE`, and is given
+up after `RETRY_QUEUE_TRIES` attempts.
 
 `Reservations` are those of sessions at a quality broker (CON-04). A reservation belongs to a
 session and a client of it, and has a name that only the node and the broker know.
@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from specs.jsonvalue import JsonObject
-from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from specs.limits.node import MAX_RESERVATIONS, RETRY_QUEUE_PAUSE, RETRY_QUEUE_TRIES
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 
@@ -51,12 +51,12 @@ class Reservation:
 
     Attributes:
         name: Its name at the broker.
-        wish: The request for it.
+        request: The request for it.
         value: The value that opens it.
     """
 
     name: str
-    wish: JsonObject
+    request: JsonObject
     value: JsonObject
 
 
@@ -116,7 +116,7 @@ _GROWTH: Final = 2.0
 
 @final
 @attrs.define
-class _Debt:
+class _Retry:
     due: float
     tries: int = 0
 
@@ -126,7 +126,7 @@ class RetryQueue:
     """The retry queue: names of work to do at a back end, oldest first."""
 
     def __init__(self) -> None:
-        self._owed: dict[str, _Debt] = {}
+        self._owed: dict[str, _Retry] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._owed
@@ -141,7 +141,7 @@ class RetryQueue:
             name: Name of the work, such as that of a reservation.
             now: Seconds on the host's clock.
         """
-        self._owed[name] = _Debt(now)
+        self._owed[name] = _Retry(now)
 
     def paid(self, name: str) -> None:
         """Remove work that is done or no longer needed."""
@@ -154,23 +154,23 @@ class RetryQueue:
             name: Name of the work.
             now: Seconds on the host's clock.
         """
-        debt = self._owed.get(name)
-        if debt is None:
+        retry = self._owed.get(name)
+        if retry is None:
             return False
-        debt.tries += 1
-        if debt.tries >= DEBT_TRIES:
+        retry.tries += 1
+        if retry.tries >= RETRY_QUEUE_TRIES:
             del self._owed[name]
             return True
-        debt.due = now + min(RETRY_COOL_DOWN * _GROWTH ** (debt.tries - 1), DEBT_PAUSE)
+        retry.due = now + min(RETRY_COOL_DOWN * _GROWTH ** (retry.tries - 1), RETRY_QUEUE_PAUSE)
         return False
 
     def due(self, now: float) -> tuple[str, ...]:
         """Return the names of the work to try now."""
-        return tuple(name for name, debt in self._owed.items() if debt.due <= now)
+        return tuple(name for name, retry in self._owed.items() if retry.due <= now)
 
     def deadline(self) -> float:
         """Return when the next attempt is due."""
-        return min((debt.due for debt in self._owed.values()), default=float("inf"))
+        return min((retry.due for retry in self._owed.values()), default=float("inf"))
 
 
 @final

@@ -24,8 +24,7 @@ from typing import Final, final
 import attrs
 
 from fsm.machines.registration import State
-from fsm.registry.record_index import By, Search
-from fsm.registry.records import AWAY, UNKNOWN, Answered, Create, Find, Read, Touch
+from fsm.registry.records import AWAY, UNKNOWN, Answered, By, Create, Find, Read, Search, Touch
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code

@@ -1,1 +1,1 @@
-"""How a runtime stays connected to its node: both ends of a session."""
+"""Both ends of a runtime's session at its node."""

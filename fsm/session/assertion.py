@@ -1,27 +1,154 @@
-"""Whether what a login token claims lets somebody in (MN-05, M-55, S4, T1, RFC 8725).
+"""The judgement of a login token's claims (MN-05, M-55, S4, S5, T1, RFC 8725).
 
-Its signature has been verified before; here its claims are judged: who issued it, for
-whom, from when until when, whether it was used before, and whose it is.
+Its signature has been verified before; here its claims are judged: the issuer, the audience,
+the times, earlier use, and the user.
+
+A used token is remembered until it is over. Forgetting one, because it is over or because
+there is no space, leaves its end behind: a token that ends no later than any forgotten one
+counts as used. So nothing comes back when a clock is set back, and the memory is bounded.
+
+Keys are fetched when a login needs it: there are none yet, they are no longer fresh, or a token
+names one that is not among them. After an attempt there is a pause, whatever tokens name, so
+guesses cause no work. Keys whose source fails are used until they are stale.
 """
 
+import hashlib
+import heapq
 import math
 from collections.abc import Iterator
 from typing import Final, final
 
 import attrs
 
-from fsm.session.spent_tokens import SpentTokens, Use
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
 from specs.errors import BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.login import CLOCK_SKEW, TOKEN_LIFE, TOKEN_ROLES
+from specs.limits.node import CLOCK_SKEW, KEYS_STALE, SPENT_TOKENS, TOKEN_LIFE, TOKEN_ROLES
 from specs.limits.protocol import MAX_ID
 
-__all__ = ["USED", "Acceptable", "AssertionCore", "AssertionTerms", "Unacceptable"]
+__all__ = [
+    "USED",
+    "Acceptable",
+    "AssertionCore",
+    "AssertionTerms",
+    "KeyCacheCore",
+    "SpentTokens",
+    "Unacceptable",
+    "Use",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Use:
+    """One token that has been used.
+
+    Attributes:
+        digest: Of who issued it and what the issuer calls it (SHA-256).
+        end: When it is over, seconds since the epoch.
+    """
+
+    digest: bytes
+    end: float
+
+
+@final
+class SpentTokens:
+    """The tokens used so far.
+
+    Args:
+        room: How many are remembered at most.
+        floor: The greatest end of those that were forgotten in an earlier life.
+    """
+
+    __slots__ = ("_floor", "_heap", "_known", "_room")
+
+    def __init__(self, room: int = SPENT_TOKENS, floor: float = -math.inf) -> None:
+        self._room = room
+        self._known: set[bytes] = set()
+        self._heap: list[tuple[float, bytes]] = []
+        self._floor = floor
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def floor(self) -> float:
+        """The greatest end of those that are forgotten: none that ends by then is taken."""
+        return self._floor
+
+    def spend(self, issuer: str, name: str, end: float, now: float) -> Use | None:
+        """Use a token up; None: it has been used, or may have been.
+
+        Args:
+            issuer: Who issued it.
+            name: What the issuer calls it; its own for each token.
+            end: When it is over.
+            now: By the same clock as `end`.
+        """
+        while self._heap and self._heap[0][0] <= now:
+            self._forget_first()
+        use = Use(_digest(issuer, name), end)
+        if end <= self._floor or use.digest in self._known:
+            return None
+        if len(self._heap) >= self._room:
+            self._forget_first()
+        self._known.add(use.digest)
+        heapq.heappush(self._heap, (use.end, use.digest))
+        return use
+
+    def _forget_first(self) -> None:
+        end, digest = heapq.heappop(self._heap)
+        self._known.discard(digest)
+        self._floor = max(self._floor, end)
+
+
+def _digest(issuer: str, name: str) -> bytes:
+    """Return what stands for a token; no two pairs of texts are written alike."""
+    return hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest()
+
+
+@final
+class KeyCacheCore:
+    """Decides for one source of keys.
+
+    Args:
+        fresh: Seconds for which keys need not be looked at again.
+        pause: Seconds between two attempts.
+    """
+
+    __slots__ = ("_fresh", "_got", "_pause", "_tried")
+
+    def __init__(self, fresh: float, pause: float) -> None:
+        self._fresh = fresh
+        self._pause = pause
+        self._got = -math.inf
+        self._tried = -math.inf
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the keys at hand are to be got anew."""
+        return now - self._got >= self._fresh and self.may_be_tried(now)
+
+    def may_be_tried(self, now: float) -> bool:
+        """Return whether they may be got anew, for a token that names a key not at hand."""
+        return now - self._tried >= self._pause
+
+    def tried(self, now: float) -> None:
+        """Note that an attempt begins."""
+        self._tried = now
+
+    def got(self, now: float) -> None:
+        """Note that it brought keys."""
+        self._got = now
+
+    def are_usable(self, now: float) -> bool:
+        """Return whether the keys at hand may still be used."""
+        return now - self._got < KEYS_STALE
+
 
 USED: Final = "it has been used already: each opens one session"
-"""Why a token that was used lets nobody in."""
+"""The refusal of a token that was used before."""
 
 _USER: Final = "user"
 _MAX_NAME: Final = 256
@@ -31,7 +158,7 @@ _MAX_NAME: Final = 256
 @final
 @attrs.frozen
 class AssertionTerms:
-    """What a node asks of a token.
+    """The requirements of a node on a token.
 
     Attributes:
         audiences: What the token must be meant for: one of these.

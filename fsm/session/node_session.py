@@ -1,23 +1,26 @@
 """One runtime's session at a message node, the node's side (MN-04..MN-08, I-M1..I-M4).
 
-The session belongs to a runtime, not to a socket. It outlives its link: while
-detached it keeps what is sent to the runtime, in order and within bounds, and whoever
-knows the token gets all of it. A newer link with the token takes over at once; frames
-of the older one are told apart by the number of the link and no longer count.
-Only a hash of the token is kept. A session that was claimed has none, and goes to
-whoever claims it next; one that has a token is never claimed away. A session that was
-opened as upstream's stubs do, where nobody logs in, keeps its token: its runtime, which
-forgets it, is told it again when it opens anew while the session is detached (C-84).
+The session belongs to a runtime, not to a socket. It outlives its link: while detached it
+keeps the messages to the runtime, in order and within bounds, and a link with the token
+gets all of them. A newer link with the token takes over at once; frames of the older one are
+told apart by the number of the link and no longer count.
+Only a hash of the token is kept. A session that was claimed has none, and goes to the next
+claim; one that has a token is never claimed away. A session that was opened as upstream's
+stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
+opens anew while the session is detached (C-84).
 
-A session that somebody logged in for is theirs: the same user of the same issuer gets it
-by a new login, and with it a new token (C-84). When the credentials are over the link
-is cut, and the token opens nothing before a new login (MN-05).
+A session with a login belongs to the user: the same user of the same issuer gets it by a new
+login, and with it a new token (C-84). When the credentials are over the link is cut, and the
+token opens nothing before a new login (MN-05).
+
+`Heartbeat` decides when a silent peer is pinged, and when it is given up (RELIABILITY R8).
 """
 
 import hashlib
 import hmac
 import math
 from collections.abc import Sequence
+from enum import Enum, auto, unique
 from typing import Final, assert_never, final
 
 from fsm.engine import Entity
@@ -50,7 +53,47 @@ from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
 from specs.reply_code import Code
 
-__all__ = ["NodeSessionCore"]
+__all__ = ["Beat", "Heartbeat", "NodeSessionCore"]
+
+
+@final
+@unique
+class Beat(Enum):
+    """The action for a peer."""
+
+    WAIT = auto()
+    PING = auto()
+    GIVE_UP = auto()
+
+
+@final
+class Heartbeat:
+    """One peer, looked at when its deadline has passed."""
+
+    __slots__ = ("_pinged_at",)
+
+    def __init__(self) -> None:
+        self._pinged_at: float | None = None
+
+    def deadline(self, heard_at: float) -> float:
+        """Return when to look at the peer; `heard_at`: when it last gave a sign of life."""
+        if self._pinged_at is None or heard_at >= self._pinged_at:
+            return heard_at + PING_PERIOD
+        return self._pinged_at + PONG_TIMEOUT
+
+    def look(self, heard_at: float, now: float) -> Beat:
+        """Decide whether to ping or to give up.
+
+        Args:
+            heard_at: Time of the last frame of the peer.
+            now: Seconds on the host's clock.
+        """
+        if now < self.deadline(heard_at):
+            return Beat.WAIT
+        if self._pinged_at is None or heard_at >= self._pinged_at:
+            self._pinged_at = now
+            return Beat.PING
+        return Beat.GIVE_UP
 
 
 _OVER: Final = "the credentials of the session are over; log in again"
@@ -87,21 +130,21 @@ class NodeSessionCore:
 
     @property
     def state(self) -> State | None:
-        """Where the session stands; None before it was opened."""
+        """The state of the session; None before it was opened."""
         state = self._entity.state
         return None if state is None else State(state)
 
     def knows(self, token: str) -> bool:
-        """Say whether a token is the session's."""
+        """Return whether a token is the session's."""
         return bool(self._digest) and hmac.compare_digest(_digest(token), self._digest)
 
     def is_over(self, now: float) -> bool:
-        """Say whether the credentials that the session was opened with are over."""
+        """Return whether the credentials that the session was opened with are over."""
         return self._credentials is not None and now >= self._credentials.until
 
     @property
     def waiting(self) -> Sequence[Parcel]:
-        """What waits for the runtime to come back, in order."""
+        """The messages that wait for the runtime to come back, in order."""
         return self._queue
 
     def heard(self, now: float) -> None:
@@ -185,7 +228,7 @@ class NodeSessionCore:
         )
 
     def _is_nobodys(self) -> bool:
-        """Say whether nobody can come back: whoever opened it left before it knew the token.
+        """Return whether nobody can come back: whoever opened it left before it knew the token.
 
         The answer was lost, or its link, before anything was heard that shows it came. So
         nothing belongs to the session either.
@@ -279,7 +322,7 @@ class NodeSessionCore:
         return [PingDue(self.link)]
 
     def _was_late(self, now: float) -> bool:
-        """Say whether the node looks too late itself; then the peer has some more time.
+        """Return whether the node looks too late itself; then the peer has some more time.
 
         What it has answered may not be read yet.
         """

@@ -1,4 +1,4 @@
-"""What the session core of a node is told, and what it tells.
+"""Inputs and effects of the session core of a node.
 
 In whose form a peer of a message node speaks (DESIGN section 8).
 """
@@ -43,7 +43,7 @@ __all__ = [
 @final
 @unique
 class PeerForm(Enum):
-    """What may be expected of the peer behind a session.
+    """The form of the peer behind a session.
 
     Upstream's peers use addresses that nobody allocated, and know no consent of owners.
     """
@@ -55,7 +55,7 @@ class PeerForm(Enum):
 @final
 @unique
 class Liveness(Enum):
-    """How it is noticed that the peer of a link is gone."""
+    """The sign that the peer of a link is alive."""
 
     PINGED = "pinged by messages"
     BY_LINK = "left to the link"
@@ -84,7 +84,7 @@ class Parcel:
 @final
 @attrs.frozen(slots=True)
 class Credentials:
-    """What a login has shown.
+    """The result of a login.
 
     Attributes:
         user: Who came.

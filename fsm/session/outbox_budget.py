@@ -1,12 +1,81 @@
-"""What all outboxes of a node may hold together, and who gives way first (RELIABILITY L2)."""
+"""Bounds of outboxes: what all of a node may hold, and what one peer has not read yet.
+
+When all outboxes together are full, the largest gives way first (RELIABILITY L2).
+
+In a send window (CON-06) messages are numbered from 1. Asking for what comes after a number
+acknowledges all up to it; other messages can be asked for again. So an answer that is cut on
+its way costs nothing and doubles nothing.
+"""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar, final
 
 from fsm.session.node_session_io import Parcel
+from specs.errors import ProtoflyError
 
-__all__ = ["OutboxBudget", "weight"]
+__all__ = ["CursorError", "OutboxBudget", "SendWindow", "weight"]
+
+
+@final
+class CursorError(ProtoflyError):
+    """The peer asks for what is not there: it was acknowledged, or never sent.
+
+    Attributes:
+        after: What it asked for.
+    """
+
+    def __init__(self, after: int, first: int, last: int) -> None:
+        super().__init__(f"nothing is kept after {after}; ask after {first} to {last}")
+        self.after = after
+
+
+@final
+class SendWindow:
+    """The messages of one link that are not acknowledged yet.
+
+    Attributes:
+        acknowledged: Up to which number the peer has read.
+    """
+
+    __slots__ = ("_lines", "acknowledged")
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self._lines: list[bytes] = []
+
+    def __len__(self) -> int:
+        """The number of messages without an acknowledgement."""
+        return len(self._lines)
+
+    @property
+    def last(self) -> int:
+        """The number of the last message sent."""
+        return self.acknowledged + len(self._lines)
+
+    def put(self, lines: Iterable[bytes]) -> None:
+        """Send messages; the caller sees to it that they are not too many."""
+        self._lines += lines
+
+    def acknowledge(self, after: int) -> None:
+        """Forget what the peer has read; repeated is fine.
+
+        Raises:
+            CursorError: It cannot have read that, or has asked for later ones before.
+        """
+        if not self.acknowledged <= after <= self.last:
+            raise CursorError(after, self.acknowledged, self.last)
+        del self._lines[: after - self.acknowledged]
+        self.acknowledged = after
+
+    def take(self) -> bytes:
+        """Take out the oldest message; it has no number, the next one has its place."""
+        return self._lines.pop(0)
+
+    def after(self, number: int) -> Sequence[bytes]:
+        """Return the messages behind a number that are not acknowledged, in order."""
+        return self._lines[max(0, number - self.acknowledged) :]
+
 
 K = TypeVar("K")
 
@@ -18,7 +87,7 @@ _TIGHT: Final = 1 / 2
 """Part of the budget from which on links make smaller frames: each is a copy."""
 
 _COPIES: Final = 2
-"""How often the text of a waiting message is there: as a line, and as it was read."""
+"""Copies of the text of a waiting message: as a line, and as it was read."""
 
 _OBJECTS: Final = 1024
 """Bytes of the objects that a message is made of, its text left out."""
@@ -71,12 +140,12 @@ class OutboxBudget:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether somebody has to give way."""
+        """True if somebody has to give way."""
         return self.used > self._limit
 
     @property
     def is_tight(self) -> bool:
-        """Whether frames should be small, so that nobody has to give way for them."""
+        """True if frames should be small, so that nobody has to give way for them."""
         return self.used > self._ample
 
     def count(self, size: int) -> None:

@@ -1,18 +1,16 @@
-"""What a message node's stub does with its session (3.2, STB-03..09, STB-17, C-66).
+"""The session of a message node's stub (3.2, STB-03..09, STB-17, C-66).
 
 The first message connects; while there is no session, messages queue in order. A lost
 link is dialled again at once and then with growing pauses, and the session re-opened
 with its token, so that the node keeps what it had; a node that has forgotten the
-session (410) gets a new one, and the owners of paths set them again. Who asks for the
-disconnect gets it for good: later messages are refused, nothing reconnects (I-S10).
+session (410) gives a new one, and the owners of paths set them again. A disconnect that was
+asked for is final: later messages are refused, nothing reconnects (I-S10).
 
-Unanswered requests of a session that cannot be had are answered 503, all of them, or with
-what the node said if it lets the runtime in for no asking; what the queue has no room for
-is answered 413, the newest first.
+If there can be no session, all unanswered requests are answered 503, or with the node's refusal
+if it lets the runtime in for no asking; what the queue has no space for is answered 413, the
+newest first.
 
-How long to pause between attempts.
-
-The messages a node stub holds: waiting for the session, or not yet with the link.
+`StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
 """
 
 import math
@@ -21,7 +19,8 @@ from collections.abc import Callable
 from typing import Final, assert_never, final
 
 from fsm.effects import Dropped
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
+from fsm.errors import UndeclaredTransitionError
 from fsm.machines.stub_connection import (
     NODE_LINK,
     STUB_CONNECTION,
@@ -44,7 +43,68 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
-__all__ = ["Backoff", "StubClientCore", "StubOutbox", "refused"]
+__all__ = ["Backoff", "StubClientCore", "StubMirror", "StubOutbox", "refused"]
+
+_RESTS: Final = {
+    State.CREATED: Trigger.CONNECT_IMPOSSIBLE,
+    State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
+    State.LIVE: Trigger.CLOSED,
+}
+"""The last step of a connection whose sandbox has ended."""
+
+
+@final
+class StubMirror:
+    """Steps along with a stub that cannot be trusted to step by the tables.
+
+    Args:
+        stub: Its address.
+    """
+
+    def __init__(self, stub: str) -> None:
+        self._connection = Entity(STUB_CONNECTION, stub)
+        self._link = Entity(NODE_LINK, stub)
+
+    @property
+    def state(self) -> State | None:
+        """The state of the stub's connection; None: not begun."""
+        state = self._connection.state
+        return None if state is None else State(state)
+
+    def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
+        """Take a step that the stub reports.
+
+        Args:
+            machine: Name of the machine.
+            cause: The trigger.
+            target: The new state.
+            why: Reason, for the trace.
+
+        Raises:
+            UndeclaredTransitionError: No row of the table leads there.
+        """
+        entity = self._link if machine == NODE_LINK.name else self._connection
+        if machine != entity.table.name or cause not in set(entity.table.triggers):
+            raise _refused(entity, cause)
+        step = entity.step(entity.table.triggers(cause), why)
+        if step.new != target:
+            raise _refused(entity, cause)
+        return step
+
+    def rest(self, why: str) -> list[Step]:
+        """End the link, then the connection, of a stub whose sandbox has ended."""
+        steps: list[Step] = []
+        if self._link.state in _TALKING:
+            steps.append(self._link.step(LinkTrigger.LOST, why))
+        if not self._link.may_end:
+            steps.append(self._link.step(LinkTrigger.END, why))
+        state = self.state
+        trigger = None if state is None else _RESTS.get(state)
+        return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
+
+
+def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
+    return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)
 
 
 @final
@@ -56,11 +116,11 @@ class StubOutbox:
         self._unwritten: deque[Message] = deque()
 
     def __len__(self) -> int:
-        """How many messages wait for the session."""
+        """The number of messages that wait for the session."""
         return len(self._waiting)
 
     def has_room(self) -> bool:
-        """Whether one more message may wait for the session."""
+        """True if one more message may wait for the session."""
         return len(self._waiting) < STUB_QUEUE
 
     def wait(self, message: Message) -> list[Effect]:
@@ -143,7 +203,7 @@ class Backoff:
 
     @property
     def is_over(self) -> bool:
-        """Whether all attempts that were worth waiting for have been made."""
+        """True if all attempts that were worth waiting for have been made."""
         return self.tries >= RECONNECT_TRIES
 
     def attempt(self) -> None:
@@ -225,13 +285,13 @@ class StubClientCore:
 
     @property
     def link(self) -> LinkState | None:
-        """What is under way on the link; None: nothing has begun."""
+        """The state of the link; None: nothing has begun."""
         state = self._link_life.state
         return state if isinstance(state, LinkState) else None
 
     @property
     def queued(self) -> int:
-        """How many messages wait for the session."""
+        """The number of messages that wait for the session."""
         return len(self._outbox)
 
     def begin(self) -> list[ev.Effect]:

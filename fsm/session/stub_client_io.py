@@ -1,4 +1,4 @@
-"""What happens to a node stub, and what it has done about it (`fsm.session.stub_client`).
+"""Inputs and effects of a node stub (`fsm.session.stub_client`).
 
 What is under way on a node stub's link (`fsm.session.stub_client`).
 """
@@ -133,7 +133,7 @@ class TimePassed:
 
 
 LinkInput: TypeAlias = ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed
-"""What moves link and session."""
+"""Inputs that move link and session."""
 
 Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written | Unwritable
 

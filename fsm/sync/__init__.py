@@ -1,1 +1,1 @@
-"""How data objects converge: reporters, observers, delegation."""
+"""Convergence of data objects: reporters, observers, delegation."""

@@ -12,7 +12,7 @@ gone, which ends the copy.
 Changes can make a value larger than any message that shows it whole. A copy that becomes
 larger than the value of an object may be ends: no peer can fill the memory.
 
-The value is frozen (`specs.schema.frozen_json`): readers get it as it is.
+The value is frozen (`specs.jsonvalue`): readers get it as it is.
 """
 
 import math
@@ -25,10 +25,9 @@ from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, State, Tri
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, DataObject, Snapshot
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import JsonObject, frozen_object
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST, VALUE_BYTES
-from specs.schema.frozen_json import frozen_object
 
 __all__ = [
     "Applied",
@@ -348,7 +347,7 @@ class ObserverCore:
 
     @property
     def _is_reading(self) -> bool:
-        """Whether a stale copy waits for a read, not for the next one to be due."""
+        """True if a stale copy waits for a read, not for the next one to be due."""
         return self._read_at == math.inf
 
     def _read(self) -> ReadNeeded:

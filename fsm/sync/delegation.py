@@ -233,7 +233,7 @@ _FINAL_NO: Final = frozenset(
     {Code.MALFORMED, Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Code.CONFLICT}
     | {Code.GONE, Code.TOO_LARGE}
 )
-"""What a node answers when it has decided; anything else decides nothing."""
+"""The codes by which a node decides; any other decides nothing."""
 
 _LEAVING: Final = "the runtime leaves"
 _CODES: Final = frozenset(Code)
@@ -266,17 +266,17 @@ class DelegationCore:
 
     @property
     def may_write(self) -> bool:
-        """Whether the old reporter is the one who writes."""
+        """True if the old reporter is the one who writes."""
         return self.state in {None, State.ASKED, State.KEPT}
 
     @property
     def is_over(self) -> bool:
-        """Whether it is decided which hyperty reports the object."""
+        """True if it is decided which hyperty reports the object."""
         return self.state is not None and self._entity.may_end
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether the node has lost the address meanwhile, with its paths."""
+        """True if the node has lost the address meanwhile, with its paths."""
         return self._forgotten > 0.0
 
     @property
@@ -385,18 +385,18 @@ class TakeOverCore:
 
     @property
     def state(self) -> taking.State | None:
-        """Whether the object is reported here; None: it was not begun."""
+        """True if the object is reported here; None: it was not begun."""
         state = self._entity.state
         return None if state is None else taking.State(state)
 
     @property
     def may_write(self) -> bool:
-        """Whether the new reporter is the one who writes."""
+        """True if the new reporter is the one who writes."""
         return self.state is taking.State.TAKEN
 
     @property
     def is_over(self) -> bool:
-        """Whether it is decided which hyperty reports the object."""
+        """True if it is decided which hyperty reports the object."""
         return self.state is not None and self._entity.may_end
 
     def feed(self, happened: DelegationInput) -> list[TakeOverEffect]:

@@ -32,7 +32,7 @@ from specs.addresses.address import runtime_of
 from specs.bodies.object import ObserverList, ObserversChange
 from specs.bodies.sync import DataObject
 from specs.bodies.word import Operation
-from specs.limits.sync import MAX_GUESTS, MAX_UNDECIDED, OBSERVER_CHANGES_KEPT
+from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED, OBSERVER_CHANGES_KEPT
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -76,12 +76,12 @@ class ObserversCore:
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """Who observes, in the order they came."""
+        """The observers, in the order they came."""
         return tuple(self._there)
 
     @property
     def is_behind(self) -> bool:
-        """Whether a change was missed: the whole list is to be read."""
+        """True if a change was missed: the whole list is to be read."""
         return self._newest > self._version
 
     def told(self, change: ObserversChange) -> list[ObserverMove]:
@@ -265,7 +265,7 @@ class ObjectObservers:
             welcome: Why the reporter need not be asked; empty: it is to be asked.
         """
         is_answerable = bool(welcome) or self._undecided < MAX_UNDECIDED
-        return is_answerable and len(self._all) < MAX_GUESTS
+        return is_answerable and len(self._all) < MAX_ALLOWED_OBSERVERS
 
     # --- one of them ----------------------------------------------------------------------
 

@@ -1,8 +1,12 @@
 """The reporter's end of a data object: its observers, and the changes to publish.
 
-It counts versions, adds an observer before it gives out the snapshot (I-D6) and
-lets nobody but the reporter write (I-D1). Connection objects of P2P links are
-ordinary objects of this machinery.
+It counts versions, adds an observer before it gives out the snapshot (I-D6) and lets nobody but
+the reporter write (I-D1). Connection objects of P2P links are ordinary objects of this
+machinery.
+
+The reporter is not asked about allowed observers (SYN-04, SYN-11): invited and allowed ones; of
+a public object, all. After an observer was expelled its reporter decides on each request, even
+if the object is public (SYN-18, SYN-21).
 """
 
 from collections.abc import Iterable
@@ -11,7 +15,6 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.machines.sync.object_subscription import Trigger
-from fsm.sync.allowed_observers import ALLOWED, AllowedObservers
 from fsm.sync.delegation import HandedOver, Watcher
 from fsm.sync.observers import ObjectObservers
 from fsm.sync.reporter_io import (
@@ -19,16 +22,16 @@ from fsm.sync.reporter_io import (
     Authorised,
     ChangeAsked,
     CutOff,
+    DelegatedTo,
     DeleteAsked,
     Deleted,
     Denied,
     ExpelAsked,
     Expired,
-    HandedTo,
     Held,
     LeaseOver,
     Obeyed,
-    ObserversTold,
+    ObserversNotified,
     Published,
     Refused,
     Released,
@@ -36,17 +39,118 @@ from fsm.sync.reporter_io import (
     ReporterEffect,
     ReporterInput,
     ReporterRefused,
-    RuntimeTold,
+    RuntimeNotified,
     SubscribeAsked,
     UnsubscribeAsked,
     Vacated,
 )
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, ChangeObject, DataObject
-from specs.limits.sync import MAX_GUESTS
+from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.reply_code import Code
 
-__all__ = ["ReporterCore"]
+__all__ = ["ALLOWED", "PUBLIC", "AllowedObservers", "ReporterCore"]
+
+ALLOWED: Final = "invited"
+PUBLIC: Final = "public"
+
+
+@final
+class AllowedObservers:
+    """The allowed observers of one object.
+
+    Args:
+        allowed: Observers allowed from the beginning; at most `MAX_ALLOWED_OBSERVERS` are taken.
+        expelled: Observers that are not allowed although the object is public; as many at most.
+        is_public: Whether all other observers are allowed.
+    """
+
+    def __init__(
+        self,
+        allowed: tuple[str, ...] = (),
+        expelled: tuple[str, ...] = (),
+        *,
+        is_public: bool = False,
+    ) -> None:
+        self._allowed = dict.fromkeys(allowed[:MAX_ALLOWED_OBSERVERS])
+        self._is_public = is_public
+        self._expelled = dict.fromkeys(expelled[:MAX_ALLOWED_OBSERVERS])
+        self._shut_out: dict[str, None] = {}
+        self._news: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._allowed)
+
+    @property
+    def is_public(self) -> bool:
+        """True if all observers are allowed but those that were expelled."""
+        return self._is_public
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The observers that were invited or allowed, in that order."""
+        return tuple(self._allowed)
+
+    @property
+    def expelled(self) -> tuple[str, ...]:
+        """The observers that were expelled from a public object, in that order."""
+        return tuple(self._expelled)
+
+    def said_of(self, observer: str) -> bool | None:
+        """Return whether an observer was allowed (True) or expelled (False); None: neither."""
+        if observer in self._allowed:
+            return True
+        return False if observer in self._expelled else None
+
+    def news(self) -> tuple[str, ...]:
+        """Return the observers that were allowed or expelled since the last call."""
+        said, self._news = tuple(self._news), {}
+        return said
+
+    def welcome(self, observer: str) -> str:
+        """Return why an observer is allowed; empty: its reporter is to be asked."""
+        if observer in self._allowed:
+            return ALLOWED
+        return PUBLIC if self._is_public and observer not in self._expelled else ""
+
+    def allow(self, observer: str) -> bool:
+        """Allow an observer; False: there is no room for one more."""
+        if observer not in self._allowed and len(self) >= MAX_ALLOWED_OBSERVERS:
+            return False
+        self._news[observer] = None
+        self._shut_out.pop(observer, None)
+        self._allowed[observer] = None
+        self._expelled.pop(observer, None)
+        return True
+
+    def expel(self, observer: str) -> None:
+        """Withdraw the allowance of an observer.
+
+        Beyond `MAX_ALLOWED_OBSERVERS` the observers that were expelled first are forgotten.
+        """
+        self._allowed.pop(observer, None)
+        self._news[observer] = None
+        _note(self._shut_out, observer)
+        if self._is_public:
+            _note(self._expelled, observer)
+
+    def may_renew(self, observer: str) -> bool:
+        """Return whether an observer whose subscription ended may renew it without a new decision.
+
+        An observer that was expelled may not: it may not know of that yet.
+        """
+        return observer not in self._shut_out
+
+    def asks_anew(self, observer: str) -> None:
+        """Note that an observer subscribes anew: it knows that its subscription has ended."""
+        self._shut_out.pop(observer, None)
+
+
+def _note(expelled: dict[str, None], observer: str) -> None:
+    expelled[observer] = None
+    if len(expelled) > MAX_ALLOWED_OBSERVERS:
+        del expelled[next(iter(expelled))]
+
 
 _DELETED: Final = "the object is deleted"
 _NOT_REPORTER: Final = "only the reporter may"
@@ -54,7 +158,7 @@ _HELD: Final = "the object is being handed over; try again"
 _LEFT: Final = "the observer left before the decision"
 _EXPELLED: Final = "the reporter expelled the observer"
 _CROWD: Final = "too many observe, or wait for the reporter to decide; ask again later"
-_NO_ROOM: Final = f"{MAX_GUESTS} observers are allowed already; expel one of them first"
+_NO_ROOM: Final = f"{MAX_ALLOWED_OBSERVERS} observers are allowed already; expel one of them first"
 
 
 @final
@@ -100,12 +204,12 @@ class ReporterCore:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether there is nothing to observe, read or change any more."""
+        """True if there is nothing to observe, read or change any more."""
         return self._deleted
 
     @property
     def is_held(self) -> bool:
-        """Whether the object may not change: it is being delegated (SYN-26)."""
+        """True if the object may not change: it is being delegated (SYN-26)."""
         return self._held
 
     def lease_of(self, observer: str) -> int | None:
@@ -128,9 +232,9 @@ class ReporterCore:
                 return self._decided(happened)
             case ChangeAsked(by, change):
                 return self._change(by, change)
-            case DeleteAsked() | RuntimeTold() | ObserversTold():
+            case DeleteAsked() | RuntimeNotified() | ObserversNotified():
                 return self._end(happened)
-            case Held() | Released() | HandedTo():
+            case Held() | Released() | DelegatedTo():
                 return self._hand_over(happened)
             case _:
                 assert_never(happened)
@@ -204,17 +308,17 @@ class ReporterCore:
 
     # --- allowances -----------------------------------------------------------------------
 
-    def _allowance(self, wish: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
-        if isinstance(wish, Authorised):
+    def _allowance(self, change: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
+        if isinstance(change, Authorised):
             if self._held:
                 return [Refused(Code.UNAVAILABLE, _HELD)]
-            return self._allow(wish.observer)
-        refused = self._refusal(wish.by)
+            return self._allow(change.observer)
+        refused = self._refusal(change.by)
         if refused is not None:
             return [refused]
-        if isinstance(wish, ExpelAsked):
-            return [*self._expel(wish.observer), Obeyed()]
-        effects = self._allow(wish.observer)
+        if isinstance(change, ExpelAsked):
+            return [*self._expel(change.observer), Obeyed()]
+        effects = self._allow(change.observer)
         is_full = any(isinstance(each, Refused) for each in effects)
         return effects if is_full else [*effects, Obeyed()]
 
@@ -254,7 +358,9 @@ class ReporterCore:
         )
         return [Published(published)]
 
-    def _end(self, happened: DeleteAsked | RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+    def _end(
+        self, happened: DeleteAsked | RuntimeNotified | ObserversNotified
+    ) -> list[ReporterEffect]:
         if not isinstance(happened, DeleteAsked):
             return self._told(happened)
         refused = self._refusal(happened.by)
@@ -264,10 +370,10 @@ class ReporterCore:
         waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
         return [*waited, Deleted(self.runtimes), *self._vacated()]
 
-    def _told(self, told: RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+    def _told(self, notified: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
         if not self._deleted or not self._observers:
             return []
-        runtimes = (told.runtime,) if isinstance(told, RuntimeTold) else self.runtimes
+        runtimes = (notified.runtime,) if isinstance(notified, RuntimeNotified) else self.runtimes
         left = self._observers.remove_all(Trigger.OBJECT_DELETED, runtimes)
         return [*left, *self._vacated()]
 
@@ -283,10 +389,10 @@ class ReporterCore:
 
     # --- another reporter -----------------------------------------------------------------
 
-    def _hand_over(self, happened: Held | Released | HandedTo) -> list[ReporterEffect]:
+    def _hand_over(self, happened: Held | Released | DelegatedTo) -> list[ReporterEffect]:
         """Change nothing until the delegation is decided; waiting subscriptions are refused."""
         self._held = isinstance(happened, Held)
-        if isinstance(happened, HandedTo):
+        if isinstance(happened, DelegatedTo):
             return self._announce(happened.reporter)
         if not self._held:
             return []

@@ -14,18 +14,18 @@ __all__ = [
     "Authorised",
     "ChangeAsked",
     "CutOff",
+    "DelegatedTo",
     "DeleteAsked",
     "Deleted",
     "Denied",
     "ExpelAsked",
     "Expired",
     "Granted",
-    "HandedTo",
     "Held",
     "LeaseOver",
     "Obeyed",
     "ObserverEffect",
-    "ObserversTold",
+    "ObserversNotified",
     "Published",
     "Question",
     "Refused",
@@ -36,7 +36,7 @@ __all__ = [
     "ReporterEffect",
     "ReporterInput",
     "ReporterRefused",
-    "RuntimeTold",
+    "RuntimeNotified",
     "SubscribeAsked",
     "UnsubscribeAsked",
     "Vacated",
@@ -163,7 +163,7 @@ class DeleteAsked:
 
 @final
 @attrs.frozen(slots=True)
-class RuntimeTold:
+class RuntimeNotified:
     """A runtime of `Deleted` has answered M-47: it knows that the object is gone (C-81)."""
 
     runtime: str
@@ -171,7 +171,7 @@ class RuntimeTold:
 
 @final
 @attrs.frozen(slots=True)
-class ObserversTold:
+class ObserversNotified:
     """The runtimes of `Deleted` have answered, or their time is over (M-47, SYN-22)."""
 
 
@@ -189,7 +189,7 @@ class Released:
 
 @final
 @attrs.frozen(slots=True)
-class HandedTo:
+class DelegatedTo:
     """Another component of this runtime reports the object from now on (SYN-26)."""
 
     reporter: str
@@ -206,11 +206,11 @@ ReporterInput: TypeAlias = (
     | LeaseOver
     | ChangeAsked
     | DeleteAsked
-    | RuntimeTold
-    | ObserversTold
+    | RuntimeNotified
+    | ObserversNotified
     | Held
     | Released
-    | HandedTo
+    | DelegatedTo
 )
 
 
@@ -315,7 +315,7 @@ class Published:
 class Deleted:
     """Notify the observers' runtimes that the object is gone (M-47).
 
-    The host feeds `RuntimeTold` for each answer, and `ObserversTold` when the time is over.
+    The host feeds `RuntimeNotified` for each answer, and `ObserversNotified` when the time is over.
     """
 
     runtimes: tuple[str, ...]
@@ -339,6 +339,6 @@ class Refused:
 ObserverEffect: TypeAlias = (
     RowChanged | Granted | Renewed | Denied | ReporterAsked | CutOff | Expired
 )
-"""What is to be done about one observer."""
+"""Effects about one observer."""
 
 ReporterEffect: TypeAlias = Step | ObserverEffect | Obeyed | Published | Deleted | Vacated | Refused

@@ -14,18 +14,17 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from specs.bodies.sync import DataObject
 from specs.jsonvalue import JsonObject
 from specs.trace import Op
 
 __all__ = [
+    "AllowedKept",
     "ChildrenKept",
     "CopyForgotten",
     "CopyKept",
-    "GuestKept",
     "HomeForgotten",
     "HomeKept",
     "Keep",
@@ -89,7 +88,7 @@ class ObserverForgotten:
 
 @final
 @attrs.frozen(slots=True)
-class GuestKept:
+class AllowedKept:
     """The reporter has allowed or expelled an observer.
 
     Attributes:
@@ -165,7 +164,7 @@ Keep: TypeAlias = (
     | ObjectForgotten
     | ObserverKept
     | ObserverForgotten
-    | GuestKept
+    | AllowedKept
     | ChildrenKept
     | CopyKept
     | CopyForgotten
@@ -251,7 +250,9 @@ class Rest:
         there = self.objects.setdefault(snapshot.url, ObjectAtRest(snapshot))
         there.snapshot, there.is_public = snapshot, is_public
 
-    def _around(self, change: ObserverKept | ObserverForgotten | GuestKept | ChildrenKept) -> None:
+    def _around(
+        self, change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKept
+    ) -> None:
         there = self.objects.get(change.url)
         if there is None:
             return
@@ -260,7 +261,7 @@ class Rest:
                 there.observers[observer] = Watcher(observer, manager, lease)
             case ObserverForgotten(_, observer):
                 there.observers.pop(observer, None)
-            case GuestKept(_, guest, may):
+            case AllowedKept(_, guest, may):
                 if may is None:
                     there.guests.pop(guest, None)
                 else:
@@ -284,8 +285,8 @@ def begun(reported: ReporterCore) -> list[Keep]:
     """Return what is to be written of an object from now on stored, but for its children."""
     handed = reported.handed()
     url = handed.thing.url
-    allowed: list[Keep] = [GuestKept(url, who, may=True) for who in handed.authorised]
-    expelled: list[Keep] = [GuestKept(url, who, may=False) for who in handed.expelled]
+    allowed: list[Keep] = [AllowedKept(url, who, may=True) for who in handed.authorised]
+    expelled: list[Keep] = [AllowedKept(url, who, may=False) for who in handed.expelled]
     watchers = [ObserverKept(url, one.observer, one.manager, one.lease) for one in handed.watchers]
     return [ObjectKept(handed.thing, handed.public), *allowed, *expelled, *watchers]
 
@@ -301,7 +302,7 @@ def kept(
         after: The core, as it is now; its changes of allowed observers are taken out of it.
     """
     url, guests = before.url, after.guests
-    said = [GuestKept(url, one, guests.said_of(one)) for one in guests.news()]
+    said = [AllowedKept(url, one, guests.said_of(one)) for one in guests.news()]
     if after.is_deleted:
         return [ObjectForgotten(url)]
     changes: list[Keep] = [*said]

@@ -1,17 +1,75 @@
-"""Addresses: `scheme://domain/path` (ADR-01..09).
+"""Addresses: `scheme://domain/path` (ADR-01..09), and public hosts (S15).
 
-Inside the process an address is its canonical text, a plain `str`: routing
-compares bytes and never parses. `parse` is called once, where an address
-enters; the other functions expect canonical text.
+Inside the process an address is its canonical text, a plain `str`: routing compares bytes and
+never parses. `parse` is called once, where an address enters; the other functions expect
+canonical text.
+
+An address from elsewhere may lead anywhere. A host is public if it is global by every reading
+of its address; one that embeds an address of the old kind (NAT64, 6to4, Teredo, mapped) is
+refused by all: nobody serves a domain there.
 """
 
 import re
 from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 import attrs
 
 from specs.errors import BadUrlError
+
+_EMBEDDING: Final = tuple(
+    IPv6Network(text)
+    for text in (
+        "::/96",
+        "::ffff:0:0/96",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "2002::/16",
+        "2001::/32",
+    )
+)
+"""IPv6 networks that embed an IPv4 address (RFC 3056, 4291, 4380, 6052, 8215)."""
+
+_LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa")
+"""Names, and ends of names, that mean something on this side of a router only (RFC 6761, 6762)."""
+
+
+def is_public_address(text: str) -> bool:
+    """Return whether a numeric address may be dialled for somebody else; a name may not."""
+    try:
+        address: IPv4Address | IPv6Address = ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and any(address in one for one in _EMBEDDING):
+        return False
+    return address.is_global and not address.is_multicast
+
+
+def is_public_host(host: str) -> bool:
+    """Return whether a name or number could be public; a name must be looked up to be sure."""
+    name = host.rstrip(".").lower()
+    if not name or any(name == one or name.endswith(f".{one}") for one in _LOCAL_NAMES):
+        return False
+    if _is_numeric(name):
+        return is_public_address(name)
+    return "." in name
+
+
+def _is_numeric(name: str) -> bool:
+    """Return whether a host is a number: some resolvers read `127.1` and `0x7f000001` so."""
+    last = name.rpartition(".")[2]
+    return ":" in name or last.isdecimal() or last.startswith("0x")
+
+
+def host_in(url: str) -> str | None:
+    """Return the host of a URL; None: it names none."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
 
 RUNTIME_SCHEME: Final = "hyperty-runtime"
 """Canonical scheme of runtimes; `runtime` is its alias on the wire (C-37)."""
@@ -120,13 +178,13 @@ def domain_of(address: str) -> str:
 
 
 def is_backend(address: str) -> bool:
-    """Say whether only a message node may serve the address (RES-01)."""
+    """Return whether only a message node may serve the address (RES-01)."""
     scheme = scheme_of(address)
     return scheme in BACKEND_SCHEMES or scheme.startswith("domain-")
 
 
 def is_below(address: str, root: str) -> bool:
-    """Say whether an address is `root` or below it, by whole segments (ADR-08)."""
+    """Return whether an address is `root` or below it, by whole segments (ADR-08)."""
     return address == root or address.startswith(root + "/")
 
 
@@ -190,7 +248,7 @@ def message_node(domain: str) -> str:
 
 
 def is_node(address: str) -> bool:
-    """Say whether a canonical address is a message node itself, not a part of it."""
+    """Return whether a canonical address is a message node itself, not a part of it."""
     return address.startswith(_NODE) and address.count("/") == _NODE.count("/")
 
 

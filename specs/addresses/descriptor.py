@@ -1,4 +1,4 @@
-"""Where descriptors stand: `hyperty-catalogue://catalogue.<d>/.well-known/<type>/<name>`.
+"""Places of descriptors: `hyperty-catalogue://catalogue.<d>/.well-known/<type>/<name>`.
 
 ADR-09, CAT-09, C-39. The host may be written without `catalogue.`, and the type of stubs
 as `protostub`; neither spelling is ever passed on.
@@ -35,7 +35,7 @@ _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 @final
 @unique
 class CatalogueType(StrEnum):
-    """What is described."""
+    """The kind of a descriptor."""
 
     HYPERTY = "hyperty"
     STUB = "protocolstub"
@@ -70,17 +70,17 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """Where it stands below the root of the catalogue."""
+        """The path below the root of the catalogue."""
         return f"{WELL_KNOWN}/{self.type}/{self.name}"
 
     @property
     def told(self) -> str:
-        """What it is called in a sentence."""
+        """The name in a sentence."""
         return f"the {self.type} {self.name!r} of {self.domain}"
 
 
 def is_entry_name(text: str) -> bool:
-    """Tell whether something can be the name of an entry, and of a file."""
+    """Return whether something can be the name of an entry, and of a file."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -111,7 +111,7 @@ def read_entry(text: str) -> tuple[Entry, str | None]:
 
 
 def is_other_stub(address: str) -> bool:
-    """Tell whether a catalogue address is known to be of something else than a P2P requester.
+    """Return whether a catalogue address is known to be of something else than a P2P requester.
 
     That is known of what is no stub, of the stub of a domain's node (ADR-09), and of the
     P2P handler. Any other address may be one: its descriptor says.

@@ -9,10 +9,8 @@ from typing import Annotated, Final, TypeAlias
 
 import attrs
 
-from specs.bodies.allocation import Allocated
-from specs.bodies.connector import TurnServer
-from specs.bodies.registry import FoundRecord
-from specs.bodies.session import SessionGranted
+from specs.bodies.registry import Allocated, FoundRecord
+from specs.bodies.session import SessionGranted, TurnServer
 from specs.bodies.sync import Lease, Snapshot
 from specs.jsonvalue import Json
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code

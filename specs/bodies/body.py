@@ -11,7 +11,6 @@ from typing import Final
 
 import attrs
 
-from specs.bodies.allocation import Allocate, Allocated, AllocationWish, Free
 from specs.bodies.answer import (
     AddressesGiven,
     ChildrenTold,
@@ -34,8 +33,6 @@ from specs.bodies.answer import (
     TurnGiven,
     ValueGiven,
 )
-from specs.bodies.connector import AskQuality, GlobalRecord, IdentityCall, QualityWish, TurnServer
-from specs.bodies.delegation import HandOver, MoveAddress, Watching
 from specs.bodies.link import Command, LinkStatus, ListChange, Nothing, Path
 from specs.bodies.object import (
     AllowObserver,
@@ -47,12 +44,15 @@ from specs.bodies.object import (
     ExpelObserver,
     Forward,
     ForwardDelegation,
+    HandOver,
+    MoveAddress,
     ObjectBack,
     ObserverExpelled,
     ObserverList,
     ObserversChange,
     Resume,
     StoreObject,
+    Watching,
     Wrapped,
 )
 from specs.bodies.policy import (
@@ -69,15 +69,29 @@ from specs.bodies.policy import (
     ReplacePolicies,
 )
 from specs.bodies.registry import (
+    Allocate,
+    Allocated,
+    AllocationWish,
     Discover,
     FoundRecord,
+    Free,
     ReadRecord,
     Record,
     RecordChanged,
     Register,
     UpdateRecord,
 )
-from specs.bodies.session import SessionControl, SessionGranted, SessionParams, Status
+from specs.bodies.session import (
+    AskQuality,
+    GlobalRecord,
+    IdentityCall,
+    QualityWish,
+    SessionControl,
+    SessionGranted,
+    SessionParams,
+    Status,
+    TurnServer,
+)
 from specs.bodies.sync import (
     Candidate,
     Change,

@@ -1,39 +1,130 @@
-"""Bodies around a data object: questions, children, resuming, delegation (M-39, M-48..M-54).
+"""Bodies around a data object: observers, children, resuming, delegation (M-39, M-48..M-54).
 
-Bodies about the observers of a data object: let in, shut out, told of (SYN-21, SYN-23, M-53).
+The functions at the end name the class of each body that a service for data objects gets
+(M-32..M-54). A verb of these requests has several meanings. The keys of the body, or the sender,
+say which one is meant. The functions read nothing else of a body: its class checks the rest.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import attrs
 
-from specs.bodies.sync import Version
-from specs.bodies.word import AttributeType, Operation
+from specs.bodies.link import Path
+from specs.bodies.sync import (
+    CreateObject,
+    DataObject,
+    InviteObservers,
+    Lease,
+    ObjectName,
+    Observe,
+    Version,
+)
+from specs.bodies.word import AddressMethod, AttributeType, Operation
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
-from specs.limits.sync import MAX_GUESTS
-from specs.message import MessageType
+from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, MAX_ALLOWED_OBSERVERS
+from specs.message import Message, MessageType
 from specs.schema.field import Address, Addresses, checked, wire
 from specs.schema.shape import END, Size, Text, Whole
 
 __all__ = [
+    "CHILD",
     "AllowObserver",
     "Child",
     "ChildName",
     "ChildrenSign",
+    "Create",
     "CutPath",
     "Delegate",
     "ExpelObserver",
     "Forward",
     "ForwardDelegation",
+    "Forwarded",
+    "HandOver",
+    "MoveAddress",
     "ObjectBack",
     "ObserverExpelled",
     "ObserverList",
     "ObserversChange",
+    "PathRequest",
     "Resume",
     "StoreObject",
+    "Subscribe",
+    "Unsubscribe",
+    "Watching",
     "Wrapped",
+    "create_class",
+    "forward_class",
+    "path_class",
+    "subscribe_class",
+    "unsubscribe_class",
 ]
+
+_PART: Final = HAND_OVER_PART
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Watching:
+    """One observer of an object, and the sync manager that asked for it.
+
+    Attributes:
+        lease: How long its subscription lasts from now on, unless it is renewed; absent:
+            without end.
+    """
+
+    observer: Address
+    manager: Address
+    lease: Lease | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class HandOver:
+    """Hand an object over, in parts; with the last of them it may be taken.
+
+    Attributes:
+        resource: The object.
+        number: Of the attempt; rises with each of this object.
+        part: Which part, from 1.
+        parts: How many there are.
+        value: The object; in the first part.
+        observers: Who observes, as far as this part holds it.
+        allowed: Who may observe unasked, the same.
+        expelled: Who may not even if everybody may, the same.
+        public: Whether everybody may.
+        last_id: Ids of the object's messages go on above it; in the first part.
+    """
+
+    resource: Address
+    number: Annotated[int, Whole(1, MAX_ID)]
+    part: Annotated[int, Whole(1, HAND_OVER_PARTS)]
+    parts: Annotated[int, Whole(1, HAND_OVER_PARTS)]
+    value: DataObject | None = None
+    observers: Annotated[tuple[Watching, ...], Size(0, _PART)] = ()
+    allowed: Annotated[tuple[Address, ...], Size(0, _PART)] = ()
+    expelled: Annotated[tuple[Address, ...], Size(0, _PART)] = ()
+    public: bool | None = None
+    last_id: Annotated[int, Whole(1, MAX_ID)] | None = attrs.field(
+        default=None, metadata=wire("lastId")
+    )
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class MoveAddress:
+    """Let another runtime have an address, take that back, or take the address.
+
+    Attributes:
+        resource: The address.
+        operation: `offer`, `withdraw` or `take`.
+        number: Of the offer; rises with each of this address.
+        delegate: Offered to: a hyperty, whose runtime may take it.
+        observers: Of who takes: those who observe in the runtime that had it.
+    """
+
+    resource: Address
+    operation: Annotated[str, AddressMethod]
+    number: Annotated[int, Whole(1, MAX_ID)]
+    delegate: Address | None = None
+    observers: Addresses | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -105,7 +196,7 @@ class ObserverList:
     """
 
     version: Annotated[int, Whole(0, MAX_ID)]
-    observers: Annotated[tuple[Address, ...], Size(0, MAX_GUESTS)]
+    observers: Annotated[tuple[Address, ...], Size(0, MAX_ALLOWED_OBSERVERS)]
 
 
 CHILD: Final = Text(
@@ -164,7 +255,7 @@ class ChildrenSign:
     """Tell what children there are, without saying it all: who sees that it has others, reads.
 
     Ours; sent by an object on the address of its children, where older peers look for the
-    child it names, and find none. `fsm.sync.children.children` says what the digest is of.
+    child it names, and find none. `fsm.sync.children` says what the digest is of.
 
     Attributes:
         count: How many children there are.
@@ -222,3 +313,72 @@ class Delegate:
 
     resource: Address
     delegate: Address
+
+
+Create: TypeAlias = (
+    CreateObject | Resume | StoreObject | InviteObservers | AllowObserver | Delegate | HandOver
+)
+"""Bodies of `create` to a sync manager."""
+
+Subscribe: TypeAlias = Observe | Resume | ObjectBack
+"""Bodies of `subscribe` to a sync manager."""
+
+Unsubscribe: TypeAlias = ObjectName | ExpelObserver | ObserverExpelled
+"""Bodies of `unsubscribe` to a sync manager."""
+
+Forwarded: TypeAlias = Forward | ForwardDelegation
+"""Bodies of `forward` from a data object to a hyperty."""
+
+PathRequest: TypeAlias = Path | CutPath
+"""Bodies of requests to the subscription manager of a node."""
+
+_OBJECT: Final = "resource"
+_OBSERVER: Final = "observer"
+_CREATE_KEYS: Final[tuple[tuple[str, type[Create]], ...]] = (
+    ("authorise", InviteObservers),
+    (_OBSERVER, AllowObserver),
+    ("delegate", Delegate),
+    ("part", HandOver),
+)
+"""Keys that only one class has; the first that is there counts."""
+
+
+def _is_by_object(message: Message) -> bool:
+    """Return whether the object that a message names is its sender (`O/subscription`)."""
+    return message.from_ == f"{message.body.get(_OBJECT)}/subscription"
+
+
+def create_class(message: Message) -> type[Create]:
+    """Return the class of a `create` to a sync manager."""
+    body = message.body
+    if "resume" in body and "value" not in body:
+        return Resume if body.get(_OBJECT) is None else StoreObject
+    return next((kind for key, kind in _CREATE_KEYS if key in body), CreateObject)
+
+
+def subscribe_class(message: Message) -> type[Subscribe]:
+    """Return the class of a `subscribe` to a sync manager."""
+    if message.body.get(_OBJECT) is None:
+        return Resume
+    return ObjectBack if _is_by_object(message) else Observe
+
+
+def unsubscribe_class(message: Message) -> type[Unsubscribe]:
+    """Return the class of an `unsubscribe` to a sync manager."""
+    if _OBSERVER not in message.body:
+        return ObjectName
+    return ObserverExpelled if _is_by_object(message) else ExpelObserver
+
+
+def forward_class(message: Message) -> type[Forwarded]:
+    """Return the class of a `forward` to a hyperty, by the request within it."""
+    wrapped = message.body.get("message")
+    body = wrapped.get("body") if isinstance(wrapped, dict) else None
+    is_own = isinstance(body, dict) and body.get(_OBJECT) == message.from_ and "delegate" in body
+    return ForwardDelegation if is_own else Forward
+
+
+def path_class(message: Message) -> type[PathRequest]:
+    """Return the class of a request to the subscription manager of a node."""
+    is_cut = message.type is MessageType.UNSUBSCRIBE and _OBSERVER in message.body
+    return CutPath if is_cut else Path

@@ -17,7 +17,7 @@ from specs.schema.field import Filled, checked
 from specs.schema.shape import Whole
 
 UNTIL_STOP: Final = "until the node stops or reads its policy files again"
-"""How long a change by message lasts."""
+"""Duration of a change by message."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

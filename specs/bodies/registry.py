@@ -1,4 +1,4 @@
-"""Bodies of the domain registry and of discovery (M-21..M-31)."""
+"""Bodies of address allocation, of the domain registry and of discovery (M-18..M-31)."""
 
 from typing import Annotated
 
@@ -6,16 +6,61 @@ import attrs
 
 from specs.bodies.word import RecordAttribute, RecordStatus
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import REGISTRATION_EXPIRES
-from specs.schema.field import Address, Filled, Names, checked, wire
-from specs.schema.rule import Needs, ObjectUnless, ruled
-from specs.schema.shape import Number, Text
+from specs.limits.protocol import MAX_ALLOCATION, REGISTRATION_EXPIRES
+from specs.schema.field import (
+    Address,
+    Addresses,
+    Filled,
+    Names,
+    Needs,
+    ObjectUnless,
+    OneOf,
+    checked,
+    ruled,
+    wire,
+)
+from specs.schema.shape import Number, Text, Whole
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class AllocationWish:
+    """How many addresses (C-45), and under which key they are freed together."""
+
+    number: Annotated[int, Whole(1, MAX_ALLOCATION)]
+    allocation_key: Filled | None = attrs.field(default=None, metadata=wire("allocationKey"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Allocate:
+    """Ask for addresses of a scheme (M-18)."""
+
+    scheme: Filled
+    value: AllocationWish
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Allocated:
+    """The addresses a node allocated."""
+
+    allocated: Addresses
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(OneOf("resource", "children_resources"))
+class Free:
+    """Give addresses back: by block key (M-19) or by list (M-20)."""
+
+    resource: Filled | None = None
+    children_resources: Addresses | None = attrs.field(
+        default=None, metadata=wire("childrenResources")
+    )
+
 
 LOCAL_SEARCH = Text(
     pattern="^/[^/]+/(user|url|name|reporter|guid|userprofile)/.",
     meaning="/<type>/<user, url, name, reporter, guid or userprofile>/<what is looked for>",
 )
-"""What a search in the own runtime looks for (M-31)."""
+"""The subject of a search in the own runtime (M-31)."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -14,8 +14,7 @@ from specs.bodies.word import (
 )
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID
-from specs.schema.field import Address, Filled, Names, checked, wire
-from specs.schema.rule import Needs, ruled
+from specs.schema.field import Address, Filled, Names, Needs, checked, ruled, wire
 from specs.schema.shape import Size, Whole
 
 Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]

@@ -34,19 +34,19 @@ class RecordStatus(StrEnum):
 
 
 class RecordAttribute(StrEnum):
-    """What a registry tells of a record, unasked (M-30)."""
+    """Reports of a registry on a record (M-30)."""
 
     STATUS = "status"
 
 
 class PolicyMethod(StrEnum):
-    """What an administrator asks of a node's policy manager, besides changes (POL-05)."""
+    """Requests of an administrator to a node's policy manager, besides changes (POL-05)."""
 
     RELOAD = "reload"
 
 
 class SessionMethod(StrEnum):
-    """What a stub asks of a node's session manager (M-14..M-17)."""
+    """Requests of a stub to a node's session manager (M-14..M-17)."""
 
     OPEN = "open"
     REOPEN = "re-open"
@@ -54,8 +54,8 @@ class SessionMethod(StrEnum):
     PING = "ping"
 
 
-class AddressWish(StrEnum):
-    """What a runtime asks of a node about an address that changes hands (M-54)."""
+class AddressMethod(StrEnum):
+    """Requests of a runtime to a node about an address that is transferred (M-54)."""
 
     OFFER = "offer"
     WITHDRAW = "withdraw"
@@ -63,7 +63,7 @@ class AddressWish(StrEnum):
 
 
 class StubMethod(StrEnum):
-    """What a runtime commands a stub to do (M-11, M-12); the last two are ours (P2P-27)."""
+    """Commands of a runtime to a stub (M-11, M-12); the last two are ours (P2P-27)."""
 
     CONNECT = "connect"
     DISCONNECT = "disconnect"
@@ -72,14 +72,14 @@ class StubMethod(StrEnum):
 
 
 class LinkRole(StrEnum):
-    """Which end of a P2P link a runtime is (P2P-18)."""
+    """The role of a runtime at a P2P link (P2P-18)."""
 
     REQUESTER = "requester"
     HANDLER = "handler"
 
 
 class DescriptionType(StrEnum):
-    """Which end of a P2P link describes itself (P2P-07); not yet: nothing."""
+    """The end of a P2P link that describes itself (P2P-07); not yet: nothing."""
 
     UNSET = ""
     OFFER = "offer"
@@ -96,13 +96,13 @@ class CandidateKind(StrEnum):
 
 
 class AttributeType(StrEnum):
-    """What kind of attribute a change is about, where that matters (C-35)."""
+    """The kind of attribute that a change is about, where that matters (C-35)."""
 
     ARRAY = "array"
 
 
 class Operation(StrEnum):
-    """What a change does to an array (C-35)."""
+    """The operation of a change on an array (C-35)."""
 
     ADD = "add"
     REMOVE = "remove"

@@ -1,1 +1,1 @@
-"""How peers spell the protocol: the one way in, and its inverse."""
+"""Spellings of the protocol by peers: the normal form of a message, and the inverse."""

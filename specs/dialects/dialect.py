@@ -1,4 +1,4 @@
-"""How one peer spells the protocol: learnt from what it sends, echoed to it only.
+"""The spelling of one peer: learnt from its messages, used for it only.
 
 A session remembers one `Dialect`. Messages inside the process stay in normal
 form; `emit` writes them for the peer at the very edge (N3).
@@ -25,7 +25,7 @@ _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 
 @attrs.frozen(slots=True, kw_only=True)
 class Dialect:
-    """What a peer's messages showed of its spelling; the defaults are normal form.
+    """The spelling that a peer's messages showed; the defaults are normal form.
 
     Attributes:
         string_ids: It writes ids as text (N3).

@@ -53,7 +53,7 @@ def normalise(raw: JsonObject) -> Message:
 
 
 def is_normal(raw: JsonObject) -> bool:
-    """Say whether an object is surely in normal form already.
+    """Return whether an object is surely in normal form already.
 
     Quick and careful: `False` only means that a closer look is needed.
     """
@@ -176,7 +176,7 @@ def _path_body(to: str, body: JsonObject) -> JsonObject:
 
 
 def lists_paths(to: str) -> bool:
-    """Say whether a subscribe to an address is a path message (N8).
+    """Return whether a subscribe to an address is a path message (N8).
 
     Paths are set at a node's subscription manager and at a runtime's parts;
     the runtime's own sync manager is asked to observe one object instead.
@@ -216,12 +216,12 @@ def _forwarded(body: JsonObject) -> JsonObject:
 
 
 def _may_carry_status(to: str) -> bool:
-    """Say whether messages to an address may tell a status in the machines' words (N13)."""
+    """Return whether messages to an address may report a status in the machines' words (N13)."""
     return to.endswith(("/status", "/registration")) or to.startswith(f"domain://{REGISTRY_HOST}")
 
 
 def _is_part(to: str, part: str) -> bool:
-    """Say whether an address is this component of some domain's message node."""
+    """Return whether an address is this component of some domain's message node."""
     return to.startswith(f"domain://{NODE_HOST}") and to.partition("://")[2].split("/")[1:] == [
         part
     ]

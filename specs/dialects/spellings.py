@@ -1,4 +1,4 @@
-"""What old peers call things in a body, and what the protocol calls them.
+"""Names in bodies of old peers, and the protocol's names.
 
 Each function takes a body and gives one in normal form; the body taken is left
 as it was. Two spellings of one thing that differ are refused, never guessed.

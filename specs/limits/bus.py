@@ -26,4 +26,4 @@ ANSWERS_KEPT: Final = 256
 """Answers to others that a bus keeps, for requests that come once more (ours, MSG-07)."""
 
 MAX_ATTEMPTS: Final = 10
-"""How often a hyperty may have one request sent at most (ours, MSG-07)."""
+"""Maximum attempts of one request of a hyperty (ours, MSG-07)."""

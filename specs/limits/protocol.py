@@ -109,7 +109,7 @@ DRAIN_TIMEOUT: Final = 5.0
 """Seconds a process has to drain after SIGTERM (DESIGN section 9)."""
 
 GOODBYE_TIMEOUT: Final = 1.0
-"""Seconds a farewell may take before a link is closed by force (ours)."""
+"""Seconds a close frame may take before a link is closed by force (ours)."""
 
 MAILBOX: Final = 1024
 """Messages in one actor's mailbox (MEASURED C: no gain above 1024)."""
@@ -198,52 +198,52 @@ HTTP_TOKEN_CHARS: Final = 16
 READY_TIMEOUT: Final = 1.0
 """Seconds a part of a node has to show that it works (ours)."""
 
-ROOM_BEAT: Final = 2.0
+SANDBOX_BEAT: Final = 2.0
 """Seconds between two signs of life asked of a sandbox process (ours, R11)."""
 
-ROOM_SILENCE: Final = 5.0
+SANDBOX_SILENCE: Final = 5.0
 """Seconds a sandbox process may owe a sign of life before it is ended (ours, R11)."""
 
-ROOM_RESTARTS: Final = 3
-"""Crashes of a sandbox process within `ROOM_SECONDS` after which it is started again (R11)."""
+SANDBOX_RESTARTS: Final = 3
+"""Crashes of a sandbox process within `SANDBOX_SECONDS` after which it is started again (R11)."""
 
-ROOM_SECONDS: Final = 60.0
+SANDBOX_SECONDS: Final = 60.0
 """Seconds over which crashes of a sandbox process are counted (R11)."""
 
-ROOM_COOL_DOWN: Final = 60.0
+SANDBOX_COOL_DOWN: Final = 60.0
 """Seconds nothing is started after too many crashes (ours, R11)."""
 
-ROOM_OUTSTANDING: Final = 10_000
+SANDBOX_OUTSTANDING: Final = 10_000
 """Requests given to a sandbox whose answers are awaited; the oldest are forgotten (ours)."""
 
-ROOM_RATE: Final = 5000.0
+SANDBOX_RATE: Final = 5000.0
 """Messages a second a sandbox may post; more wait in its pipe (ours, T16)."""
 
-ROOM_BURST: Final = 64
+SANDBOX_BURST: Final = 64
 """Messages a sandbox may post at once before its rate counts (ours, T16)."""
 
-ROOM_LINKS: Final = 2
+SANDBOX_LINKS: Final = 2
 """Links a sandbox may have open or dial at once for each place it may dial: one to use, one to
 replace it (ours, T16)."""
 
-ROOM_WINDOW: Final = 16
+SANDBOX_WINDOW: Final = 16
 """Frames of one link on their way through a sandbox's pipe in one direction (ours)."""
 
-ROOM_LOG_LINES: Final = 100
+SANDBOX_LOG_LINES: Final = 100
 """Lines of a sandbox's stderr that are logged; what is more is counted (ours, T16)."""
 
-ROOM_LOG_CHARACTERS: Final = 500
+SANDBOX_LOG_CHARACTERS: Final = 500
 """Characters of one such line that are logged (ours, T16)."""
 
-ROOM_MEMORY: Final = 268_435_456
+SANDBOX_MEMORY: Final = 268_435_456
 """Bytes of address space a sandbox process may have (T16 says 128 MiB, without Python's own)."""
 
-ROOM_FILES: Final = 32
+SANDBOX_FILES: Final = 32
 """Descriptors a sandbox process may have open (T16)."""
 
-ROOM_CPU: Final = 3600
+SANDBOX_CPU: Final = 3600
 """Seconds of processor time in the life of a sandbox process: a backstop, whoever spins and
-answers nothing is ended after `ROOM_SILENCE` (ours, T16)."""
+answers nothing is ended after `SANDBOX_SILENCE` (ours, T16)."""
 
 PEER_OFFENCES: Final = 10
 """Refusals of what another domain's node has no right to, until it is quarantined (S14)."""
@@ -265,7 +265,7 @@ IDENTITY_BURST: Final = 1000
 
 NODE_RATE: Final = 5000.0
 """Messages a second that the node of another domain may send, over all its sessions (ours, T18:
-as `ROOM_RATE`, which holds for what this node sends it)."""
+as `SANDBOX_RATE`, which holds for what this node sends it)."""
 
 NODE_BURST: Final = 10_000
 """Messages such a node may send at once after a rest (ours: as MESSAGE_BURST)."""
@@ -274,12 +274,12 @@ HANDSHAKE_RATE: Final = 20.0
 """Connections a second from one host (RELIABILITY L5)."""
 
 HANDSHAKE_BURST: Final = 100
-"""Connections from one host at once after a rest (ours: as STRANGERS_PER_HOST)."""
+"""Connections from one host at once after a rest (ours: as UNAUTHENTICATED_PER_HOST)."""
 
-STRANGERS: Final = 2000
+UNAUTHENTICATED_LINKS: Final = 2000
 """Connections to a node that have no session yet (RELIABILITY L5)."""
 
-STRANGERS_PER_HOST: Final = 100
+UNAUTHENTICATED_PER_HOST: Final = 100
 """Of these, from one host (RELIABILITY L5)."""
 
 OUTBOX_BUDGET: Final = 256 * 1_048_576

@@ -29,7 +29,7 @@ CHANGES_KEPT: Final = 256
 """Changes of a copy that a reader may be behind and still see each one; then it is told the
 difference (ours)."""
 
-MAX_GUESTS: Final = 10_000
+MAX_ALLOWED_OBSERVERS: Final = 10_000
 """Observers that one object may have, that its reporter may have allowed, or expelled from a
 public one (ours: ten times as many as are expected)."""
 
@@ -64,7 +64,7 @@ HAND_OVER_GRACE: Final = 30.0
 """Seconds that a node which has forgotten all is given to hear from the new reporter, before the
 old one claims the address in doubt (ours: a stub is back within `RECONNECT_TRIES` by then)."""
 
-HANDED_ON: Final = 1000
+DELEGATIONS_KNOWN: Final = 1000
 """Objects of which a runtime knows that they are reported elsewhere now (ours)."""
 
 CHILDREN_OF_OBJECT: Final = 200
@@ -91,7 +91,7 @@ CREATORS_KEPT: Final = 1000
 """Creators without a child whose last message is remembered; then the oldest go (ours, SYN-24)."""
 
 CHILD_ATTEMPTS: Final = 2
-"""How often a new child is sent at most, while nobody answers (ours, SYN-24)."""
+"""Maximum sendings of a new child without an answer (ours, SYN-24)."""
 
 REASSERTIONS: Final = 3
 """How often a creator says again what the reporter's end does not have, of one child; then that
@@ -134,14 +134,14 @@ STORE_PAUSE: Final = 1.0
 COPIES_STORED: Final = 10_000
 """Copies of observed objects that one runtime stores (ours, SYN-25)."""
 
-BACK_AT_ONCE: Final = 16
+RESTORES_AT_ONCE: Final = 16
 """Sync managers that are told at a time that an object is back (ours, SYN-25)."""
 
 RENEWED_AT_ONCE: Final = 16
 """Objects whose address and paths a runtime sets anew at a time (ours, STB-09: so that the answers
 for thousands of them come in time)."""
 
-BACK_TRIES: Final = 5
+RESTORE_TRIES: Final = 5
 """How often the observers of an object that is back are told so, if they do not answer (ours,
 SYN-25)."""
 

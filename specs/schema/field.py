@@ -1,15 +1,22 @@
-"""What the fields of bodies have in common: names on the wire, and what they may hold.
+"""Fields of bodies: names on the wire, what they may hold, and rules between them.
 
 A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its
 annotations say what its fields hold; nobody can make one that holds anything
 else, from Python or from JSON.
+
+Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field
+of a part by its way, `params.token`.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Final, TypeAlias
+from functools import lru_cache
+from operator import attrgetter
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import attrs
 
+from specs.errors import BadMessageError
+from specs.reply_code import Code
 from specs.schema import shape
 from specs.schema.shape import Shape, Size, shape_of
 
@@ -46,7 +53,7 @@ def wire_name(field: "attrs.Attribute[object]") -> str:
     return str(field.metadata.get(WIRE, field.name))
 
 
-def wire_way(kind: type[object], way: str) -> str:
+def wire_path(kind: type[object], way: str) -> str:
     """Return the way to a field of a part, `params.runtime_url`, as it is on the wire."""
     names = []
     inside: type[object] = kind
@@ -65,7 +72,7 @@ def shape_at(field: "attrs.Attribute[object]") -> Shape:
 
 
 def is_required(field: "attrs.Attribute[object]") -> bool:
-    """Say whether a field must be given."""
+    """Return whether a field must be given."""
     return field.default is attrs.NOTHING
 
 
@@ -92,3 +99,113 @@ def _check_of(holds: Shape, where: str) -> Callable[[object], object]:
     if holds == _TEXT:
         return lambda value: value if type(value) is str else holds.check(value, where)
     return lambda value: holds.check(value, where)
+
+
+_RULES: Final = "__rules__"
+
+K = TypeVar("K", bound=type[object])
+
+
+@attrs.frozen(slots=True)
+class OneOf:
+    """Exactly one of two fields is given."""
+
+    first: str
+    second: str
+    code: Code = Code.MALFORMED
+
+    def broken(self, body: object) -> str | None:
+        """Say how a body breaks the rule; None if it does not."""
+        if (_of(body, self.first) is None) != (_of(body, self.second) is None):
+            return None
+        first, second = wire_path(type(body), self.first), wire_path(type(body), self.second)
+        return f"exactly one of {first} and {second} must be given"
+
+
+@attrs.frozen(slots=True)
+class Needs:
+    """A rule: where one field is given, another one is."""
+
+    field: str
+    needed: str
+    code: Code = Code.MALFORMED
+
+    def broken(self, body: object) -> str | None:
+        """Say how a body breaks the rule; None if it does not."""
+        if _of(body, self.field) is None or _of(body, self.needed) is not None:
+            return None
+        field, needed = wire_path(type(body), self.field), wire_path(type(body), self.needed)
+        return f"{needed} is missing, which {field} needs"
+
+
+@attrs.frozen(slots=True)
+class WordNeeds:
+    """A rule: where a field says one of some words, another field is given.
+
+    Attributes:
+        code: What is answered where it is not.
+    """
+
+    field: str
+    words: tuple[str, ...]
+    needed: str
+    code: Code = Code.MALFORMED
+
+    def broken(self, body: object) -> str | None:
+        """Say how a body breaks the rule; None if it does not."""
+        word = _of(body, self.field)
+        if word not in self.words or _of(body, self.needed) is not None:
+            return None
+        return f"{wire_path(type(body), self.needed)} is missing, which {word} needs"
+
+
+@attrs.frozen(slots=True)
+class ObjectUnless:
+    """A field of free JSON is an object or absent, unless another one is given."""
+
+    field: str
+    other: str
+    code: Code = Code.MALFORMED
+
+    def broken(self, body: object) -> str | None:
+        """Say how a body breaks the rule; None if it does not."""
+        value = _of(body, self.field)
+        if value is None or isinstance(value, dict) or _of(body, self.other) is not None:
+            return None
+        field, other = wire_path(type(body), self.field), wire_path(type(body), self.other)
+        return f"{field} must be an object where no {other} is named"
+
+
+Rule: TypeAlias = OneOf | Needs | WordNeeds | ObjectUnless
+
+
+def ruled(*rules: Rule) -> Callable[[K], K]:
+    """Return a decorator, to stand below `attrs.frozen`: no body breaks these rules."""
+
+    def give(kind: K) -> K:
+        setattr(kind, _RULES, rules)
+        setattr(kind, "__attrs_post_init__", _obey)  # noqa: B010 - attrs calls it
+        return kind
+
+    return give
+
+
+def rules_of(kind: type[object]) -> tuple[Rule, ...]:
+    """Return the rules of a body class."""
+    found: tuple[Rule, ...] = getattr(kind, _RULES, ())
+    return found
+
+
+def _obey(body: object) -> None:
+    for rule in rules_of(type(body)):
+        why = rule.broken(body)
+        if why is not None:
+            raise BadMessageError(why, rule.code)
+
+
+def _of(body: object, way: str) -> object:
+    found: object = _getter(way)(body)
+    return found
+
+
+_getter: Final = lru_cache(maxsize=None)(attrgetter)

@@ -15,9 +15,9 @@ import trio
 import trio.testing
 
 from actors.kit.trace import MemoryTracer
-from fsm.check.census import TakenStep
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record
+from fsm.static_check import TakenStep
 from specs.trace import Kind
 from tests.support.trace.census import counted
 from tests.support.trace.told import Told

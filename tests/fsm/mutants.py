@@ -6,9 +6,8 @@ from random import Random
 
 import attrs
 
-from fsm.guard import ALWAYS, Guard
 from fsm.machine_list import MACHINES
-from fsm.table import Origin, Table, Transition
+from fsm.table import ALWAYS, Guard, Origin, Table, Transition
 
 
 @attrs.frozen

@@ -5,8 +5,7 @@ from hashlib import sha256
 import attrs
 import pytest
 
-from fsm.fingerprint import fingerprint, fingerprints
-from fsm.machine_list import MACHINES
+from fsm.machine_list import MACHINES, fingerprint, fingerprints
 from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
 

@@ -9,10 +9,10 @@ from pkgutil import walk_packages
 import pytest
 
 from fsm import machines
-from fsm.check.static import shortest_ways
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.machine_list import MACHINES
+from fsm.static_check import shortest_paths
 from fsm.table import Table
 from specs.bodies.word import LinkValue, RecordStatus, StatusValue
 from specs.limits import protocol as limits
@@ -164,7 +164,7 @@ def drawn(machine):
 @pytest.mark.parametrize(("table", "state", "trigger", "true"), PAIRS)
 def test_a_machine_does_exactly_what_its_table_says(table, state, trigger, true):
     entity = Entity(table, "k")
-    for row in shortest_ways(table)[state]:
+    for row in shortest_paths(table)[state]:
         entity.step(row.trigger, given=row.guard.when)
     declared = [
         row
@@ -232,7 +232,7 @@ def test_every_table_that_is_declared_is_in_the_catalogue():
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_state_is_reached(table):
-    assert set(shortest_ways(table)) == {None, *table.states}
+    assert set(shortest_paths(table)) == {None, *table.states}
 
 
 @pytest.mark.parametrize("table", TABLES)

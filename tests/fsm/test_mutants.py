@@ -18,12 +18,12 @@ from collections import Counter
 import attrs
 import pytest
 
-from fsm.check.static import check, check_taken
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore
+from fsm.static_check import check, check_taken
 from specs.errors import SpecError
 from tests.fsm.corpus import record
 from tests.fsm.flawed_tables import flawed

@@ -3,10 +3,9 @@
 import attrs
 import pytest
 
-from fsm.guard import when
 from fsm.machines.address import State as Foreign
 from fsm.machines.address import Trigger as ForeignTrigger
-from fsm.table import Deadline, Origin, Transition
+from fsm.table import Deadline, Origin, Transition, when
 from specs.errors import SpecError
 from tests.support.trace import tables
 from tests.support.trace.tables import DOOR, Door, Key, Push, door

@@ -10,8 +10,7 @@ import json
 from pathlib import Path
 
 from specs.message import Message
-from specs.message_catalogue import KINDS
-from specs.message_kind import Answers, Kind
+from specs.message_catalogue import KINDS, Answers, Kind
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

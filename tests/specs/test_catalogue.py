@@ -9,8 +9,7 @@ from specs.bodies.body import BODIES
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError, SpecError
 from specs.message import Message, MessageType
-from specs.message_catalogue import KINDS, message_kind
-from specs.message_kind import FORMS, Mark, bound
+from specs.message_catalogue import FORMS, KINDS, Mark, bound, message_kind
 from specs.reply_code import Code
 from specs.schema.field import wire_name
 from tests.specs.golden_kinds import (

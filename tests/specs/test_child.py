@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.children.children import children_in
+from fsm.sync.children import children_in
 from specs.bodies.object import CHILD
 from specs.child import child_name, misnamed, named
 from specs.message import Message, MessageType

@@ -19,7 +19,7 @@ from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import read_keys
 from actors.keys.signing import SigningKey, make_key
 from fsm.catalogue.descriptor_io import Here, Level, Reach, Terms
-from fsm.fingerprint import fingerprint
+from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked

@@ -2,9 +2,7 @@
 
 from collections import deque
 
-from fsm.sync.children.children import ChildSet
-from fsm.sync.children.copy import ChildrenCopyCore
-from fsm.sync.children.io import (
+from fsm.sync.children import (
     Act,
     AllChildren,
     ChildGone,
@@ -13,10 +11,12 @@ from fsm.sync.children.io import (
     ChildrenTimeOver,
     ChildrenUnread,
     ChildSaid,
+    ChildSet,
     ChildShown,
     SaidAgain,
     SignHeard,
 )
+from fsm.sync.children_copy import ChildrenCopyCore
 from specs.child import RESOURCES, child_name
 
 RARELY = 100

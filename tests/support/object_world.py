@@ -14,7 +14,7 @@ from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import ChangeObject, DataObject
 from specs.trace import Op
@@ -288,7 +288,7 @@ class ObjectWorld:
                 self.at_reporter(rt.UnsubscribeAsked(side.observer, side.manager))
                 assert side.observer not in self.reporter.observers, "who left is no observer"
             case "told":
-                self.at_reporter(rt.RuntimeTold(side.manager.removesuffix("/sm")))
+                self.at_reporter(rt.RuntimeNotified(side.manager.removesuffix("/sm")))
             case "read":
                 side.arriving.append(Answer(asked.life, self._read(side)))
 

@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias, final
 
 import attrs
 
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as seen
 from specs.bodies.sync import ConnectionData
 
 End: TypeAlias = tuple[str, str]

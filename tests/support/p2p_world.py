@@ -8,17 +8,17 @@ import attrs
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.negotiation import FIRST, Role
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.record_cache import RecordCache
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
@@ -52,13 +52,13 @@ class Side:
     def url(self) -> str:
         return f"{self.name}/p2phandler/1"
 
-    def row_answers(self, remote: str) -> list[tuple[End, seen.RowTold]]:
+    def row_answers(self, remote: str) -> list[tuple[End, seen.RowReported]]:
         """What the registry's row says to the handler's links that ask for it (P2P-18)."""
         row = self.table.row(remote, self.url)
         if row is not None and row.is_held(self.url):
             return []
         waiting, self.rows = self.rows, []
-        told = seen.RowTold(row is not None and row.role is Role.REQUESTER)
+        told = seen.RowReported(row is not None and row.role is Role.REQUESTER)
         return [(end, told) for end in waiting]
 
 

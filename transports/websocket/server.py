@@ -30,7 +30,7 @@ from specs.limits.protocol import (
     READ_BYTES,
     SOCKET_BYTES,
 )
-from specs.link_end import TurnedAway
+from specs.reply_code import TurnedAway
 from transports.background import open_background
 from transports.errors import CloseReason, LinkClosedError
 from transports.gate import EVERYBODY, Gate, Guest

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import attrs
 import click
@@ -11,8 +10,8 @@ import click
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
-from actors.cli.options import check_domain, check_place, log_option, trace_option
-from actors.cli.output import open_tracer, say_ready
+from actors.cli.options import OpenTracer, check_domain, check_place, log_option, trace_options
+from actors.cli.output import say_ready
 from actors.cli.topic import Topic
 from actors.commands.node.foreign import (
     catalogue_options,
@@ -50,7 +49,7 @@ __all__ = ["command"]
 @limit_options
 @http_options
 @catalogue_options
-@trace_option
+@trace_options
 @config_option
 @log_option
 def command(
@@ -59,7 +58,7 @@ def command(
     listen: str,
     allow_legacy: bool,
     topics: tuple[Topic, ...],
-    trace: Path | None,
+    trace: OpenTracer,
 ) -> int:
     """Run the message node of a domain until SIGTERM or Ctrl-C.
 
@@ -77,10 +76,10 @@ def command(
 
 
 @asynccontextmanager
-async def _open(config: NodeConfig, trace: Path | None) -> AsyncIterator[Node]:
+async def _open(config: NodeConfig, trace: OpenTracer) -> AsyncIterator[Node]:
     offset = clock_offset()
     async with (
-        open_tracer(trace, f"node.{config.domain}") as tracer,
+        trace(f"node.{config.domain}") as tracer,
         open_system_network() as network,
         open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
         reloading(node),

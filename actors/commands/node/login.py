@@ -13,7 +13,7 @@ from actors.cli.options import Quantity
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
-from specs.limits.login import SESSION_LIFE
+from specs.limits.node import SESSION_LIFE
 
 if TYPE_CHECKING:
     from actors.node.login.key_provider import KeyFile, KeySource, KeyUrl

@@ -27,8 +27,8 @@ from fsm.catalogue.descriptor_io import Memory
 from fsm.catalogue.descriptor_trust import judge_entry
 from specs.addresses.descriptor import WELL_KNOWN
 from specs.descriptor import Described, Revocations, StubDescriptor
-from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, REVOCATIONS_BYTES
-from specs.limits.login import JWKS_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, LISTING_BYTES, REVOCATIONS_BYTES
+from specs.limits.node import JWKS_BYTES
 
 __all__ = ["command"]
 

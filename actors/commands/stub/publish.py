@@ -9,8 +9,8 @@ import click
 from actors.catalogue.publishing import CatalogueFolder, Offer
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors, into_option, read_bytes
-from specs.limits.catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES
-from specs.limits.login import JWKS_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
+from specs.limits.node import JWKS_BYTES
 
 __all__ = ["command"]
 

@@ -20,12 +20,11 @@ from actors.commands.stub.files import check_entry, explained_errors, read_json,
 from actors.runtime.catalogue.shipped import SHIPPED
 from fsm.catalogue.descriptor_io import Facts, Here, Level
 from fsm.catalogue.descriptor_trust import judge_offer
-from fsm.fingerprint import fingerprint, fingerprints
-from fsm.machine_list import MACHINES
+from fsm.machine_list import MACHINES, fingerprint, fingerprints
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import LANGUAGE, StubDescriptor
 from specs.jsonvalue import JsonObject
-from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
 from specs.limits.protocol import MAX_ID
 
 __all__ = ["command"]

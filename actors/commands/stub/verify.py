@@ -18,11 +18,10 @@ from actors.commands.stub.files import explained_errors, read_bytes
 from actors.keys.key_set import read_keys
 from actors.runtime.catalogue.shipped import SHIPPED
 from fsm.catalogue.descriptor_io import Here, Level
-from fsm.fingerprint import fingerprints
-from fsm.machine_list import MACHINES
+from fsm.machine_list import MACHINES, fingerprints
 from specs.addresses.descriptor import WELL_KNOWN
-from specs.limits.catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES
-from specs.limits.login import JWKS_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
+from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body
 
 __all__ = ["command"]

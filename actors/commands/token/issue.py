@@ -11,7 +11,7 @@ from actors.cli.options import Quantity, check_address, check_domain
 from actors.commands.signer import read_signer
 from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.login import TOKEN_LIFE
+from specs.limits.node import TOKEN_LIFE
 
 __all__ = ["command"]
 

@@ -18,7 +18,7 @@ from actors.node.login.key_provider import KeySource, terms_of
 from actors.node.login.token import SignedToken, read_token, verified
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json
-from specs.limits.login import TOKEN_CHARS
+from specs.limits.node import TOKEN_CHARS
 
 __all__ = ["command"]
 

@@ -5,7 +5,7 @@ from typing import final
 
 import attrs
 
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.message import Message
 
 __all__ = ["Delivery", "Purpose"]

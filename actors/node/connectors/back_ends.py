@@ -42,7 +42,7 @@ from fsm.registry.relay import (
 )
 from specs.addresses.address import GLOBAL_REGISTRY, quality_broker
 from specs.errors import BadMessageError
-from specs.limits.back_ends import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
+from specs.limits.node import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op

@@ -35,10 +35,10 @@ from actors.node.connectors.service import (
 )
 from actors.node.messages import Asked
 from fsm.registry.relay import Reservation, Reservations
-from specs.bodies.body import AskQuality, QualityWish, TurnServer
+from specs.bodies.session import AskQuality, QualityWish, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import MAX_RESERVATIONS
+from specs.limits.node import MAX_RESERVATIONS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
@@ -124,7 +124,7 @@ class Quality(Service):
     async def _reserve(self, by: str, wish: QualityWish) -> Replied:
         client, wanted = wish.client_name, write_body(wish)
         held = self._kept.held(by, client)
-        if held is not None and held.wish == wanted:
+        if held is not None and held.request == wanted:
             return with_value(Code.OK, held.value)
         self._give_back(by, client)
         if not self._kept.has_room(by):

@@ -53,11 +53,11 @@ from fsm.registry.upstream_rest import (
     touch_call,
 )
 from specs.jsonvalue import JsonObject
-from specs.limits.back_ends import (
+from specs.limits.node import (
     BACKEND_TIMEOUT,
-    DEBT_PAUSE,
     MAX_RECORDS,
     REGISTRY_POLL,
+    RETRY_QUEUE_PAUSE,
     WATCHED_RECORDS,
 )
 from specs.message import Message
@@ -239,7 +239,7 @@ class RestRegistry(Service):
             except (HttpError, BackEndError) as exc:
                 if pause == REGISTRY_POLL:
                     _log.warning("changes cannot be looked at", why=exc.reason)
-                pause = min(2 * pause, DEBT_PAUSE)
+                pause = min(2 * pause, RETRY_QUEUE_PAUSE)
 
     async def _look(self) -> None:
         answer = await self._ask(_UPDATED)

@@ -17,7 +17,7 @@ from actors.node.messages import Asked
 from fsm.registry.relay import RetryQueue
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import BACKEND_TIMEOUT
+from specs.limits.node import BACKEND_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message
 from specs.reply_code import Code

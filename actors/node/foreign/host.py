@@ -27,27 +27,27 @@ from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign,
 from actors.node.trace import ComponentTrace
 from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan
-from fsm.catalogue.foreign import ForeignCore
-from fsm.catalogue.foreign_io import (
+from fsm.catalogue.foreign import (
     Answer,
     Banish,
+    Deliver,
     Effect,
     End,
-    Hand,
+    ForeignCore,
     Input,
     Leave,
-    OfRoom,
     Open,
     Pass,
     Refuse,
     Renew,
-    RoomFull,
-    RoomGone,
-    RoomKept,
-    RoomLost,
-    RoomMoved,
-    RoomReady,
-    RoomSpoke,
+    SandboxFull,
+    SandboxGone,
+    SandboxInput,
+    SandboxPosted,
+    SandboxReady,
+    SandboxSession,
+    SandboxStatus,
+    SandboxUnreachable,
     Send,
     Tick,
 )
@@ -68,7 +68,7 @@ __all__ = ["ForeignHost", "ForeignParts"]
 class ForeignStubHost(StubHost[Parcel]):
     """Tells the owner of the table what comes of one sandbox; takes what is for its stub."""
 
-    def __init__(self, plan: SandboxPlan, tools: HostTools, owner: ActorRef[OfRoom]) -> None:
+    def __init__(self, plan: SandboxPlan, tools: HostTools, owner: ActorRef[SandboxInput]) -> None:
         super().__init__(plan, tools)
         self._owner = owner
 
@@ -76,36 +76,36 @@ class ForeignStubHost(StubHost[Parcel]):
     async def handle(self, message: Parcel) -> None:
         match self.hand(message.line):
             case HandInResult.FULL | HandInResult.TOO_LARGE:
-                await self._tell(RoomFull(self.plan.url, message.message))
+                await self._tell(SandboxFull(self.plan.url, message.message))
             case HandInResult.GONE:
-                await self._tell(RoomLost(self.plan.url, message.message))
+                await self._tell(SandboxUnreachable(self.plan.url, message.message))
             case HandInResult.TAKEN:
                 pass
 
     @override
     async def ready(self) -> None:
-        await self._tell(RoomReady(self.plan.url))
+        await self._tell(SandboxReady(self.plan.url))
 
     @override
     async def posted(self, message: Message) -> None:
-        await self._tell(RoomSpoke(self.plan.url, message))
+        await self._tell(SandboxPosted(self.plan.url, message))
 
     @override
     async def asked(self, message: Message) -> None:
         # Its answer comes as a parcel, like any other.
-        await self._tell(RoomSpoke(self.plan.url, message))
+        await self._tell(SandboxPosted(self.plan.url, message))
 
     @override
     async def lost(self, message: Message) -> None:
-        await self._tell(RoomFull(self.plan.url, message))
+        await self._tell(SandboxFull(self.plan.url, message))
 
     @override
     async def moved(self, step: Step) -> None:
-        await self._tell(RoomMoved(self.plan.url, State(step.new), step.why))
+        await self._tell(SandboxStatus(self.plan.url, State(step.new), step.why))
 
     @override
     async def kept(self, token: str) -> None:
-        await self._tell(RoomKept(self.plan.url, token))
+        await self._tell(SandboxSession(self.plan.url, token))
 
     @override
     def ended(self, why: str) -> None:
@@ -114,15 +114,15 @@ class ForeignStubHost(StubHost[Parcel]):
     @override
     async def stop(self) -> None:
         self.rest()
-        await self._tell(RoomGone(self.plan.url, self.why))
+        await self._tell(SandboxGone(self.plan.url, self.why))
 
-    async def _tell(self, news: OfRoom) -> None:
+    async def _tell(self, news: SandboxInput) -> None:
         # An owner that is gone wants no news.
         with suppress(ActorStoppedError):
             await self._owner.tell(news)
 
 
-_Message: TypeAlias = Send | Banish | OfRoom
+_Message: TypeAlias = Send | Banish | SandboxInput
 
 
 @final
@@ -176,7 +176,7 @@ class ForeignHost(Actor[_Message]):
 
     @override
     async def handle(self, message: _Message) -> None:
-        if isinstance(message, RoomGone):
+        if isinstance(message, SandboxGone):
             self._keepers.pop(message.stub, None)
             self._parts.counters.count(Tally.STUBS_GONE)
         await self._feed(message)
@@ -198,7 +198,7 @@ class ForeignHost(Actor[_Message]):
     @override
     async def stop(self) -> None:
         last: list[Input] = [Leave()]
-        last += [RoomGone(stub, "the node is going down") for stub in self._keepers]
+        last += [SandboxGone(stub, "the node is going down") for stub in self._keepers]
         for happened in last:
             for effect in self._core.feed(happened, trio.current_time()):
                 if isinstance(effect, Step):
@@ -214,7 +214,7 @@ class ForeignHost(Actor[_Message]):
                 self._trace.step(effect)
             case Open():
                 await self._open(effect)
-            case Hand(stub, parcel):
+            case Deliver(stub, parcel):
                 await self._hand(stub, parcel)
             case End(stub):
                 self.spawn(self._end, stub)
@@ -267,7 +267,7 @@ class ForeignHost(Actor[_Message]):
     async def _hand(self, stub: str, parcel: Parcel) -> None:
         keeper = self._keepers.get(stub)
         if keeper is None or not keeper.try_tell(parcel):
-            await self._feed(RoomLost(stub, parcel.message))
+            await self._feed(SandboxUnreachable(stub, parcel.message))
 
     async def _end(self, stub: str) -> None:
         if self._rooms is not None:

@@ -16,10 +16,10 @@ import trio
 from typing_extensions import override
 
 from actors.node.links.acceptor import REST
-from fsm.session.send_window import SendWindow
+from fsm.session.outbox_budget import SendWindow
 from specs.errors import ProtoflyError
+from specs.limits.node import REST_POSTS
 from specs.limits.protocol import LINK_BACKLOG
-from specs.limits.rest import REST_POSTS
 from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import Gate, Guest
 from transports.link import Kind, Link, Listener, Upgrade

@@ -18,12 +18,12 @@ from typing_extensions import override
 from actors.node.http.page import Feed, Page, Parts, Visit, told
 from actors.node.http.rest_link import NewerPollError, RestError, RestGoneError, RestLink, RestLinks
 from actors.node.http.site import HttpService
-from fsm.session.send_window import CursorError
+from fsm.session.outbox_budget import CursorError
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
+from specs.limits.node import REST_CURSOR_WAIT, REST_RETRY
 from specs.limits.protocol import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
-from specs.limits.rest import REST_CURSOR_WAIT, REST_RETRY
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode

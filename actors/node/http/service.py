@@ -24,8 +24,8 @@ from actors.node.http.site import Gate, HttpService, Site, WellKnown, is_loopbac
 from actors.node.links.acceptor import REST
 from actors.node.session.listener import ListenerActor
 from fsm.limits.unauthenticated_links import HostShares
+from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
-from specs.limits.rest import REST_CONNECTIONS, REST_PER_HOST
 from transports.errors import ListenError
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import read_host_port

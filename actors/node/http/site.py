@@ -24,8 +24,13 @@ from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
 from actors.node.http.page import METHODS, Feed, Page, Visit, told
 from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
-from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
-from specs.limits.login import JWKS_BYTES
+from specs.limits.foreign_code import (
+    DESCRIPTOR_BYTES,
+    LISTING_BYTES,
+    PACKAGE_BYTES,
+    REVOCATIONS_BYTES,
+)
+from specs.limits.node import JWKS_BYTES
 
 __all__ = ["Gate", "HttpService", "Site", "WellKnown", "is_loopback"]
 

@@ -15,7 +15,7 @@ from actors.node.links.acceptor import Acceptor
 from fsm.session.node_session_io import Parcel
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
-from specs.link_end import LinkEnd
+from specs.reply_code import LinkEnd
 from transports.errors import CloseReason
 from transports.link import Link
 

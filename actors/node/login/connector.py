@@ -16,11 +16,11 @@ from actors.node.login.provider import IdentityProvider, Login
 from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
-from specs.bodies.body import IdentityCall
+from specs.bodies.session import IdentityCall
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING
+from specs.limits.node import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body

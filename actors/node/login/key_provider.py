@@ -24,12 +24,18 @@ from actors.node.login.errors import (
 from actors.node.login.provider import IdentityProvider, ProviderMaker
 from actors.node.login.token import read_token, verified
 from actors.node.login.used_tokens import UsedTokenFile
-from fsm.session.assertion import USED, AssertionCore, AssertionTerms, Unacceptable
-from fsm.session.key_cache import KeyCacheCore
-from fsm.session.spent_tokens import SpentTokens, Use
+from fsm.session.assertion import (
+    USED,
+    AssertionCore,
+    AssertionTerms,
+    KeyCacheCore,
+    SpentTokens,
+    Unacceptable,
+    Use,
+)
 from specs.addresses.address import message_node
 from specs.identity import Identity
-from specs.limits.login import (
+from specs.limits.node import (
     JWKS_BYTES,
     KEY_FILE_FRESH,
     KEY_FILE_PAUSE,

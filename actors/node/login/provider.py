@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.node.login.errors import LoginRefusedError
 from specs.identity import Identity
-from specs.limits.login import SESSION_LIFE
+from specs.limits.node import SESSION_LIFE
 
 __all__ = ["Admission", "IdentityProvider", "Login", "Nobody", "ProviderMaker"]
 

@@ -17,7 +17,7 @@ from joserfc.errors import JoseError
 from actors.keys.key_set import ALGORITHMS, REGISTRY, Keys
 from actors.node.login.errors import BadTokenError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.login import TOKEN_CHARS
+from specs.limits.node import TOKEN_CHARS
 
 __all__ = ["SignedToken", "read_token", "verified"]
 

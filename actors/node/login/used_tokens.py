@@ -13,7 +13,7 @@ import trio
 
 from actors.kit.database import DatabaseForm, open_database
 from actors.node.login.errors import UsedTokensError
-from fsm.session.spent_tokens import SpentTokens, Use
+from fsm.session.assertion import SpentTokens, Use
 
 __all__ = ["UsedTokenFile"]
 

@@ -24,15 +24,16 @@ from actors.node.policy.tasks import STAMP, Order, Tasks
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
-from fsm.policy.errors import BadPolicyError
 from fsm.policy.explain import effective, missing
 from fsm.policy.model import Book, PolicySet, Task
+from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import SILENT, Pdp, Verdict
 from fsm.policy.reading import read_set
 from fsm.policy.request import Place, Request, domain
 from fsm.policy.terms import Direction, Moment, Result
 from fsm.registry.node_rights import Ownership
-from specs.bodies.body import (
+from specs.bodies.policy import (
+    UNTIL_STOP,
     AddPolicies,
     PolicyBook,
     PolicyChange,
@@ -42,10 +43,9 @@ from specs.bodies.body import (
     RemovePolicies,
     ReplacePolicies,
 )
-from specs.bodies.policy import UNTIL_STOP
 from specs.errors import BadMessageError
 from specs.identity import Identity
-from specs.limits.policy import MAX_POLICY_SETS
+from specs.limits.node import MAX_POLICY_SETS
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, instance_id, refuse, reply_to
 from specs.reply_code import Code

@@ -17,12 +17,12 @@ from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.node.config import PolicyConfig
 from actors.node.errors import PolicyFileError
 from actors.node.messages import BusMessage, Emitted
-from fsm.policy.errors import BadPolicyError
 from fsm.policy.model import Book, PolicySet
+from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
-from specs.bodies.body import PolicyChange
-from specs.limits.policy import MAX_POLICY_BYTES, MAX_POLICY_SETS
+from specs.bodies.policy import PolicyChange
+from specs.limits.node import MAX_POLICY_BYTES, MAX_POLICY_SETS
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import write_body

@@ -8,10 +8,10 @@ from typing import Final, final
 import attrs
 import structlog
 
+from fsm.policy.explain import TASKS
 from fsm.policy.model import Task
-from fsm.policy.review import TASKS
 from fsm.policy.terms import Moment
-from specs.limits.policy import MAX_POLICY_COUNTERS
+from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, instance_id
 
 __all__ = ["STAMP", "Order", "Tasks"]

@@ -9,12 +9,12 @@ from actors.node.components import LocalService
 from actors.node.tables import Tables
 from fsm.effects import Refused
 from fsm.registry import allocation
-from fsm.registry.address_names import ENTROPY
-from fsm.registry.address_offers import Offer, OfferInput, Take, Withdraw
-from fsm.sync.subscriptions.subscriptions import entity_of
+from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_node, scheme_of
-from specs.bodies.body import Allocate, Allocated, Free, MoveAddress
-from specs.bodies.word import AddressWish
+from specs.bodies.object import MoveAddress
+from specs.bodies.registry import Allocate, Allocated, Free
+from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -92,9 +92,9 @@ class AllocationService(LocalService):
 
     def _moving(self, wish: MoveAddress, by: str) -> OfferInput | Refused:
         match wish.operation:
-            case AddressWish.TAKE:
+            case AddressMethod.TAKE:
                 return Take(wish.resource, by, wish.number, wish.delegate or "")
-            case AddressWish.WITHDRAW:
+            case AddressMethod.WITHDRAW:
                 return Withdraw(wish.resource, by, wish.number)
             case _:
                 return self._offer(wish, by)

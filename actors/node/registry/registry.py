@@ -24,7 +24,6 @@ from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
 from actors.node.registry.record_file import Change, Commit, RecordFile, Recover, Write
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
-from fsm.registry.record_index import address_of, search_of
 from fsm.registry.records import (
     Answered,
     Create,
@@ -38,13 +37,15 @@ from fsm.registry.records import (
     StatusChanged,
     Tick,
     Touch,
+    address_of,
+    search_of,
 )
 from fsm.registry.registration import RegistrationCore
 from specs.addresses.address import canonical
-from specs.bodies.body import ReadRecord, Register, UpdateRecord
+from specs.bodies.registry import ReadRecord, Register, UpdateRecord
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.back_ends import STORE_RETRY
+from specs.limits.node import STORE_RETRY
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code

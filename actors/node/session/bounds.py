@@ -12,12 +12,12 @@ from actors.node.limits import NodeLimits
 from fsm.limits.timers import Alarms
 from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.limits.unauthenticated_links import UnauthenticatedLinks
-from fsm.session.heartbeat import Beat, Heartbeat
+from fsm.session.node_session import Beat, Heartbeat
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.limits.protocol import LATE, PONG_TIMEOUT
-from specs.link_end import TurnedAway
+from specs.reply_code import TurnedAway
 from transports.gate import Gate, Guest
 
 __all__ = ["Bounds", "LinkHeartbeat"]

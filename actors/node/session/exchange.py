@@ -48,9 +48,8 @@ from fsm.session.node_session_io import (
 )
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
-from specs.link_end import LinkEnd
 from specs.message import Message, MessageType, refuse
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.codec import encode
 from transports.errors import CloseReason

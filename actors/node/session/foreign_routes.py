@@ -7,8 +7,8 @@ from typing import final
 import trio
 
 from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
-from fsm.catalogue.foreign_io import Banish, Send
-from fsm.catalogue.quarantine import QuarantineCore
+from fsm.catalogue.foreign import Banish, Send
+from fsm.limits.error_window import QuarantineCore
 from fsm.session.node_session_io import Parcel
 from specs.addresses.address import domain_of, is_node
 from specs.message import Message

@@ -33,7 +33,7 @@ from actors.node.session.bounds import Bounds
 from fsm.limits.error_window import ErrorWindow
 from fsm.session.node_session_io import Liveness
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
-from specs.link_end import LinkEnd
+from specs.reply_code import LinkEnd
 from transports.codec import BadLine
 from transports.errors import (
     CloseReason,

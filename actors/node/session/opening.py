@@ -30,10 +30,10 @@ from fsm.session.node_session_io import (
     ReopenAsked,
 )
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
-from specs.bodies.body import IdentityCall, SessionControl, SessionGranted
+from specs.bodies.session import IdentityCall, SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
-from specs.limits.login import LOGINS_PENDING
+from specs.limits.node import LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason

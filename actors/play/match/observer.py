@@ -6,7 +6,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.trace import More, Tracer, message_fact
+from actors.kit.trace import More, Tracer
 from specs.message import Message
 from specs.trace import Fact, Op
 
@@ -78,6 +78,7 @@ class _Watch(Tracer):
     """The tracer of one process; it keeps messages whole."""
 
     hops = True
+    bodies = True
 
     def __init__(self, who: str, observer: Observer) -> None:
         self._who = who
@@ -89,4 +90,4 @@ class _Watch(Tracer):
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        self._observer.see(self._who, actor, message_fact(op, message, **more), message)
+        self._observer.see(self._who, actor, self.message_fact(op, message, **more), message)

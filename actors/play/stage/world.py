@@ -42,7 +42,7 @@ from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.sandbox.local import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
-from specs.bodies.body import QualityWish, TurnServer
+from specs.bodies.session import QualityWish, TurnServer
 from specs.identity import Identity
 from specs.jsonvalue import JsonObject
 from specs.message import Message

@@ -16,7 +16,7 @@ from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
-from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderNews
+from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderEvents
 from fsm.registry.resolve.inputs import LinkForged, OwnerAsked
 from specs.addresses.address import (
     RUNTIME_SCHEME,
@@ -403,7 +403,7 @@ class SenderProofs:
             # One that finds no room is said again with the next such message.
             registry.try_tell(LinkForged(link))
 
-    def told(self, news: SenderNews, now: float) -> None:
+    def told(self, news: SenderEvents, now: float) -> None:
         """Take what the registry says of links, and of whose an address is."""
         match news:
             case PeerKnown(link, remote):

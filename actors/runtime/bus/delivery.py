@@ -10,7 +10,7 @@ import attrs
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Op

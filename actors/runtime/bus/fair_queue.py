@@ -11,7 +11,7 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from fsm.limits.fair_queue import TurnsCore
+from fsm.limits.token_bucket import FairQueueCore
 from specs.limits.bus import SUBMITTED
 
 __all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]
@@ -101,7 +101,7 @@ class FairQueue:
     """Gives places back, each in its turn; part of the bus's task."""
 
     def __init__(self) -> None:
-        self._core = TurnsCore()
+        self._core = FairQueueCore()
         self._held: dict[str, deque[Permit]] = {}
 
     def taken(self, place: Permit, by: str, now: float) -> None:

@@ -10,8 +10,8 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import Permit
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
-from fsm.p2p.control import Behind
-from fsm.registry.resolve.effects import NoRoute, Route, RoutesChanged, SenderNews
+from fsm.p2p.transfer import Behind
+from fsm.registry.resolve.effects import NoRoute, Route, RoutesChanged, SenderEvents
 from fsm.registry.resolve.inputs import Asked, LinkForged, OwnerAsked
 from specs.message import Message
 from specs.reply_code import Code
@@ -290,7 +290,7 @@ BusMessage: TypeAlias = (
     | Route
     | NoRoute
     | RoutesChanged
-    | SenderNews
+    | SenderEvents
     | RegistryJoined
     | RoutingMessage
 )

@@ -12,7 +12,7 @@ from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.limits.protocol import STUB_QUEUE
 from specs.message import Message
 from specs.reply_code import Code, DropReason

@@ -14,9 +14,9 @@ from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin, Submitted
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Refusal
-from fsm.bus.deduplication import DeduplicationWindow
 from fsm.bus.transactions import (
     Answer,
+    DeduplicationWindow,
     Ended,
     Key,
     Terms,

@@ -15,7 +15,7 @@ from actors.runtime.bus.delivery import Deliveries, LinkListener, Listener
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, is_p2p_part
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.effects import NoRoute, Route
 from fsm.registry.resolve.inputs import Asked
 from specs.addresses.address import is_below

@@ -34,7 +34,7 @@ from actors.runtime.bus.messages import (
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.message import Message
 
 __all__ = ["CorePort", "HypertyPort", "SandboxPort"]

@@ -34,8 +34,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from actors.runtime.stubs.guarded_network import GuardedNetwork
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from fsm.catalogue.descriptor_io import Here, Level, Reach, Reason, Refused
-from fsm.fingerprint import fingerprints
-from fsm.machine_list import MACHINES
+from fsm.machine_list import MACHINES, fingerprints
 from specs.addresses.descriptor import CatalogueType, Entry, read_entry
 from specs.errors import BadUrlError
 from specs.jsonvalue import JsonObject

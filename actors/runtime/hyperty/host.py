@@ -19,9 +19,15 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.context import code_in_use
 from actors.runtime.sync.registration import SUBSCRIPTION
 from specs.addresses.address import is_below, scheme_of
-from specs.bodies.delegation import HandOver
-from specs.bodies.manager import Forwarded, create_class, forward_class
-from specs.bodies.object import Forward, ForwardDelegation, Wrapped
+from specs.bodies.object import (
+    Forward,
+    ForwardDelegation,
+    Forwarded,
+    HandOver,
+    Wrapped,
+    create_class,
+    forward_class,
+)
 from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError

@@ -27,10 +27,16 @@ from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Lifecycle
 from actors.runtime.stubs.guarded_network import NO_NETWORK
 from actors.runtime.stubs.sandbox import ComponentMaker
-from fsm.bus.transactions import HandedCore
+from fsm.bus.transactions import OutstandingCore
 from specs.addresses.address import domain_of
 from specs.errors import BadMessageError, ProtoflyError
-from specs.limits.isolation import GUEST_ASKS, GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REASON
+from specs.limits.foreign_code import (
+    HYPERTY_BURST,
+    HYPERTY_RATE,
+    HYPERTY_REQUESTS,
+    SANDBOX_FAULT,
+    SANDBOX_REASON,
+)
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
@@ -51,7 +57,7 @@ class RoomMail:
         self._port = port
         self._counters = counters
         self._keeper = keeper
-        self._handed = HandedCore()
+        self._handed = OutstandingCore()
         self._asking = 0
 
     # ---- in
@@ -100,7 +106,7 @@ class RoomMail:
 
     async def ask(self, message: Message) -> None:
         """Have a request sent whose final answer is to be handed in."""
-        if self._asking >= GUEST_ASKS:
+        if self._asking >= HYPERTY_REQUESTS:
             self.answer(refuse(message, Code.TOO_LARGE, "too many requests are open"))
         elif message.is_request:
             self._asking += 1
@@ -247,10 +253,10 @@ class _Processes:
 
     def raised(self, said: Said) -> None:
         """Record an exception of a handler; its text is untrusted."""
-        trace = said.rest[-ROOM_FAULT:].decode(errors="replace")
+        trace = said.rest[-SANDBOX_FAULT:].decode(errors="replace")
         lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
         correlation, handler = (
-            "".join(map(_shown, text[:ROOM_REASON])) for text in (said.text, said.get("handler"))
+            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (said.text, said.get("handler"))
         )
         self._tools.life.noted(correlation, handler, exception="\n".join(lines))
 
@@ -270,8 +276,8 @@ class _Processes:
             network=NO_NETWORK,
             tracer=NULL_TRACER,
             counters=given.counters,
-            rate=GUEST_RATE,
-            burst=GUEST_BURST,
+            rate=HYPERTY_RATE,
+            burst=HYPERTY_BURST,
         )
         return RoomHyperty(plan, tools, port, self)
 

@@ -21,7 +21,7 @@ from actors.runtime.isolation.hyperty import RoomMail
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
-from specs.limits.isolation import GUEST_BURST, GUEST_RATE
+from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE
 from specs.limits.protocol import PEER_OFFENCES
 from specs.message import Message, refuse, stamped
 from specs.reply_code import Code, DropReason
@@ -82,8 +82,8 @@ def _keep(
         counters=context.counters,
         login=config.credentials.fresh,
         archive=code.archive,
-        rate=GUEST_RATE,
-        burst=GUEST_BURST,
+        rate=HYPERTY_RATE,
+        burst=HYPERTY_BURST,
     )
     return RoomStub(plan, tools, context)
 

@@ -14,9 +14,7 @@ from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
 from actors.runtime.sync.reporter.children import VERBS, child_body, read_said
-from fsm.sync.children.children import Kept
-from fsm.sync.children.copy import ChildrenCopyCore
-from fsm.sync.children.io import (
+from fsm.sync.children import (
     Act,
     AllChildren,
     ChildGone,
@@ -30,8 +28,10 @@ from fsm.sync.children.io import (
     ChildrenUnread,
     ChildSaid,
     ChildShown,
+    Kept,
     SaidAgain,
 )
+from fsm.sync.children_copy import ChildrenCopyCore
 from fsm.sync.value.json import as_json
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError

@@ -40,17 +40,15 @@ from fsm.sync.copy import (
     WithdrawnByReporter,
 )
 from fsm.sync.stored import CopyForgotten, CopyKept
-from fsm.sync.value.difference import ObjectChange, described, difference
-from fsm.sync.value.value import check_path
+from fsm.sync.value.value import ObjectChange, check_path, described, difference
 from specs.bodies.object import Resume
 from specs.bodies.sync import Change, ObjectName, Observe, Snapshot
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonObject, frozen_object
 from specs.limits.protocol import GOODBYE_TIMEOUT, READ_PAUSE
 from specs.limits.sync import CHANGES_KEPT, COPIES_STORED, GONE_READS, REPEAT_LAST
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
-from specs.schema.frozen_json import frozen_object
 from specs.trace import Fact, Kind, Op
 from transports.background import open_background
 from transports.bodies import read_body, write_body

@@ -15,7 +15,7 @@ from actors.runtime.objects.context import HypertyContext, ObserverMoves
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, plain_copy
 from actors.runtime.objects.writes import Writes
-from fsm.sync.value.value import has_way
+from fsm.sync.value.value import can_be_set
 from specs.bodies.object import AllowObserver, Delegate, ExpelObserver, Resume, StoreObject
 from specs.bodies.sync import (
     ChangeObject,
@@ -251,7 +251,7 @@ class ReportedObject:
         self, path: str, value: Json = None, operation: Operation | None = None
     ) -> int:
         is_made = value is not None and operation is not Operation.REMOVE
-        if not path or (is_made and not has_way(self._writes.now, path)):
+        if not path or (is_made and not can_be_set(self._writes.now, path)):
             raise SchemaError(path, "no such attribute can be there")
         kind = None if operation is None else AttributeType.ARRAY.value
         word = None if operation is None else operation.value

@@ -7,8 +7,8 @@ from typing import Final, assert_never
 
 import orjson
 
-from fsm.p2p.control import Ack, Behind, Bye, Control, Ping, Pong
 from fsm.p2p.proof import Hello, Opened, Proof, ProofError, ProofLine, Welcome
+from fsm.p2p.transfer import Ack, Behind, Bye, Control, Ping, Pong
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
 from specs.limits.p2p import ORDER_SENT

@@ -15,10 +15,11 @@ from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
 from fsm.p2p.handler import HandlerQuota, P2PHandlerCore, PerLink
-from fsm.p2p.inputs import SideInput
-from fsm.p2p.link_policy import P2pWish
+from fsm.p2p.link_io import SideInput
+from fsm.p2p.link_policy import P2pUse
 from specs.addresses.address import is_below, runtime_of, status_of
-from specs.bodies.body import Command, Path, Status
+from specs.bodies.link import Command, Path
+from specs.bodies.session import Status
 from specs.bodies.sync import Invitation
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError
@@ -111,7 +112,7 @@ class P2PHandler(P2PStub):
             raise BadMessageError("the requester is no stub of the runtime it names")
         if runtime_of(requester) == self.context.config.runtime:
             raise BadMessageError("a runtime needs no link to itself")
-        if self.context.config.links.of(remote) is P2pWish.NEVER:
+        if self.context.config.links.of(remote) is P2pUse.NEVER:
             await self.answer(message, Code.FORBIDDEN, "no direct links are wanted from there")
             return
         refusal = self._quota.refusal(remote, self._core.remotes(), trio.current_time())

@@ -18,11 +18,10 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
 from actors.runtime.p2p.handshake import ProvenLink
-from fsm.p2p.control import Behind, Bye, Control
-from fsm.p2p.inputs import LinkLost, Loss, Opening, SideInput
+from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.proof import LinkKeys
-from fsm.p2p.transfer import Numbered, Outgoing, P2PTransferCore, TransferEnd
+from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from fsm.sync.copy import ObserverCore
 from specs.errors import BadMessageError
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK

@@ -10,7 +10,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.p2p.link import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext
-from fsm.p2p.inputs import (
+from fsm.p2p.link_io import (
     ConnectAsked,
     DisconnectAsked,
     LinkTerms,
@@ -25,7 +25,7 @@ from fsm.p2p.inputs import (
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.requester import P2PRequesterCore
 from specs.addresses.address import is_below
-from specs.bodies.body import Command
+from specs.bodies.link import Command
 from specs.bodies.sync import Invitation
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError, SpecError

@@ -14,15 +14,15 @@ from actors.runtime.p2p.link import LinkEnd, Understand
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p import effects as do
-from fsm.p2p.inputs import (
+from fsm.p2p import link_io as do
+from fsm.p2p.link_io import (
     InvitationAnswered,
     ObjectCreated,
     ObjectRefused,
     ObserveRefused,
     PeerObjectDeleted,
     PeerObjectSeen,
-    RowTold,
+    RowReported,
     SideInput,
 )
 from fsm.sync.copy import (
@@ -42,7 +42,7 @@ from fsm.sync.copy import (
 )
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, status_of
-from specs.bodies.body import LinkStatus
+from specs.bodies.link import LinkStatus
 from specs.bodies.sync import (
     Candidate,
     Change,
@@ -202,8 +202,8 @@ def row_told(answer: Message) -> SideInput:
     try:
         row = read_body(attrs.evolve(answer, body=_value(answer)), LinkRow)
     except BadMessageError:
-        return RowTold(has_own_request=False)
-    return RowTold(row.role == "requester" and row.status != State.FAILED.value)
+        return RowReported(has_own_request=False)
+    return RowReported(row.role == "requester" and row.status != State.FAILED.value)
 
 
 def read_snapshot(answer: Message) -> Snapshot | ObserveRefused:

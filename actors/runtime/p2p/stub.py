@@ -41,14 +41,15 @@ from actors.runtime.p2p.signalling import LinkObjects, Signalling
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
 from fsm.intent import is_p2p_part
-from fsm.p2p import effects as do
+from fsm.p2p import link_io as do
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import Dial, Listen
-from fsm.p2p.inputs import (
+from fsm.p2p.link_io import (
     CandidatesReady,
+    Dial,
     DialFailed,
     DisconnectAsked,
     LinkOpened,
+    Listen,
     Opening,
     SideInput,
 )

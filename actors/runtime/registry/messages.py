@@ -20,7 +20,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.intent import Intent
-from fsm.registry import changes_io as changes
+from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
@@ -209,5 +209,5 @@ class RegistryParts:
             p2p_handler=plan.handler,
             kinds=self.kinds,
             host=self.p2p_host,
-            links=config.wishes,
+            links=config.link_policy,
         )

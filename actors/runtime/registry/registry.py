@@ -45,20 +45,19 @@ from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
-from fsm.registry import changes_io as changes
-from fsm.registry.changes_follower import ChangesFollower
-from fsm.registry.changes_io import changes_of, registry_of
-from fsm.registry.changes_publisher import ChangesPublisher
+from fsm.registry import changes
+from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
 from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
-from fsm.registry.resolve.inputs import Listed
+from fsm.registry.resolve.inputs import Listed, ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
-from fsm.registry.resolve.resolve import ResolveConfig, ResolveCore
+from fsm.registry.resolve.resolve import ResolveCore
 from specs.addresses.address import catalogue_stub, last_segment
-from specs.bodies.body import LinkStatus, ListChange, Path, Status
-from specs.bodies.body import Listed as AddressesListed
+from specs.bodies.answer import Listed as AddressesListed
+from specs.bodies.link import LinkStatus, ListChange, Path
+from specs.bodies.session import Status
 from specs.bodies.sync import ObjectName
 from specs.bodies.word import Operation
 from specs.errors import BadMessageError
@@ -156,7 +155,7 @@ class RegistryChanges:
             self.hops.dropped(event, DropReason.MALFORMED)
             return
         operation = Operation(told.operation)
-        await self.feed(changes.Told(entry.remote, entry.link, operation, told.value))
+        await self.feed(changes.Reported(entry.remote, entry.link, operation, told.value))
 
     def _speaker(self, message: Message) -> LinkEntry | None:
         """Return the link by which another registry speaks for its own runtime; None: it does not.
@@ -181,7 +180,7 @@ class RegistryChanges:
             case LinkUp() | LinkDown() | LinkGone():
                 published = self.publisher.feed(happened, now)
                 return [*published, *self.follower.feed(happened)]
-            case changes.SnapshotRead() | changes.Told():
+            case changes.SnapshotRead() | changes.Reported():
                 return self.follower.feed(happened)
             case _:
                 return self.publisher.feed(happened, now)

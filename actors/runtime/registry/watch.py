@@ -17,7 +17,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from fsm.registry.changes_io import changes_of, registry_of
+from fsm.registry.changes import changes_of, registry_of
 from fsm.registry.record_watch import (
     Answer,
     Follow,
@@ -35,10 +35,17 @@ from fsm.registry.record_watch import (
     WatchSet,
 )
 from fsm.registry.resolve.effects import Connect, Disconnect, Resume, Yield
-from fsm.registry.resolve.inputs import LinkRegistered, OwnerRead, PathSet, RecordRead, RecordTold
+from fsm.registry.resolve.inputs import (
+    LinkRegistered,
+    OwnerRead,
+    PathSet,
+    RecordRead,
+    RecordReported,
+)
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.addresses.address import domain_of, domain_registry, is_backend, subscription_manager
-from specs.bodies.body import Command, Path, ReadRecord, Record, RecordChanged
+from specs.bodies.link import Command, Path
+from specs.bodies.registry import ReadRecord, Record, RecordChanged
 from specs.bodies.word import RecordStatus, StubMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
@@ -222,13 +229,13 @@ class RegistrationWatch:
 
     # ---- told
 
-    def heard(self, event: Message) -> RecordTold | None:
+    def heard(self, event: Message) -> RecordReported | None:
         """Take a notification (M-30); one that is not the registry's own word is dropped."""
         url = event.to.removesuffix(_PART)
         reason = self._objection(event, url)
         if reason is None:
             try:
-                return RecordTold(url, RecordStatus(read_body(event, RecordChanged).value))
+                return RecordReported(url, RecordStatus(read_body(event, RecordChanged).value))
             except BadMessageError:
                 reason = DropReason.MALFORMED
         self.hops.dropped(event, reason)
@@ -242,11 +249,11 @@ class RegistrationWatch:
         is_by_node = event.via[-1:] == (self.ways.node_stub(url),)
         return None if is_by_node else DropReason.FORGED_STATUS
 
-    async def node_forgot(self, domain: str) -> tuple[RecordTold, ...]:
+    async def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
         """Set the paths again that a node has lost; what it would have told is unknown."""
         urls = [url for url in self.core.urls if self.ways.node_of(url) == domain]
         await self.feed(NodeForgot(frozenset(urls)))
-        return tuple(RecordTold(url, None) for url in urls)
+        return tuple(RecordReported(url, None) for url in urls)
 
     # ---- done
 

@@ -22,10 +22,10 @@ import trio
 
 from actors.kit.database import DatabaseForm, Durability, FileLock, open_database
 from fsm.sync.stored import (
+    AllowedKept,
     ChildrenKept,
     CopyForgotten,
     CopyKept,
-    GuestKept,
     HomeForgotten,
     HomeKept,
     Keep,
@@ -116,7 +116,7 @@ def _statements(change: Keep) -> Iterator[_Statement]:
         case ObjectForgotten(url):
             for table in _OF_OBJECT:
                 yield f"DELETE FROM {table} WHERE url = ?", (url,)  # noqa: S608 - one of ours
-        case ObserverKept() | ObserverForgotten() | GuestKept() | ChildrenKept():
+        case ObserverKept() | ObserverForgotten() | AllowedKept() | ChildrenKept():
             yield _around(change)
         case CopyKept(url, observer, version, data):
             columns = url, observer, version, orjson.dumps(data)
@@ -127,7 +127,7 @@ def _statements(change: Keep) -> Iterator[_Statement]:
             yield _of_runtime(change)
 
 
-def _around(change: ObserverKept | ObserverForgotten | GuestKept | ChildrenKept) -> _Statement:
+def _around(change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKept) -> _Statement:
     # A row of an object that is not stored is none of ours to keep.
     there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)"
     match change:
@@ -136,9 +136,9 @@ def _around(change: ObserverKept | ObserverForgotten | GuestKept | ChildrenKept)
             return f"INSERT OR REPLACE INTO observer SELECT ?1, ?2, ?3, ?4 {there}", values
         case ObserverForgotten(url, observer):
             return "DELETE FROM observer WHERE url = ? AND observer = ?", (url, observer)
-        case GuestKept(url, guest, None):
+        case AllowedKept(url, guest, None):
             return "DELETE FROM guest WHERE url = ? AND guest = ?", (url, guest)
-        case GuestKept(url, guest, may):
+        case AllowedKept(url, guest, may):
             said = (url, guest, int(bool(may)))
             return f"INSERT OR REPLACE INTO guest SELECT ?1, ?2, ?3 {there}", said
         case ChildrenKept(url, None):
@@ -182,7 +182,7 @@ def _kept(connection: sqlite3.Connection) -> Iterator[Keep]:
     for row in connection.execute("SELECT url, observer, manager, lease FROM observer"):
         yield ObserverKept(*row)
     for url, guest, may in connection.execute("SELECT url, guest, may FROM guest"):
-        yield GuestKept(url, guest, bool(may))
+        yield AllowedKept(url, guest, bool(may))
     for url, value in connection.execute("SELECT url, value FROM child"):
         yield ChildrenKept(url, orjson.loads(value))
     for url, observer, version, value in connection.execute("SELECT * FROM copy"):
@@ -200,7 +200,7 @@ def whole(rest: Rest) -> Iterator[Keep]:
         for one in there.observers.values():
             yield ObserverKept(url, one.observer, one.manager, one.lease)
         for guest, may in there.guests.items():
-            yield GuestKept(url, guest, may)
+            yield AllowedKept(url, guest, may)
         if there.children is not None:
             yield ChildrenKept(url, there.children)
     yield from rest.copies.values()

@@ -16,10 +16,10 @@ from typing_extensions import override
 
 from actors.runtime.bus.ports import CorePort
 from specs.addresses.address import session_manager
-from specs.bodies.body import SessionControl
+from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
 from specs.errors import ProtoflyError
-from specs.limits.login import TOKEN_CHARS
+from specs.limits.node import TOKEN_CHARS
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY
 from transports.bodies import write_body

@@ -31,7 +31,7 @@ from fsm.engine import Step
 from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
-from specs.bodies.body import Command
+from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_MESSAGE_BYTES
@@ -44,7 +44,7 @@ from transports.errors import DialError, LinkError
 from transports.link import Link
 
 __all__ = [
-    "LinkNews",
+    "LinkEvents",
     "NodeLink",
     "NodeStub",
     "NodeStubMessage",
@@ -101,7 +101,7 @@ class Wrote:
     messages: int
 
 
-LinkNews: TypeAlias = Opened | Unavailable | Read | Wrote
+LinkEvents: TypeAlias = Opened | Unavailable | Read | Wrote
 
 
 @final
@@ -114,7 +114,7 @@ class NodeLink:
         name: Name of the link, for traces; empty before it is open.
     """
 
-    def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkNews]) -> None:
+    def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkEvents]) -> None:
         self.attempt = attempt
         self.wire = wire
         self.name = ""
@@ -141,7 +141,7 @@ class NodeLink:
                 why = str(error)
         await self._tell(Unavailable(self.attempt, why))
 
-    async def _tell(self, news: LinkNews) -> None:
+    async def _tell(self, news: LinkEvents) -> None:
         # A stub that has stopped wants no news; its tasks are cancelled at once.
         with suppress(ActorStoppedError):
             await self._owner.tell(news)
@@ -216,7 +216,7 @@ class NodeLink:
         self._scope.cancel()
 
 
-NodeStubMessage: TypeAlias = Delivery | LinkNews
+NodeStubMessage: TypeAlias = Delivery | LinkEvents
 
 _JITTER_BYTES: Final = 2
 
@@ -295,7 +295,7 @@ class NodeStub(Actor[NodeStubMessage]):
                 if self._link is not None and message.attempt == self._link.attempt:
                     await self._news(message, self._link)
 
-    async def _news(self, news: LinkNews, link: NodeLink) -> None:
+    async def _news(self, news: LinkEvents, link: NodeLink) -> None:
         match news:
             case Opened():
                 await self._feed(ev.Dialled())

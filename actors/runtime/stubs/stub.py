@@ -43,9 +43,9 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.addresses.address import status_of
-from specs.bodies.body import Status
+from specs.bodies.session import Status
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from transports.bodies import write_body
@@ -88,7 +88,7 @@ class StubConfig:
     p2p_handler: str | None = None
     kinds: tuple[Kind, ...] = ()
     host: str = LOOPBACK
-    links: LinkWishes = WHENEVER_POSSIBLE
+    links: LinkPolicy = WHENEVER_POSSIBLE
     options: JsonObject = attrs.field(factory=dict)
     endpoints: tuple[str, ...] = ()
 

@@ -44,8 +44,8 @@ from actors.runtime.stubs.catalogue import Catalogue
 from actors.runtime.sync.messages import LinkIs, TaskReport, Tell
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.registry.changes_io import LocalGone, LocalLive
-from fsm.registry.resolve.resolve import Topology
+from fsm.registry.changes import LocalGone, LocalLive
+from fsm.registry.resolve.inputs import Topology
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,

@@ -46,23 +46,21 @@ from actors.runtime.sync.messages import (
 from actors.runtime.sync.observer.observer import ObservedObjects
 from actors.runtime.sync.reporter.reporter import ReportedObjects
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
-from specs.bodies.delegation import HandOver
-from specs.bodies.manager import (
+from specs.bodies.object import (
+    AllowObserver,
     Create,
+    Delegate,
+    ExpelObserver,
+    HandOver,
+    ObjectBack,
+    ObserverExpelled,
+    Resume,
+    StoreObject,
     Subscribe,
     Unsubscribe,
     create_class,
     subscribe_class,
     unsubscribe_class,
-)
-from specs.bodies.object import (
-    AllowObserver,
-    Delegate,
-    ExpelObserver,
-    ObjectBack,
-    ObserverExpelled,
-    Resume,
-    StoreObject,
 )
 from specs.bodies.sync import (
     ChangeObject,

@@ -5,8 +5,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.sync.observer_route import Moving, ObserverWay
 from fsm.sync.reporter_io import Refused, ReporterAccepted, ReporterRefused
+from fsm.sync.routes import Moving, ObserverRoute
 from specs.bodies.sync import CreateObject, DataObject
 from specs.message import Message
 
@@ -130,7 +130,7 @@ class RouteMoved:
     """
 
     url: str
-    route: ObserverWay
+    route: ObserverRoute
     link: str | None
     how: Moving
 

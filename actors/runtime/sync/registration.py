@@ -18,7 +18,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
-from fsm.registry.changes_io import LocalGone, LocalLive
+from fsm.registry.changes import LocalGone, LocalLive
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,
@@ -29,7 +29,8 @@ from specs.addresses.address import (
     status_of,
     subscription_manager,
 )
-from specs.bodies.body import Path, Record
+from specs.bodies.link import Path
+from specs.bodies.registry import Record
 from specs.bodies.sync import CreateObject, DataObject
 from specs.child import children_addresses
 from specs.errors import BadMessageError

@@ -14,8 +14,10 @@ from fsm.judge.claims import (
     fan_out,
     links,
     loops,
+    node_bodies,
     objects,
     resolution,
+    runtime_bodies,
     sessions,
     stubs,
     transactions,
@@ -51,6 +53,9 @@ FOLDS: Final[tuple[type[Fold], ...]] = (
     fan_out.OrderPerObject,
     objects.SingleWriter, objects.Versions, objects.Applied, objects.Agreement,
     objects.NoLostWindow, objects.NothingAfterDelete, objects.Guests, objects.ChildOwner,
+    node_bodies.AddressRequests, node_bodies.RecordRequests,
+    runtime_bodies.Published, runtime_bodies.Announced, runtime_bodies.PathsFirst,
+    runtime_bodies.Bound, runtime_bodies.StatusOf,
 )  # fmt: skip
 """Every fold over the records of one process."""
 

@@ -21,11 +21,11 @@ from typing_extensions import override
 from fsm.judge.claims.told import BUS, LISTENERS, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
-from specs.trace import Kind, Op
+from specs.trace import BODIES, Kind, Op
 
 __all__ = [
     "Across", "Evidence", "Finding", "Fold", "GroupKey", "Place", "Process", "Route", "any_msg",
-    "at_bus", "msg", "on", "others", "rows", "steps",
+    "at_bus", "bodies_at_bus", "msg", "on", "others", "rows", "steps", "with_body",
 ]  # fmt: skip
 
 Datum: TypeAlias = str | int | float | None
@@ -108,18 +108,22 @@ class Route:
         names: Operations; of `state` the machines, of `table` the tables; empty: all.
         is_at_bus: Only messages that the Message BUS of the process recorded.
         has_ends: Only messages whose record names both ends.
+        has_body: Only messages whose record has what may be told of the body.
     """
 
     kind: Kind
     names: frozenset[str]
     is_at_bus: bool = False
     has_ends: bool = False
+    has_body: bool = False
 
     def takes(self, record: TraceLine) -> bool:
         """Whether a record is in the set."""
         if record.k != self.kind or (self.names and self._name(record) not in self.names):
             return False
         if self.is_at_bus and record.actor != BUS:
+            return False
+        if self.has_body and record.body is None:
             return False
         return not self.has_ends or (record.from_ is not None and record.to is not None)
 
@@ -137,6 +141,16 @@ def at_bus(*ops: Op) -> Route:
 def msg(*ops: Op) -> Route:
     """Messages, with both ends, by any actor."""
     return Route(Kind.MSG, frozenset(ops), has_ends=True)
+
+
+def with_body(*ops: Op) -> Route:
+    """Messages of the framework, by any actor, in a trace with bodies."""
+    return Route(Kind.MSG, frozenset(ops), has_ends=True, has_body=True)
+
+
+def bodies_at_bus(*ops: Op) -> Route:
+    """The same, recorded by the Message BUS of the process."""
+    return Route(Kind.MSG, frozenset(ops), is_at_bus=True, has_ends=True, has_body=True)
 
 
 def any_msg(*ops: Op) -> Route:
@@ -182,6 +196,7 @@ class Process:
         home: Address of the runtime; None: it is a message node, or listeners are not recorded.
         end: Its last record if it ended orderly and no record is missing; known at the end.
         listeners: The tables of its routers, as of the record that is read.
+        has_bodies: Whether records of the framework's messages have bodies.
         links: Its table of direct links.
         stubs: Its table of stubs.
         findings: What was found so far.
@@ -194,6 +209,7 @@ class Process:
         self.home = home
         self.end: TraceLine | None = None
         self.listeners = Listeners()
+        self.has_bodies = False
         self.links = Rows()
         self.stubs = Rows()
         self.findings: list[Finding] = []
@@ -217,6 +233,10 @@ class Process:
             self.stubs.take(record)
         elif table == "components" and self._domain is None and record.key is not None:
             self._domain = domain_of(record.key)
+
+    def began(self, record: TraceLine) -> None:
+        """Take the first record, before any fold does."""
+        self.has_bodies = record.kind == BODIES
 
     def arrived(self, record: TraceLine) -> None:
         """Note a message that came over a link, before any fold sees it."""

@@ -26,7 +26,7 @@ from fsm.judge.claims.told import (
     split,
 )
 from fsm.judge.trace_line import TraceLine
-from fsm.sync.subscriptions.subscriptions import entity_of
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_backend, last_segment
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import LAST_SUCCESS

@@ -17,7 +17,7 @@ from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions.subscriptions import entity_of
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

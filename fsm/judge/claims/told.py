@@ -6,8 +6,9 @@ from typing import Final, TypeAlias, final
 
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
+from specs.jsonvalue import Json
 from specs.message import Message, MessageType
-from specs.message_kind import bound
+from specs.message_catalogue import bound
 from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 
@@ -23,6 +24,7 @@ __all__ = [
     "Key",
     "Listeners",
     "Rows",
+    "addresses_in",
     "expects_answer",
     "is_answer",
     "is_connection",
@@ -210,3 +212,8 @@ def expects_answer(record: TraceLine) -> bool:
 def _expects_answer(kind: str, to: str) -> bool:
     is_verb = kind in set(MessageType)
     return is_verb and Message(1, MessageType(kind), "", to).is_request
+
+
+def addresses_in(value: Json) -> list[str]:
+    """Return the addresses in a list of a body; nothing else is in one."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

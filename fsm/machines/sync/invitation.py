@@ -16,7 +16,7 @@ __all__ = ["INVITATION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """What the observer said."""
+    """The states of an invitation."""
 
     SENT = "sent"
     ACCEPTED = "accepted"
@@ -26,7 +26,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves an invitation."""
+    """The triggers of an invitation."""
 
     SEND = "send"
     PROVISIONAL = "provisional"

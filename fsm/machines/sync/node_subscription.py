@@ -20,7 +20,7 @@ __all__ = ["NODE_SUBSCRIPTION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether the runtime is delivered what goes to the address."""
+    """The states of a subscription at the node."""
 
     HELD = "held"
     ACTIVE = "active"
@@ -29,7 +29,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a subscription."""
+    """The triggers of a subscription."""
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"

@@ -16,7 +16,7 @@ __all__ = ["OBJECT_DELEGATION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """How far the role has moved."""
+    """The states of a delegation."""
 
     ASKED = "asked"
     OFFERED = "offered"
@@ -29,7 +29,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves it."""
+    """The triggers."""
 
     ASK = "ask"
     AGREE = "agree"

@@ -24,7 +24,7 @@ __all__ = ["OBJECT_SUBSCRIPTION", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether the observer is told of changes."""
+    """The states of a subscription at the reporter."""
 
     REQUESTED = "requested"
     ACTIVE = "active"
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a subscription."""
+    """The triggers of a subscription."""
 
     REQUEST = "request"
     ACCEPT = "accept"

@@ -15,7 +15,7 @@ __all__ = ["OBJECT_TAKE_OVER", "State", "Trigger"]
 
 @unique
 class State(StrEnum):
-    """Whether the object is reported here now."""
+    """The states of a take-over."""
 
     TAKING = "taking"
     TAKEN = "taken"
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves it."""
+    """The triggers."""
 
     TAKE = "take"
     AGAIN = "again"

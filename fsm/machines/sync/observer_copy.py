@@ -14,15 +14,14 @@ is kept for it, the rest is applied as it comes, and it ends with the link.
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.guard import unless, when
-from fsm.table import Deadline, Origin, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 __all__ = ["OBSERVER_COPY", "Condition", "State", "Trigger"]
 
 
 @unique
 class State(StrEnum):
-    """Whether the copy is what the reporter has."""
+    """The states of a copy."""
 
     SYNCING = "syncing"
     LIVE = "live"
@@ -32,7 +31,7 @@ class State(StrEnum):
 
 @unique
 class Trigger(StrEnum):
-    """What moves a copy."""
+    """The triggers of a copy."""
 
     OBSERVE = "observe"
     SNAPSHOT = "snapshot"
@@ -45,7 +44,7 @@ class Trigger(StrEnum):
 
 @unique
 class Condition(StrEnum):
-    """What a change's version is to the copy's."""
+    """Conditions on a change's version, compared with the copy's."""
 
     GAP = "gap"
     """A version between the two is missing."""

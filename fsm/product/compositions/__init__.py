@@ -1,1 +1,1 @@
-"""Who talks to whom over which channels, which faults there are, and which properties."""
+"""Compositions: places, channels, faults and properties."""

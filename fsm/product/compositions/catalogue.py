@@ -7,13 +7,13 @@ from typing import Final
 from fsm.product.composition import Plan
 from fsm.product.compositions.delegation import DELEGATION
 from fsm.product.compositions.p2p import (
-    GLARE,
-    GLARE_LATE,
-    GLARE_TIMEOUT,
     P2P,
     P2P_AGAIN,
     P2P_ENDS,
     P2P_LATE,
+    SIMULTANEOUS_OPEN,
+    SIMULTANEOUS_OPEN_LATE,
+    SIMULTANEOUS_OPEN_TIMEOUT,
     TWO,
 )
 from fsm.product.compositions.registration import REGISTRATION
@@ -30,9 +30,9 @@ _ALL: Final[tuple[Plan, ...]] = (
     P2P_AGAIN,
     P2P_ENDS,
     TWO,
-    GLARE,
-    GLARE_LATE,
-    GLARE_TIMEOUT,
+    SIMULTANEOUS_OPEN,
+    SIMULTANEOUS_OPEN_LATE,
+    SIMULTANEOUS_OPEN_TIMEOUT,
     SESSION,
     SESSION_TABLES,
     SYNC,
@@ -46,4 +46,4 @@ _ALL: Final[tuple[Plan, ...]] = (
 )
 
 COMPOSITIONS: Final[Mapping[str, Plan]] = MappingProxyType({plan.name: plan for plan in _ALL})
-"""What `python -m fsm check --product` explores."""
+"""The compositions that `python -m fsm check --product` explores."""

@@ -1,6 +1,6 @@
 """An object changes hands: two ends, a node between them, and networks that lose and repeat.
 
-Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.address_offers` at the node.
+Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
 What may happen: any message is lost or comes twice; any answer is missing, or comes after it was
 given up; either runtime crashes at any time, and the node then lets go of what it had; the new
 one comes back, and knows nothing. Whatever it is: never do two write, and who writes owns the
@@ -23,8 +23,8 @@ from typing_extensions import override
 from fsm.effects import Refused
 from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
 from fsm.machines.sync.object_take_over import State as TakeOver
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -36,7 +36,7 @@ from fsm.product.composition import (
     Situation,
 )
 from fsm.product.host import Host, UnsafeError
-from fsm.registry import address_offers as offers
+from fsm.registry import addresses as offers
 from fsm.sync import delegation as handing
 from specs.reply_code import Code
 
@@ -70,7 +70,7 @@ class Said:
 
     @override
     def __str__(self) -> str:
-        """What it says, in words."""
+        """The event in words."""
         return f"{self.what} {self.code or ''}".rstrip()
 
 
@@ -118,9 +118,9 @@ class EndPlace(Host):
     def _ask(self) -> None:
         self._is_pausing = False
         self._until = self.now + self._patience
-        self.tell(self._target, self.asked)
+        self.post(self._target, self.asked)
 
-    def tell(self, target: str, what: str, code: int = 0) -> None:
+    def post(self, target: str, what: str, code: int = 0) -> None:
         """Send an event or an answer to another place.
 
         Args:
@@ -157,7 +157,7 @@ class EndPlace(Host):
                 self.take_own(happened)
 
     def _is_late(self, source: str, session: int) -> bool:
-        """Whether it was sent to a session that is over: what a node answers ends with it."""
+        """True if it was sent to a session that is over: what a node answers ends with it."""
         return source == NODE and session != self.session
 
     def answered(self, answer: handing.Answered) -> None:
@@ -198,7 +198,7 @@ class OldPlace(EndPlace):
 
     @property
     def writes(self) -> bool:
-        """Whether it is the one who writes."""
+        """True if it is the one who writes."""
         return not self.is_down and self.core.may_write
 
     @override
@@ -226,7 +226,7 @@ class OldPlace(EndPlace):
             case handing.AddressClaimed():
                 self.ask("claim", NODE, patience)
             case handing.OfferDropped():
-                self.tell(NODE, "withdraw")
+                self.post(NODE, "withdraw")
             case _:
                 self.moved([effect])
 
@@ -247,7 +247,7 @@ class NewPlace(EndPlace):
 
     @property
     def writes(self) -> bool:
-        """Whether it is the one who writes."""
+        """True if it is the one who writes."""
         return not self.is_down and self.core is not None and self.core.may_write
 
     @override
@@ -259,7 +259,7 @@ class NewPlace(EndPlace):
     def take_own(self, happened: Hashable) -> None:
         match happened:
             case Said("forward"):
-                self.tell(OLD, "forward", Code.OK)
+                self.post(OLD, "forward", Code.OK)
             case Said("hand"):
                 self._handed()
             case _:
@@ -273,7 +273,7 @@ class NewPlace(EndPlace):
             self._tell()
 
     def _tell(self) -> None:
-        self.tell(OLD, "hand", Code.OK if self.writes else Code.CONFLICT)
+        self.post(OLD, "hand", Code.OK if self.writes else Code.CONFLICT)
 
     @override
     def feed(self, happened: handing.DelegationInput) -> None:
@@ -313,8 +313,8 @@ class NodePlace(Host):
         match happened:
             case Said(what, source, _, session):
                 if self.sessions.get(source) == session:
-                    told = Said(what, NODE, self._answer(what, source), session)
-                    self.send(f"{NODE} to {source}", told)
+                    result = Said(what, NODE, self._answer(what, source), session)
+                    self.send(f"{NODE} to {source}", result)
             case ("over", str(runtime)):
                 del self.sessions[runtime]
                 self._offers.gone(runtime)
@@ -338,16 +338,16 @@ class NodePlace(Host):
                 is_free = self.owner in {None, source}
                 self.owner = source if is_free else self.owner
                 return Code.OK if is_free else Code.FORBIDDEN
-        told = self._offers.feed(asked)
-        if what == "offer" and told is None:
+        result = self._offers.feed(asked)
+        if what == "offer" and result is None:
             self._offered_in = self.sessions.get(NEW, 0)
-        if isinstance(told, Refused):
-            return told.code
-        if isinstance(told, offers.Move):
+        if isinstance(result, Refused):
+            return result.code
+        if isinstance(result, offers.Move):
             if self._offered_in not in {0, self.sessions[NEW]}:
                 raise UnsafeError("an offer outlives the session that it was made to (I-A7)")
-            self.owner = told.new
-            self._offers.moved(told)
+            self.owner = result.new
+            self._offers.moved(result)
         return Code.OK
 
 

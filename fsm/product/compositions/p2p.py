@@ -24,11 +24,11 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.negotiation import Role
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -55,21 +55,21 @@ from fsm.product.compositions.p2p_inputs import (
 )
 from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
 from fsm.product.host import Host
-from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve import effects as orders
+from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.record_cache import RecordCache
 from specs.jsonvalue import JsonObject
 
 __all__ = [
-    "GLARE",
-    "GLARE_LATE",
-    "GLARE_TIMEOUT",
     "P2P",
     "P2P_AGAIN",
     "P2P_ENDS",
     "P2P_LATE",
+    "SIMULTANEOUS_OPEN",
+    "SIMULTANEOUS_OPEN_LATE",
+    "SIMULTANEOUS_OPEN_TIMEOUT",
     "TWO",
     "RegistryPlace",
     "Scene",
@@ -109,7 +109,7 @@ class RegistryPlace(Host):
             case ToRegistry():
                 if not self._is_gone:
                     self._hear(happened)
-            case tells.RequesterPlan(remote):
+            case orders.RequesterPlan(remote):
                 effects = self.table.plan(happened, self.now)
                 if effects:
                     self.asked.add(remote)
@@ -125,7 +125,7 @@ class RegistryPlace(Host):
     def _hear(self, said: ToRegistry) -> None:
         end, table = said.end, self.table
         stub = end if "/p2prequester/" in end else handler_of(self.runtime)
-        match said.told:
+        match said.report:
             case do.Announce(state):
                 status = StatusSeen(stub, state.value, said.remote, end)
                 self._do_all(table.status(status, self.now))
@@ -140,29 +140,29 @@ class RegistryPlace(Host):
                 self._do_all(table.gone(end, self.now))
             case Known(is_known):
                 self._do_all(table.registered(end, None if is_known else "404", self.now))
-            case told:
-                raise TypeError(told)
+            case report:
+                raise TypeError(report)
 
-    def _do_all(self, effects: Sequence[tells.Effect]) -> None:
+    def _do_all(self, effects: Sequence[orders.Effect]) -> None:
         for effect in effects:
             self._do(effect)
         self._answer_rows()
 
-    def _do(self, effect: tells.Effect) -> None:
+    def _do(self, effect: orders.Effect) -> None:
         match effect:
             case Step():
                 self.moved([effect])
-            case tells.SetPath(url):
+            case orders.SetPath(url):
                 self._do_all(self.table.path_set(url, None, self.now))
-            case tells.Deploy(url, tells.RequesterPlan() as plan):
+            case orders.Deploy(url, orders.RequesterPlan() as plan):
                 self._to("requester", Deployed(url, plan))
-            case tells.RegisterLink(link):
+            case orders.RegisterLink(link):
                 self._to("handler", Listening(link))
-            case tells.Connect() | tells.Yield() | tells.Resume():
+            case orders.Connect() | orders.Yield() | orders.Resume():
                 self._to("requester", _order(effect))
-            case tells.Disconnect(stub, _, link):
+            case orders.Disconnect(stub, _, link):
                 self._disconnect(stub, link)
-            case tells.Undeploy(stub):
+            case orders.Undeploy(stub):
                 self._disconnect(stub, stub)
             case _:
                 pass
@@ -181,19 +181,19 @@ class RegistryPlace(Host):
             if row is None or not row.is_held(handler):
                 self.waiting.remove((end, remote))
                 is_own = row is not None and row.role is Role.REQUESTER
-                self._to("handler", ToStub(end, seen.RowTold(has_own_request=is_own)))
+                self._to("handler", ToStub(end, seen.RowReported(has_own_request=is_own)))
 
     def _to(self, role: str, message: Hashable) -> None:
         self.send(f"{self.runtime} registry to {role}", message)
 
 
-def _order(effect: tells.Connect | tells.Yield | tells.Resume) -> ToStub:
+def _order(effect: orders.Connect | orders.Yield | orders.Resume) -> ToStub:
     match effect:
-        case tells.Connect(stub):
+        case orders.Connect(stub):
             return ToStub(stub, seen.ConnectAsked())
-        case tells.Yield(stub, _, negotiation):
+        case orders.Yield(stub, _, negotiation):
             return ToStub(stub, seen.YieldAsked(negotiation))
-        case tells.Resume(stub, _, negotiation):
+        case orders.Resume(stub, _, negotiation):
             return ToStub(stub, seen.ResumeAsked(negotiation))
 
 
@@ -203,7 +203,7 @@ def _order(effect: tells.Connect | tells.Yield | tells.Resume) -> ToStub:
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Scene:
-    """Who asks for whom, and what goes wrong.
+    """The requests for links, and the faults.
 
     Attributes:
         asks: Pairs of runtimes; the first has a requester, and the second a handler.
@@ -235,7 +235,7 @@ class Scene:
         return [*requesters, *((other, "handler") for _, other in self.asks)]
 
     def places(self) -> Iterator[Place]:
-        """Where the cores are."""
+        """The places of the cores."""
         for runtime in self.runtimes:
             roles = tuple(role for own, role in dict.fromkeys(self.stubs) if own == runtime)
             yield Place(f"{runtime} registry", partial(RegistryPlace, runtime, roles))
@@ -256,7 +256,7 @@ class Scene:
                 yield Channel(f"{source} to {target} by link", source, target, Medium.RELIABLE)
 
     def events(self) -> Iterator[Event]:
-        """What is wanted, and what goes wrong."""
+        """The requests and the faults."""
         for own, other in self.asks:
             yield self._asked(own, other)
         for runtime in self.leaves:
@@ -272,7 +272,7 @@ class Scene:
 
     @staticmethod
     def _asked(own: str, other: str) -> Event:
-        plan = tells.RequesterPlan(address(other), handler_of(other), "")
+        plan = orders.RequesterPlan(address(other), handler_of(other), "")
         name, done = f"{own} asks for {other}", _asks(own, other)
         return Event(name=name, place=f"{own} registry", happened=plan, done=done)
 
@@ -310,7 +310,7 @@ class Scene:
     # --- what must be, and must not -------------------------------------------------------
 
     def never(self) -> Iterator[Never]:
-        """What must not be in any state."""
+        """The conditions that must not be in any state."""
         stubs = tuple(f"{runtime} {role}" for runtime, role in dict.fromkeys(self.stubs))
         for place in stubs:
             yield Never(
@@ -348,13 +348,13 @@ class Scene:
         return [set(pair) for pair in {frozenset(pair) for pair in self.asks}]
 
     def ends(self) -> Iterator[End]:
-        """Where it may come to rest: each pair is linked, or nothing is left of it."""
+        """The states of rest: each pair is linked, or nothing is left of it."""
         places = tuple(place.name for place in self.places())
         yield End("each pair is linked, or not", places, self._is_settled, after_faults=True)
         yield End("each pair that was asked for is linked", places, self._is_linked_as_asked)
 
     def _is_linked_as_asked(self, now: Situation) -> bool:
-        """Whether each pair is linked as the smaller one of those who have asked wants it."""
+        """Return whether each pair is linked as the smaller one of its askers wants it."""
         for pair in self._pairs():
             asked = [own for own in sorted(pair) if self._has_asked(now, own, *(pair - {own}))]
             if not (self.is_linked(now, pair) if asked else self._is_apart(now, pair)):
@@ -527,19 +527,19 @@ P2P_ENDS: Final = _plan(
     Scene(asks=_ONE, leaves=("a", "b"), early=1),
     _FAULTS,
 )
-GLARE: Final = _plan(
+SIMULTANEOUS_OPEN: Final = _plan(
     "glare",
     "Two runtimes ask each other for a link at once; the smaller one's request wins.",
     Scene(asks=_BOTH),
     _ROOMY,
 )
-GLARE_LATE: Final = _plan(
+SIMULTANEOUS_OPEN_LATE: Final = _plan(
     "glare-late",
     "The same, but registries and stubs hear of each other late.",
     Scene(asks=_BOTH, haste=Haste.NONE),
     _FAULTS,
 )
-GLARE_TIMEOUT: Final = _plan(
+SIMULTANEOUS_OPEN_TIMEOUT: Final = _plan(
     "glare-timeout",
     "The same, and a deadline is over early.",
     Scene(asks=_BOTH, early=1),

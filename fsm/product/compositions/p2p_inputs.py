@@ -1,4 +1,4 @@
-"""What the P2P stubs of the compositions are fed: messages, links of the transport, and requests.
+"""Inputs of the P2P stubs of the compositions: messages, links of the transport, and requests.
 
 A message to a stub names the end, and with it the link, that it is for.
 """
@@ -8,8 +8,8 @@ from typing import final
 import attrs
 from typing_extensions import override
 
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.registry.resolve.effects import RequesterPlan
 
 __all__ = [
@@ -50,7 +50,7 @@ def handler_of(runtime: str) -> str:
 @final
 @attrs.frozen(slots=True)
 class ToStub:
-    """What is fed to one end of a link."""
+    """The inputs of one end of a link."""
 
     end: str
     happened: seen.SideInput
@@ -64,7 +64,7 @@ class ToStub:
 @final
 @attrs.frozen(slots=True)
 class Known:
-    """Whether the end that listeners are wanted for is there."""
+    """Presence of the end that listeners are wanted for."""
 
     is_known: bool
 
@@ -72,7 +72,7 @@ class Known:
 @final
 @attrs.frozen(slots=True)
 class ToRegistry:
-    """What an end of a link tells its registry.
+    """Reports of one end of a link to its registry.
 
     Attributes:
         remote: The runtime at the other side.
@@ -80,18 +80,18 @@ class ToRegistry:
 
     end: str
     remote: str
-    told: do.SideEffect | Known
+    report: do.SideEffect | Known
 
     @override
     def __str__(self) -> str:
         """In words."""
-        match self.told:
+        match self.report:
             case do.Announce(state):
                 return f"{short(self.end)} is {state}"
             case Known(knows):
                 return f"{short(self.end)} is {'known' if knows else 'unknown'}"
-            case told:
-                return f"{type(told).__name__} of {short(self.end)}"
+            case report:
+                return f"{type(report).__name__} of {short(self.end)}"
 
 
 @final

@@ -15,8 +15,8 @@ from typing_extensions import override
 from fsm.engine import Step
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.link_end import after_the_end
@@ -185,10 +185,10 @@ class Stubs(Host):
         other = "handler" if self.role == "requester" else "requester"
         return f"{self.runtime} {self.role} to {runtime} {other}"
 
-    def _up(self, end: str, told: do.SideEffect | Known) -> None:
+    def _up(self, end: str, report: do.SideEffect | Known) -> None:
         self.send(
             f"{self.runtime} {self.role} to registry",
-            ToRegistry(end, address(self.peer(end)), told),
+            ToRegistry(end, address(self.peer(end)), report),
         )
 
     # --- what happens ---------------------------------------------------------------------
@@ -196,8 +196,8 @@ class Stubs(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case ToStub(end, told):
-                self.feed(end, told)
+            case ToStub(end, report):
+                self.feed(end, report)
             case Observed(url, end):
                 self._observed(url, end)
             case Knock() | Opened() | Closed():
@@ -398,11 +398,11 @@ class Stubs(Host):
             own.data = attrs.evolve(own.data, ice_candidates=ice_candidates)
         if status is not None:
             own.data = attrs.evolve(own.data, status=status)
-        self._tell(own, seen.PeerObjectSeen(own.data))
+        self._report(own, seen.PeerObjectSeen(own.data))
 
-    def _tell(self, own: Object, told: seen.SideInput) -> None:
+    def _report(self, own: Object, report: seen.SideInput) -> None:
         if own.observer:
-            self.signal(runtime_of(own.observer), ToStub(own.observer, told))
+            self.signal(runtime_of(own.observer), ToStub(own.observer, report))
 
     def _stop(self, end: str) -> None:
         """Listen no more; what is being dialled may open all the same."""
@@ -413,7 +413,7 @@ class Stubs(Host):
         self.dials = {link: dial for link, dial in self.dials.items() if dial.end != end}
         own = self.objects.pop(end, None)
         if own is not None:
-            self._tell(own, seen.PeerObjectDeleted())
+            self._report(own, seen.PeerObjectDeleted())
 
     def _note(self, end: str, step: Step) -> None:
         self.moved([step])
@@ -439,7 +439,7 @@ class Stubs(Host):
 
     @property
     def waits_without_end(self) -> bool:
-        """Whether an end is on its way to a link, and has no deadline."""
+        """True if an end is on its way to a link, and has no deadline."""
         is_on_way = any(state in _ON_WAY for state in self.states.values())
         return is_on_way and self.core_deadline() == math.inf
 

@@ -12,8 +12,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -41,7 +41,7 @@ _VALUE: Final[JsonObject] = {"hypertyURL": _URL, "runtime": _R}
 @final
 @attrs.frozen(slots=True)
 class Said:
-    """What is asked about the record; nothing here depends on the answer."""
+    """Requests about the record; nothing here depends on the answer."""
 
     what: str
 
@@ -82,7 +82,7 @@ class RegistryPlace(Host):
 
     @property
     def is_kept(self) -> bool:
-        """Whether the disk has what the core has."""
+        """True if the disk has what the core has."""
         return self.kept.get(_URL) == self.row
 
     @override

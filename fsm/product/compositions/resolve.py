@@ -19,9 +19,9 @@ from fsm.engine import Entity
 from fsm.intent import Intent
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
-from fsm.p2p.link_policy import LinkWishes, P2pWish
-from fsm.product.bounds import Bounds
+from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -33,7 +33,7 @@ from fsm.product.composition import (
     Situation,
 )
 from fsm.product.host import Host, UnsafeError
-from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve import effects as orders
 from fsm.registry.resolve import inputs as seen
 from fsm.registry.resolve.resolve import ResolveCore
 
@@ -48,12 +48,12 @@ CATALOGUE: Final = "catalogue"
 _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 _TARGET: Final = "hyperty://b.ex/hb"
 """Both ask for a way to it."""
-_WISHES: Final = LinkWishes(P2pWish.WHENEVER_POSSIBLE)
+_WISHES: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
 
 
 @final
 class AskerPlace(Host):
-    """Who waits for a way.
+    """The senders that wait for a route.
 
     Attributes:
         name: As channels call it.
@@ -104,15 +104,15 @@ class RegistryPlace(Host):
     def _feed(self, happened: seen.Input) -> None:
         for effect in self.core.feed(happened, self.now):
             match effect:
-                case tells.Route(url=url):
+                case orders.Route(url=url):
                     self._tell("a way")
-                case tells.NoRoute():
+                case orders.NoRoute():
                     self._tell("no way")
-                case tells.Deploy(url, _):
+                case orders.Deploy(url, _):
                     self.send("registry to loader", Load(url))
-                case tells.Undeploy(url):
+                case orders.Undeploy(url):
                     self.send("registry to loader", Unload(url))
-                case tells.ReadRecord(entity):
+                case orders.ReadRecord(entity):
                     self.send("registry to domain registry", entity)
                 case _:
                     self.moved([effect])
@@ -154,7 +154,7 @@ class LoaderPlace(Host):
 
     @property
     def is_deploying(self) -> bool:
-        """Whether a stub is being deployed."""
+        """True if a stub is being deployed."""
         return self._deploying is not None
 
     @override
@@ -215,8 +215,8 @@ class LoaderPlace(Host):
         else:
             self._up(seen.DeployFailed(deploying.key, why))
 
-    def _up(self, told: seen.Input) -> None:
-        self.send("loader to registry", told)
+    def _up(self, report: seen.Input) -> None:
+        self.send("loader to registry", report)
 
 
 @final
@@ -253,7 +253,7 @@ def _searches(now: Situation) -> int:
 
 
 def _is_settled(now: Situation) -> bool:
-    """Whether everybody is answered, and no search is left that nobody ends."""
+    """Return whether all requests are answered, and no search is left that nothing ends."""
     is_answered = all(not _asker(now, name).asked for name in ASKERS)
     stubs = now.at(REGISTRY, RegistryPlace).core.node_stubs()
     is_same = list(stubs) == [one for one in [_loader(now).running] if one is not None]

@@ -1,7 +1,7 @@
 """A node's stub and its session at the node, over links that are cut and dialled again.
 
 Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
-(`fsm.registry.allocation`, `fsm.sync.subscriptions.subscriptions`), which change with the
+(`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the
 session in one step of the node. What may happen: any message is lost or comes twice, the link
 is cut, the node restarts, the stub is told to disconnect, a ping is answered late or not at
 all, and the runtime allocates, subscribes, unsubscribes and frees one address.
@@ -22,8 +22,8 @@ from typing_extensions import override
 
 from fsm.machines.session import State as SessionState
 from fsm.machines.stub_connection import State
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -42,8 +42,8 @@ from fsm.session import node_session_io as at_node
 from fsm.session import stub_client_io as at_stub
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.stub_client import StubClientCore
-from fsm.sync.subscriptions import subscriptions
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.sync import subscriptions
+from fsm.sync.subscriptions import SubscriptionCore
 from specs.bodies.word import SessionMethod
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import PING_PERIOD, RECONNECT_BASE
@@ -57,7 +57,7 @@ NODE: Final = "node"
 TO_NODE: Final = "to-node"
 TO_STUB: Final = "to-stub"
 LINKS: Final = 2
-"""How many links one run has at most."""
+"""Maximum number of links in one run."""
 
 _R: Final = "hyperty-runtime://a.ex/ra"
 _S: Final = f"{_R}/protostub/1"
@@ -72,7 +72,7 @@ class Said:
     """A message by a link.
 
     Attributes:
-        what: What is asked, answered or told.
+        what: The request, answer or report.
         link: The number of the link.
         token: Of a session.
         code: Of an answer.
@@ -85,9 +85,9 @@ class Said:
 
     @override
     def __str__(self) -> str:
-        """What it says, in words."""
-        told = [self.what, str(self.code or ""), f"by link {self.link}"]
-        return " ".join(word for word in told if word)
+        """The event in words."""
+        words = [self.what, str(self.code or ""), f"by link {self.link}"]
+        return " ".join(word for word in words if word)
 
 
 def _half() -> float:
@@ -128,12 +128,12 @@ class StubPlace(Host):
 
     @property
     def is_live(self) -> bool:
-        """Whether it has the session, as far as it knows."""
+        """True if it has the session, as far as it knows."""
         return self.core.state is State.LIVE
 
     @property
     def is_apart(self) -> bool:
-        """Whether it has no session, and its machine may stay so."""
+        """True if it has no session, and its machine may stay so."""
         return self.core.state in {State.FAILED, State.DISCONNECTED}
 
     @override
@@ -240,17 +240,17 @@ class NodePlace(Host):
 
     @property
     def is_linked(self) -> bool:
-        """Whether a link has the session."""
+        """True if a link has the session."""
         return self.session is not None and self.session.link is not None
 
     @property
     def has_address(self) -> bool:
-        """Whether the runtime has its address."""
+        """True if the runtime has its address."""
         return self._addresses.owner_of(_ADDRESS) is not None
 
     @property
     def has_path(self) -> bool:
-        """Whether a path leads to the runtime."""
+        """True if a path leads to the runtime."""
         return bool(self._paths.subscribers(_ADDRESS))
 
     @override
@@ -484,8 +484,8 @@ def _wire(channel: str, message: Hashable) -> Wire | None:
         return None
     if channel == TO_STUB and message.code:
         body: JsonObject = {"code": message.code}
-        told: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
-        return Wire("MN.a~wire~SA", told, answers=f"{message.what} by link {message.link}")
+        words: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
+        return Wire("MN.a~wire~SA", words, answers=f"{message.what} by link {message.link}")
     if channel == TO_STUB or message.what == SessionMethod.PING:
         return None
     token: JsonObject = {} if message.token is None else {"token": "t1"}
@@ -529,4 +529,4 @@ SESSION: Final = Plan("session", compose, Bounds(losses=1, duplicates=1, channel
 """A link that is cut, a node that restarts."""
 
 SESSION_TABLES: Final = Plan("session-tables", _tables, Bounds(losses=1, duplicates=1, channel=1))
-"""What the session owns."""
+"""The addresses of the session."""

@@ -1,6 +1,6 @@
 """A reporter and an observer of its object: where nothing is under way, the copy is what it has.
 
-Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.repeats` and `fsm.sync.leases`
+Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
 comes twice, and changes overtake each other, for they come by several ways; the observer is
 invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
@@ -23,8 +23,8 @@ from fsm.machines.sync.invitation import INVITATION as INVITED
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import State as Subscription
 from fsm.machines.sync.observer_copy import State
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -42,8 +42,7 @@ from fsm.sync import invitations
 from fsm.sync import reporter_io as at_reporter
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
-from fsm.sync.leases import LeasesCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import LeasesCore, RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE
@@ -80,7 +79,7 @@ class Said:
     """A message about the object.
 
     Attributes:
-        what: What is asked, answered or told.
+        what: The request, answer or report.
         number: The version that it brings, the number of a read, or the code of an answer.
     """
 
@@ -89,7 +88,7 @@ class Said:
 
     @override
     def __str__(self) -> str:
-        """What it says, in words."""
+        """The event in words."""
         return f"{self.what} {self.number or ''}".rstrip()
 
 
@@ -114,22 +113,22 @@ class ReporterPlace(Host):
 
     @property
     def is_asked(self) -> bool:
-        """Whether the reporter is to say yes or no."""
+        """True if the reporter is to say yes or no."""
         return self._question is not None
 
     @property
     def is_observed(self) -> bool:
-        """Whether the observer is one, as far as this end knows."""
+        """True if the observer is one, as far as this end knows."""
         return _BOB in self.core.observers
 
     @property
     def waits_without_end(self) -> bool:
-        """Whether the object is deleted, and its observer is not told of that in time."""
+        """True if the object is deleted, and its observer is not notified in time."""
         return self.core.is_deleted and self.is_observed and self._told_until == math.inf
 
     @property
     def is_at_work(self) -> bool:
-        """Whether somebody is waited for."""
+        """True if somebody is waited for."""
         return self._is_inviting or self.is_asked
 
     @override
@@ -143,7 +142,7 @@ class ReporterPlace(Host):
             self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
         if self._told_until <= self.now:
             self._told_until = math.inf
-            self._report(at_reporter.ObserversTold())
+            self._report(at_reporter.ObserversNotified())
         if self._asked_until <= self.now and self._question is not None:
             self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
         for _, observer in self._leases.due(self.now):
@@ -162,7 +161,7 @@ class ReporterPlace(Host):
             case Said("read", number):
                 self._read(number)
             case Said("heard"):
-                self._report(at_reporter.RuntimeTold(_MANAGER.removesuffix("/sm")))
+                self._report(at_reporter.RuntimeNotified(_MANAGER.removesuffix("/sm")))
             case Said("answer", code):
                 answer = invitations.InviteeAnswered(_URL, _BOB, code)
                 self._do(self.invitations.feed(answer, self.now))
@@ -268,7 +267,7 @@ class ObserverPlace(Host):
 
     @property
     def has_copy(self) -> bool:
-        """Whether a copy is kept."""
+        """True if a copy is kept."""
         return self.copy is not None and self.copy.state is not State.DELETED
 
     @override

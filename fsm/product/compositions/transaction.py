@@ -1,7 +1,7 @@
 """Somebody asks and somebody answers: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
 Who meets: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
-`HandedCore` on the side of a component that may crash before it has answered (R11). What may
+`OutstandingCore` on the side of a component that may crash before it has answered (R11). What may
 happen: any message is lost or comes twice, an answer is late, provisional, or never comes; the
 component crashes, and the router answers for it; the request is given up.
 """
@@ -13,10 +13,10 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.bus.transactions import HandedCore, Terms, TransactionsCore
+from fsm.bus.transactions import OutstandingCore, Terms, TransactionsCore
 from fsm.engine import Step
-from fsm.product.bounds import Bounds
 from fsm.product.composition import (
+    Bounds,
     Channel,
     Composition,
     End,
@@ -63,7 +63,7 @@ def _answer(code: int) -> Message:
 
 @final
 class AskerPlace(Host):
-    """Who asks.
+    """The sender of requests.
 
     Attributes:
         ends: How often its request has ended.
@@ -100,12 +100,12 @@ class AskerPlace(Host):
                 if ended is not None:
                     self._end(ended.step)
             case Said(code):
-                told = self.core.answered(_answer(code), self.now)
-                if told.is_last:
-                    self._end(told.step)
+                result = self.core.answered(_answer(code), self.now)
+                if result.is_last:
+                    self._end(result.step)
                 else:
-                    self._step(told.step)
-                if told.transaction is not None and self.ends > 1:
+                    self._step(result.step)
+                if result.transaction is not None and self.ends > 1:
                     raise UnsafeError("a request has two final answers (I-T2)")
             case _:
                 raise TypeError(happened)
@@ -128,11 +128,11 @@ class ComponentPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = HandedCore()
+        self.core = OutstandingCore()
 
     @property
     def is_asked(self) -> bool:
-        """Whether the component has a request."""
+        """True if the component has a request."""
         return self.core.knows(_REQUEST)
 
     @override

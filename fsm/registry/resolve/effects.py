@@ -16,8 +16,8 @@ __all__ = [
     "Disconnect",
     "Effect",
     "LinkDown",
+    "LinkEvents",
     "LinkGone",
-    "LinkNews",
     "LinkUp",
     "NoRoute",
     "NodePlan",
@@ -34,7 +34,7 @@ __all__ = [
     "Resume",
     "Route",
     "RoutesChanged",
-    "SenderNews",
+    "SenderEvents",
     "SetPath",
     "Undeploy",
     "UnregisterLink",
@@ -88,7 +88,7 @@ class NodePlan:
 @final
 @attrs.frozen(slots=True)
 class RequesterPlan:
-    """What a P2P requester is deployed for (RES-08).
+    """The purpose of a P2P requester (RES-08).
 
     Attributes:
         descriptor: Catalogue address of the stub, from the record's `p2pRequester`.
@@ -275,11 +275,11 @@ class OwnerDoubted:
     entity: str
 
 
-SenderNews: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
-"""What the Message BUS is told of who may send over which link."""
+SenderEvents: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
+"""Effects for the Message BUS: the addresses that a link may bring messages from."""
 
-LinkNews: TypeAlias = LinkUp | LinkDown | LinkGone
-"""What whoever follows links is told."""
+LinkEvents: TypeAlias = LinkUp | LinkDown | LinkGone
+"""Effects for followers of links."""
 
 Effect: TypeAlias = (
     Step
@@ -300,6 +300,6 @@ Effect: TypeAlias = (
     | Resume
     | PathsLost
     | RowChanged
-    | LinkNews
-    | SenderNews
+    | LinkEvents
+    | SenderEvents
 )

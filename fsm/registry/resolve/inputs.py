@@ -6,8 +6,8 @@ from typing import TypeAlias, final
 import attrs
 
 from fsm.intent import Intent
-from fsm.p2p.link_policy import NO_LINKS, LinkWishes
-from specs.bodies.body import Record
+from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
+from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "OwnerRead",
     "PathSet",
     "RecordRead",
-    "RecordTold",
+    "RecordReported",
     "ResolveConfig",
     "StatusSeen",
     "Stopped",
@@ -53,18 +53,18 @@ class Topology(Enum):
 @final
 @attrs.frozen(slots=True)
 class ResolveConfig:
-    """What the registry knows of its own runtime.
+    """The configuration of the registry's own runtime.
 
     Attributes:
         runtime: Its address.
         domain: Its own domain.
-        wishes: Whether it wants P2P links, and to which peers.
+        link_policy: Whether it wants P2P links, and to which peers.
         topology: The node that gets messages for another domain.
     """
 
     runtime: str
     domain: str
-    wishes: LinkWishes = NO_LINKS
+    link_policy: LinkPolicy = NO_LINKS
     topology: Topology = Topology.TRIANGLE
 
 
@@ -133,7 +133,7 @@ class RecordRead:
 
 @final
 @attrs.frozen(slots=True)
-class RecordTold:
+class RecordReported:
     """A registry reports the new status of a record (M-30, REG-13).
 
     Attributes:
@@ -275,7 +275,7 @@ NotAsked: TypeAlias = (
     | StubGone
     | StatusSeen
     | RecordRead
-    | RecordTold
+    | RecordReported
     | PathSet
     | LinkRegistered
     | LinkOver
@@ -291,6 +291,6 @@ NotAsked: TypeAlias = (
     | TimePassed
     | WitnessCalled
 )
-"""What is learnt, without anybody waiting for an answer."""
+"""Inputs that nothing waits for."""
 
 Input: TypeAlias = Asked | NotAsked

@@ -19,7 +19,7 @@ from fsm.limits.timers import Alarms
 from fsm.machines.resolve_job import RESOLVE_JOB, State, Trigger
 from specs.limits.protocol import P2P_TIMEOUT
 
-__all__ = ["LinkWaiters", "ResolveJobs", "WaitingAsk", "link_key", "node_key"]
+__all__ = ["LinkQueue", "ResolveJobs", "WaitingAsk", "link_key", "node_key"]
 
 
 @final
@@ -33,7 +33,7 @@ class WaitingAsk:
 
 
 @final
-class LinkWaiters:
+class LinkQueue:
     """The questions that wait for links, and their deadlines."""
 
     def __init__(self) -> None:

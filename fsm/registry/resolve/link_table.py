@@ -21,6 +21,7 @@ from fsm.engine import Entity
 from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import Role
+from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.effects import (
     Connect,
     Deploy,
@@ -39,9 +40,7 @@ from fsm.registry.resolve.effects import (
 )
 from fsm.registry.resolve.inputs import Listed, StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
-from fsm.registry.resolve.link_entry import Deployment, LinkEntry
-from fsm.registry.resolve.record_cache import RecordCache
-from fsm.registry.resolve.remote_entities import LinkClaims, LinkEntities
+from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
 from specs.limits.protocol import (
     DIAL_TIMEOUT,
     RECONNECT_BASE,
@@ -111,7 +110,7 @@ class LinkTable:
         entry = self.entry_by(link)
         return [] if entry is None else self.claims.look_up(entity, entry, now)
 
-    def told(self, said: Listed, now: float) -> list[Effect]:
+    def reported(self, said: Listed, now: float) -> list[Effect]:
         """Take the report of another registry about its entities (P2P-25).
 
         Args:
@@ -166,7 +165,7 @@ class LinkTable:
         return [Deploy(url, entry.plan)]
 
     def has_requester(self, url: str) -> bool:
-        """Say whether this is a requester of this table."""
+        """Return whether this is a requester of this table."""
         ends = [end for entry in self.entries() for end in entry.ends]
         return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 
@@ -309,7 +308,7 @@ class LinkTable:
             return self._beside_ended(entry, beside)
         if beside.role is Role.HANDLER:
             return self._invitation_moved(entry, beside, value)
-        orders = beside.told_while_yielding(value)
+        orders = beside.reported_while_yielding(value)
         if value is not State.LIVE:
             return orders
         # It was live before it was told to yield: the other one may take its place.
@@ -365,7 +364,7 @@ class LinkTable:
                 return self._remove(entry, now)
             case State.YIELDING:
                 # It goes on: it was told so while it told this.
-                return entry.told_while_yielding(value)
+                return entry.reported_while_yielding(value)
             case _:
                 entry.sets_up(value)
                 return [entry.changed(Op.UPD)]

@@ -21,7 +21,7 @@ from fsm.registry.resolve.effects import (
 )
 from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs, node_key
-from specs.limits.protocol import RETRY_COOL_DOWN, ROOM_COOL_DOWN
+from specs.limits.protocol import RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -153,7 +153,7 @@ class NodeStubTable:
         domain = found[0]
         self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
         if self._crashes.setdefault(domain, CrashCount()).crashed(now):
-            self._cool(domain, now + ROOM_COOL_DOWN, "it crashes again and again", now)
+            self._cool(domain, now + SANDBOX_COOL_DOWN, "it crashes again and again", now)
         return self._removed(*found, "it crashed")
 
     def _cool(self, domain: str, until: float, why: str, now: float) -> None:
@@ -192,7 +192,7 @@ class NodeStubTable:
         return [changed, *([PathsLost(domain)] if is_new else [])]
 
     def has(self, url: str) -> bool:
-        """Say whether this is a stub of this table."""
+        """Return whether this is a stub of this table."""
         return self._find(url) is not None
 
     def _find(self, url: str) -> tuple[str, _Row] | None:

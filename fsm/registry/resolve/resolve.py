@@ -1,19 +1,23 @@
 """The registry's search for the route to an address without a listener here (RES-01..15).
 
-Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
-else the message node's stub, at once; meanwhile records are read and links set up.
-So a message waits only for a stub of its domain that is being deployed, and never
-for P2P. A runtime may want its messages to wait for a link, for a time, or that they go
-by a link or not at all (`link_wishes`).
+Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one, else the
+message node's stub, at once; meanwhile records are read and links set up. So a message waits
+only for a stub of its domain that is being deployed, and never for P2P. A runtime may want its
+messages to wait for a link, for a time, or that they go by a link or not at all (`link_policy`).
+
+The search for a link (RES-03, RES-06, RES-13) goes by the record of the entity: it names the
+runtime, and says whether a link can be set up. The record is read, or known already, or reported
+by a registry. The search then waits for the link, or ends because there will be none.
 """
 
 from typing import assert_never, final
 
 from fsm.intent import Intent
 from fsm.machines.p2p_connection import State
-from fsm.p2p.link_policy import P2pWait, P2pWish
-from fsm.registry.resolve.address_owners import AddressOwners
-from fsm.registry.resolve.effects import Effect, NoRoute, Route
+from fsm.machines.resolve_job import Trigger
+from fsm.p2p.link_policy import P2pUse, P2pWait
+from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
+from fsm.registry.resolve.effects import Effect, NoRoute, ReadRecord, Route
 from fsm.registry.resolve.inputs import (
     Asked,
     Closing,
@@ -32,7 +36,7 @@ from fsm.registry.resolve.inputs import (
     OwnerRead,
     PathSet,
     RecordRead,
-    RecordTold,
+    RecordReported,
     ResolveConfig,
     StatusSeen,
     Stopped,
@@ -41,18 +45,127 @@ from fsm.registry.resolve.inputs import (
     Topology,
     WitnessCalled,
 )
-from fsm.registry.resolve.jobs import LinkWaiters, ResolveJobs, WaitingAsk, link_key
-from fsm.registry.resolve.link_entry import LinkEntry
-from fsm.registry.resolve.link_search import LinkSearch
+from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key
+from fsm.registry.resolve.link_entry import LinkEntry, plan_of
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubTable
-from fsm.registry.resolve.record_cache import RecordCache
 from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
+from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import NEGATIVE_CACHE
 from specs.reply_code import Code
 
 __all__ = ["ResolveConfig", "ResolveCore", "Topology"]
+
+
+@final
+class LinkSearch:
+    """The searches for links of one registry, over its tables.
+
+    Args:
+        config: The configuration; its `link_policy` says which links are wanted.
+        jobs: The open searches.
+        records: The known records of remote entities.
+        links: The links that are live or being set up.
+    """
+
+    def __init__(
+        self, config: ResolveConfig, jobs: ResolveJobs, records: RecordCache, links: LinkTable
+    ) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._records = records
+        self._links = links
+        self._is_closing = False
+
+    def close(self) -> None:
+        """Begin no more searches."""
+        self._is_closing = True
+
+    def is_open(self, entity: str) -> bool:
+        """Return whether a link to an entity is looked for, or being set up."""
+        return self._jobs.is_open(link_key(entity))
+
+    def use(self, entity: str) -> P2pUse:
+        """Return the use for links to a peer, by its address and by its known runtime."""
+        entry = self._links.entities.entry_of(entity)
+        return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
+
+    def seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
+        """Begin to look for a P2P link, if the request may have one and the runtime wants one.
+
+        Args:
+            entity: The receiver of the request.
+            intent: What the route is wanted for.
+            now: Seconds on the host's clock.
+        """
+        key = link_key(entity)
+        use = self.use(entity)
+        is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
+        is_wanted = (is_due or intent is Intent.LINK) and use is not P2pUse.NEVER
+        if not is_wanted or self._is_closing or self._jobs.is_open(key):
+            return []
+        begun = self._jobs.begin(key)
+        record = self._records.find(entity, now)
+        if record is not None:
+            return [*begun, *self._set_up(entity, record, now)]
+        if self._records.is_known(entity, now):
+            return [*begun, *self._joined(entity, Trigger.ATTACH)]
+        return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
+
+    def reported(self, entity: str, record: Record | None, now: float) -> list[Effect]:
+        """Take the record of an entity.
+
+        Args:
+            entity: Address of the record.
+            record: The record; None: there is none, or no registry answered.
+            now: Seconds on the host's clock.
+        """
+        self._records.put(entity, record, now)
+        kept = self._records.find(entity, now)
+        if self._links.claims.settles(entity):
+            return [] if kept is None else self._links.entities.bind(entity, kept.runtime)
+        if kept is None:
+            return self._joined(entity, Trigger.ATTACH)
+        return self._set_up(entity, kept, now)
+
+    def changed(self, entity: str, status: RecordStatus | None, now: float) -> list[Effect]:
+        """Take the new status of a record (REG-13): no link is sought to an entity that is away.
+
+        A link that is live stays the route: it needs no registry.
+
+        Args:
+            entity: Address of the record.
+            status: Its status; None: it may have changed.
+            now: Seconds on the host's clock.
+        """
+        if status is None or status is RecordStatus.LIVE:
+            self._records.forget(entity)
+            return [] if status is None else self._links.entities.unbind(entity)
+        self._records.away(entity, now)
+        return self._joined(entity, Trigger.ATTACH)
+
+    def late(self, now: float) -> list[Effect]:
+        """Go on without the records that have not come in time."""
+        return [each for one in self._jobs.late(now) for each in self.reported(one, None, now)]
+
+    def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
+        plan, begun, bound = plan_of(record), list[Effect](), list[Effect]()
+        is_refused = self._config.link_policy.of(record.runtime, entity) is P2pUse.NEVER
+        if record.runtime != self._config.runtime and not is_refused:
+            begun = self._links.plan(plan, now) if plan is not None else []
+            bound = self._links.entities.bind(entity, record.runtime)
+        joined = self._joined(entity, Trigger.DEPLOY if begun else Trigger.ATTACH)
+        return [*joined, *begun, *bound]
+
+    def _joined(self, entity: str, trigger: Trigger) -> list[Effect]:
+        """Let the search for a link wait for what there is now; or there is none."""
+        key, entry = link_key(entity), self._links.entities.entry_of(entity)
+        if entry is None:
+            return [*self._jobs.decide(key, Trigger.NONE, "no link to where it lives")]
+        steps = self._jobs.decide(key, trigger)
+        found = self._jobs.settle([key], Trigger.FOUND) if entry.is_live else []
+        return [*steps, *found]
 
 
 @final
@@ -71,7 +184,7 @@ class ResolveCore:
         self._records = RecordCache()
         self._links = LinkTable(config.runtime, self._jobs, self._records)
         self._search = LinkSearch(config, self._jobs, self._records, self._links)
-        self._waiters = LinkWaiters()
+        self._waiters = LinkQueue()
         self._owners = AddressOwners(self._records)
         self._local: set[str] = set()
 
@@ -140,7 +253,7 @@ class ResolveCore:
 
     @property
     def searches(self) -> int:
-        """How many searches for a route are under way."""
+        """The number of open searches for a route."""
         return len(self._jobs)
 
     def deadline(self) -> float:
@@ -163,7 +276,7 @@ class ResolveCore:
         match happened:
             case StatusSeen():
                 return self._status(happened, now)
-            case RecordRead() | RecordTold() | WitnessCalled():
+            case RecordRead() | RecordReported() | WitnessCalled():
                 return self._read(happened, now)
             case Listed() | LinkOver() | LinkForged() | OwnerAsked() | OwnerRead():
                 return self._learnt(happened, now)
@@ -196,16 +309,18 @@ class ResolveCore:
             case LinkForged(link):
                 return self._links.forged(link, now)
             case Listed():
-                return self._links.told(happened, now)
+                return self._links.reported(happened, now)
             case _:
                 assert_never(happened)
 
-    def _read(self, happened: RecordRead | RecordTold | WitnessCalled, now: float) -> list[Effect]:
+    def _read(
+        self, happened: RecordRead | RecordReported | WitnessCalled, now: float
+    ) -> list[Effect]:
         match happened:
             case RecordRead(entity, record):
                 noticed = self._owners.noticed(entity, record)
-                return [*noticed, *self._search.told(entity, record, now)]
-            case RecordTold(entity, status):
+                return [*noticed, *self._search.reported(entity, record, now)]
+            case RecordReported(entity, status):
                 doubted = self._owners.changed(entity)
                 return [*doubted, *self._search.changed(entity, status, now)]
             case WitnessCalled(link, entity):
@@ -284,8 +399,8 @@ class ResolveCore:
             return False
         entry = self._links.entities.entry_of(ask.entity)
         is_lost = entry is not None and entry.status is State.DISCONNECTED
-        is_required = self._search.wish(ask.entity) is P2pWish.REQUIRED
-        is_awaited = self._config.wishes.wait is P2pWait.AWAIT and not is_lost
+        is_required = self._search.use(ask.entity) is P2pUse.REQUIRED
+        is_awaited = self._config.link_policy.wait is P2pWait.AWAIT and not is_lost
         return (is_required or is_awaited) and self._waiters.wait(ask, now)
 
     def _waited(self, now: float) -> list[Effect]:
@@ -300,7 +415,7 @@ class ResolveCore:
         return [Route(ask.to, ask.intent, link, now + NEGATIVE_CACHE, "live link")]
 
     def _without_link(self, to: str, intent: Intent, now: float) -> list[Effect]:
-        if self._search.wish(runtime_of(to)) is P2pWish.REQUIRED:
+        if self._search.use(runtime_of(to)) is P2pUse.REQUIRED:
             return [NoRoute(to, intent, Code.UNAVAILABLE, "no direct link, and none other may be")]
         return self._by_node(to, intent, now)
 

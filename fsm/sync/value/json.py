@@ -1,4 +1,4 @@
-"""What may stand in the value of a data object, and how it is taken over (SYN-01, I-D4).
+"""The JSON that the value of a data object may hold, and its copy (SYN-01, I-D4).
 
 A value is copied on its way in, so that nobody who holds it can change it behind the
 reporter's back, and looked at, so that each peer reads what was written.
@@ -34,7 +34,7 @@ _MOST: Final = 2**64 - 1
 @final
 @attrs.frozen(slots=True)
 class Flaw:
-    """Why something cannot be the value of an object.
+    """The reason why something cannot be the value of an object.
 
     Attributes:
         path: Where, dotted; empty: the whole.
@@ -130,8 +130,8 @@ def _text(value: str, at: Steps) -> str:
 
 
 def _kind(value: object) -> str:
-    told = f" {value}" if isinstance(value, float) else ""
-    return f"a value of type {type(value).__name__}{told}"
+    text = f" {value}" if isinstance(value, float) else ""
+    return f"a value of type {type(value).__name__}{text}"
 
 
 def json_size(value: Json) -> int:
@@ -145,7 +145,7 @@ if TYPE_CHECKING:
 __all__ = ["NoSchemaError", "ObjectSchema", "compiled"]
 
 _VALUE: Final = "it"
-"""What a value is called in a sentence: itself it may be long."""
+"""The name of a value in a sentence: itself it may be long."""
 
 _COMPILED: Final = 64
 """Schemas of a process that are kept compiled."""
@@ -153,7 +153,7 @@ _COMPILED: Final = 64
 
 @final
 class NoSchemaError(ProtoflyError):
-    """What is to be a schema is none.
+    """A schema that is none.
 
     Attributes:
         path: Where in it, dotted; empty: the whole.

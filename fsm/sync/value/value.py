@@ -1,25 +1,38 @@
-"""Changing the value of a data object, one attribute at a time (SYN-13..SYN-15).
+"""Changes of the value of a data object, one attribute at a time (SYN-13..SYN-15).
 
-Values are shared between tasks and never changed in place: a change returns a
-new value that shares what it did not touch.
+Values are shared between tasks and never changed in place: a change returns a new value that
+shares what it did not touch. What is shared costs nothing when two values are compared.
 
 A path is dotted. What a segment means is said by what stands there: of an object it is a
-key, of a list the number of an element. A change without a path is the whole value.
-
-How deep a change may reach into the value of a data object.
+key, of a list the number of an element. A change without a path is the whole value. Where a
+path cannot name a difference, a step nearer to the root can: names that are empty or hold a
+dot, a null that was none before (a change to nothing removes), arrays of another length.
 """
 
 import json
 from enum import Enum, auto, unique
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
+
+import attrs
 
 from specs.bodies.sync import Change, ChangeObject
 from specs.bodies.word import AttributeType, Operation
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonObject, frozen_object
 from specs.limits.protocol import MAX_JSON_DEPTH
 
-__all__ = ["changed", "check_path", "has_way", "index_in", "same", "without"]
+__all__ = [
+    "ObjectChange",
+    "at",
+    "can_be_set",
+    "changed",
+    "check_path",
+    "described",
+    "difference",
+    "index_in",
+    "same",
+    "without",
+]
 
 
 def check_path(path: str | None) -> None:
@@ -45,7 +58,7 @@ _MOST_DIGITS: Final = 9
 
 @unique
 class _Nothing(Enum):
-    """What stands where nothing stands; null is something."""
+    """The absence of a value; null is a value."""
 
     GONE = auto()
 
@@ -72,7 +85,7 @@ def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
     return after if isinstance(after, dict) else value
 
 
-def has_way(value: JsonObject, path: str) -> bool:
+def can_be_set(value: JsonObject, path: str) -> bool:
     """Return whether a value can be set at a path: elements of lists on it must exist.
 
     Args:
@@ -198,3 +211,126 @@ def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
     if not isinstance(present, list):
         return present
     return without(present, elements)
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectChange:
+    """The old and the new value of one attribute.
+
+    Attributes:
+        path: Dotted path; `items.0.done` within an array; empty: the whole value.
+        old: The value before; None: there was none.
+        new: The value now; None: it was removed.
+        version: Of the object after the change.
+    """
+
+    path: str
+    old: Json
+    new: Json
+    version: int
+
+    def apply_to(self, value: JsonObject) -> JsonObject:
+        """Return a value after this change; it is not changed in place."""
+        change = Change(self.version, self.path or None, self.new)
+        return frozen_object(changed(value, change))
+
+
+_Path: TypeAlias = tuple[str, ...]
+_Edit: TypeAlias = tuple[_Path, Json, Json]
+
+_NOTHING: Final[list[_Edit]] = []
+
+
+def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
+    """Return the effect of a published change on the attribute that it names.
+
+    If there is no effect on an attribute that is null, the whole value is named: a change to
+    nothing removes.
+
+    Args:
+        before: The whole value before the change.
+        after: The whole value after the change.
+        change: The change.
+    """
+    path = change.attribute
+    if path is None:
+        return ObjectChange("", before, after, change.version)
+    is_removal = change.value is None and change.operation is None
+    new = None if is_removal else at(after, path)
+    if new is None and not is_removal and same(before, after):
+        return ObjectChange("", before, after, change.version)
+    return ObjectChange(path, at(before, path), new, change.version)
+
+
+def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[ObjectChange, ...]:
+    """Return the changes that turn one value into another, in order; empty: they are equal.
+
+    Args:
+        before: The one value.
+        after: The other value.
+        version: Version of the object with the value `after`.
+    """
+    return tuple(
+        ObjectChange(".".join(place), old, new, version)
+        for place, old, new in _between((), before, after)
+    )
+
+
+def at(value: Json, path: str) -> Json:
+    """Return the value at a path; None: there is none.
+
+    Args:
+        value: The whole value.
+        path: Dotted; segments are keys of objects and indices of lists.
+    """
+    for name in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and (index := index_in(value, name)) is not None:
+            value = value[index]
+        else:
+            return None
+    return value
+
+
+# --- between ------------------------------------------------------------------------------
+
+
+def _between(place: _Path, old: Json, new: Json) -> list[_Edit]:
+    if old is new:
+        return _NOTHING
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _between_objects(place, old, new)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return _between_arrays(place, old, new)
+    # Equal is not enough: to Python, true is 1.
+    is_same = old == new and type(old) is type(new) and not isinstance(old, dict | list)
+    return _NOTHING if is_same else [(place, old, new)]
+
+
+def _between_objects(place: _Path, old: JsonObject, new: JsonObject) -> list[_Edit]:
+    edits: list[_Edit] = []
+    for name in {**old, **new}:
+        was, now = old.get(name), new.get(name)
+        if was is now and (name in old) is (name in new):
+            continue
+        if name not in new:
+            below: list[_Edit] = [((*place, name), was, None)]
+        elif now is None:
+            return [(place, old, new)]
+        else:
+            below = _between((*place, name), was, now)
+        if below and (not name or "." in name):
+            return [(place, old, new)]
+        edits += below
+    return edits
+
+
+def _between_arrays(place: _Path, old: list[Json], new: list[Json]) -> list[_Edit]:
+    edits: list[_Edit] = []
+    for index, (was, now) in enumerate(zip(old, new, strict=True)):
+        if now is None and was is not None:
+            return [(place, old, new)]
+        edits += _between((*place, str(index)), was, now)
+    return edits

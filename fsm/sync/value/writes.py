@@ -1,25 +1,159 @@
-"""The writes of a reporter to its data object, until they are published (SYN-13, SYN-16).
+"""The writes of a reporter to its data object, until they are published (SYN-13..SYN-16).
 
 A write is in the reporter's own value at once; it waits here until the runtime has published
 it, in order. If one cannot be published, those behind it are void, too: they were made to a
 value that no observer will ever see. The reporter's own value is then the published one, and
 the next write, or the next wait for all to be published, fails with the reason.
+
+A write is published as the smallest change: a path and the value there. What a path cannot name
+(a key that is empty or holds a dot) and what a change cannot say (null at a place: no value
+means that nothing stands there) is said by setting what holds it, in the last resort the whole
+value.
 """
 
+import json
 from collections import deque
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.sync.value.json import Flaw, ObjectSchema, json_size
-from fsm.sync.value.smallest_change import smallest_change
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import changed, same, without
 from specs.bodies.sync import ChangeObject
-from specs.jsonvalue import JsonObject
+from specs.bodies.word import AttributeType, Operation
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.sync import VALUE_BYTES, WRITES_WAITING
 from specs.reply_code import Code
 
-__all__ = ["Unpublished", "Verdict", "WritesCore", "Written", "flaw_in"]
+__all__ = ["Unpublished", "Verdict", "WritesCore", "Written", "flaw_in", "smallest_change"]
+
+_ARRAY: Final = AttributeType.ARRAY.value
+
+_Path: TypeAlias = tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class _Edit:
+    """One change.
+
+    Attributes:
+        path: Where.
+        value: What is set there; None: what is there goes.
+        operation: For lists: what is done with the elements in `value`.
+    """
+
+    path: _Path
+    value: Json = None
+    operation: Operation | None = None
+
+
+def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject | None:
+    """Return the change of an object that makes one value of another; None: they are equal.
+
+    No smaller part of the value holds all differences. A change of a list whose elements were
+    added at its end, or removed, names these elements, unless the list itself is shorter.
+
+    Args:
+        url: Address of the object.
+        old: Its value.
+        new: The value that it is to have.
+    """
+    if same(old, new):
+        return None
+    edit = _within_object((), old, new)
+    if edit is None:
+        return ChangeObject(url, value=new)
+    path = ".".join(edit.path)
+    if edit.operation is None:
+        return ChangeObject(url, path, edit.value)
+    return ChangeObject(url, path, edit.value, _ARRAY, edit.operation.value)
+
+
+def _between(path: _Path, old: Json, new: Json) -> _Edit | None:
+    """Return the smallest edit at or below a path; None: no edit there can say it."""
+    if not _can_be_named(path[-1]):
+        return None
+    edit: _Edit | None = None
+    if isinstance(old, dict) and isinstance(new, dict):
+        edit = _within_object(path, old, new)
+    elif isinstance(old, list) and isinstance(new, list):
+        edit = _within_list(path, old, new)
+    return edit or _set(path, new)
+
+
+def _can_be_named(segment: str) -> bool:
+    return bool(segment) and "." not in segment
+
+
+def _set(path: _Path, new: Json) -> _Edit | None:
+    return None if new is None or not _can_be_named(path[-1]) else _Edit(path, new)
+
+
+def _within_object(path: _Path, old: JsonObject, new: JsonObject) -> _Edit | None:
+    """Return the edit of the one attribute that differs; None: several do, or it has no name."""
+    differing = [
+        key
+        for key in {**old, **new}
+        if not (key in old and key in new and same(old[key], new[key]))
+    ]
+    if len(differing) > 1:
+        return None
+    (key,) = differing
+    below = (*path, key)
+    if key not in old:
+        return _set(below, new[key])
+    if key not in new:
+        return _Edit(below) if _can_be_named(key) else None
+    return _between(below, old[key], new[key])
+
+
+def _within_list(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
+    if len(old) < len(new):
+        is_longer = all(map(same, old, new))
+        return _Edit(path, new[len(old) :], Operation.ADD) if is_longer else None
+    if len(old) > len(new):
+        return _shortened(path, old, new)
+    differing = [n for n, is_same in enumerate(map(same, old, new)) if not is_same]
+    if len(differing) > 1:
+        return None
+    (index,) = differing
+    return _between((*path, str(index)), old[index], new[index])
+
+
+def _shortened(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
+    """Return the edit that takes elements out of a list; None: it takes setting it."""
+    gone = _missing(old, new)
+    if gone is None:
+        return None
+    elements = [old[index] for index in gone]
+    is_one = len(gone) == 1
+    if is_one and isinstance(elements[0], dict | list):
+        # Its number says less than it.
+        return _Edit((*path, str(gone[0])))
+    if _are_only_these(old, elements) and _is_shorter(elements, new):
+        return _Edit(path, elements, Operation.REMOVE)
+    return _Edit((*path, str(gone[0]))) if is_one else None
+
+
+def _missing(old: list[Json], new: list[Json]) -> list[int] | None:
+    """Return which elements of `old` are to go so that `new` remains; None: it is no part."""
+    gone: list[int] = []
+    for index, element in enumerate(old):
+        place = index - len(gone)
+        if place >= len(new) or not same(element, new[place]):
+            gone.append(index)
+    return gone if len(old) - len(gone) == len(new) else None
+
+
+def _are_only_these(old: list[Json], elements: list[Json]) -> bool:
+    """Return whether no others in a list are equal to these: they would go, too."""
+    return len(without(old, elements)) == len(old) - len(elements)
+
+
+def _is_shorter(elements: list[Json], new: list[Json]) -> bool:
+    return len(json.dumps(elements)) <= len(json.dumps(new))
+
 
 _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
 """Codes after which nothing of the object can be written any more."""
@@ -41,7 +175,7 @@ class Written:
 @final
 @attrs.frozen(slots=True)
 class Unpublished:
-    """Why a write was not taken, or not published.
+    """The reason why a write was not taken, or not published.
 
     Attributes:
         code: The reply code.
@@ -53,7 +187,7 @@ class Unpublished:
 
 
 Verdict: TypeAlias = Written | Flaw | Unpublished
-"""What becomes of a write; a flaw is against the schema, and nothing has changed."""
+"""The result of a write; a flaw is against the schema, and nothing has changed."""
 
 
 def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
@@ -111,11 +245,11 @@ class WritesCore:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many writes wait as may."""
+        """True if as many writes wait as may."""
         return len(self._waiting) >= WRITES_WAITING
 
     def is_over(self, number: int) -> bool:
-        """Say whether a write does not wait any more: it is published, or void."""
+        """Return whether a write does not wait any more: it is published, or void."""
         return self._done >= number
 
     # ---- writing
@@ -170,7 +304,7 @@ class WritesCore:
         self._done += 1
         return self._done
 
-    def failed(self, code: int, why: str, told: frozenset[int]) -> Unpublished | None:
+    def failed(self, code: int, why: str, known: frozenset[int]) -> Unpublished | None:
         """Note that the next write was not published; those behind it will not be, either.
 
         Returns the reason for all that wait for the writes to be published; None: there is none.
@@ -178,10 +312,10 @@ class WritesCore:
         Args:
             code: The reply code.
             why: Half a sentence.
-            told: Numbers of writes whose writer learns of it otherwise.
+            known: Numbers of writes whose writer learns of it otherwise.
         """
         lost = Unpublished(code, why)
-        is_untold = not told.issuperset(range(self._done + 1, self._number + 1))
+        is_untold = not known.issuperset(range(self._done + 1, self._number + 1))
         if is_untold:
             self._for_writer = self._for_flush = lost
         if code in _FOR_GOOD:
@@ -192,6 +326,6 @@ class WritesCore:
         return lost if is_untold else None
 
     def flushed(self) -> Unpublished | None:
-        """Say whether a write was lost since this was asked last; None: none was."""
+        """Return whether a write was lost since this was asked last; None: none was."""
         lost, self._for_flush = self._for_flush, None
         return lost

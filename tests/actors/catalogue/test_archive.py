@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actors.catalogue.archive import check_archive, facts_of, pack
 from actors.catalogue.errors import BadArchiveError
-from specs.limits.catalogue import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
+from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from tests.support.catalogues import ENTRY_POINT, SOURCES, sources
 from tests.support.chance import examples
 

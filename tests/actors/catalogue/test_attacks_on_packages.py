@@ -7,7 +7,7 @@ import pytest
 from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import FolderStore, VolatileMemory
 from actors.keys.signing import make_key
-from specs.limits.catalogue import PACKAGE_BYTES
+from specs.limits.foreign_code import PACKAGE_BYTES
 from tests.actors.catalogue.stub_supply import runtime, served_package
 from tests.support.catalogues import archive_of
 

@@ -11,7 +11,7 @@ from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, NoStore, VolatileMemory
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import Trust
-from specs.limits.catalogue import DESCRIPTOR_FRESH
+from specs.limits.foreign_code import DESCRIPTOR_FRESH
 from tests.support.catalogues import HERE, STUB_B, Publishing, Wall, archive_of, client_of
 
 

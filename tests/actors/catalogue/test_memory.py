@@ -20,7 +20,7 @@ from actors.catalogue.memory import (
 from actors.catalogue.source import REVOKED
 from fsm.catalogue.descriptor_io import Seen
 from specs.addresses.descriptor import CatalogueType, Entry
-from specs.limits.catalogue import CATALOGUE_MEMORY_BYTES
+from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES
 from tests.support.catalogues import Publishing
 
 ONE = Entry("b.ex", CatalogueType.STUB, "default")

@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from actors.kit.http_client import HttpClient, HttpError, HttpUrlError, ServerUrl, path_of
-from specs.limits.back_ends import BACKEND_CONNECTIONS
+from specs.limits.node import BACKEND_CONNECTIONS
 from tests.support.node.http_server import HangupError, Said, open_http_server
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.pipe.said import Said, Word, read_said, write_said
-from specs.limits.protocol import ROOM_SILENCE
+from specs.limits.protocol import SANDBOX_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
 from tests.support.runtime.room_world import open_room_world
@@ -75,7 +75,7 @@ async def test_a_count_that_is_none_ends_it(count, autojump_clock):
     async with kept(room) as world:
         await room.hear(Word.PING)
         await room.say(Said(Word.PONG, told={"overflow": count}))
-        with trio.fail_after(ROOM_SILENCE / 2):
+        with trio.fail_after(SANDBOX_SILENCE / 2):
             await world.gone()
         assert world.bus.counters.drops[DropReason.OVERFLOW] == 0
 

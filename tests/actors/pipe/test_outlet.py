@@ -6,7 +6,7 @@ import trio.testing
 
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, read_said
-from specs.limits.isolation import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
 from transports.background import open_background
 from transports.link import Kind, Upgrade
@@ -26,8 +26,8 @@ async def pipe(autojump_clock):
 @pytest.mark.parametrize(
     ("said", "most"),
     [
-        (Said(Word.TOOK, 1), ROOM_UNREAD),
-        (Said(Word.HAND, rest=bytes(MAX_MESSAGE_BYTES)), ROOM_UNREAD_BYTES // MAX_MESSAGE_BYTES),
+        (Said(Word.TOOK, 1), SANDBOX_UNREAD),
+        (Said(Word.HAND, rest=bytes(MAX_MESSAGE_BYTES)), SANDBOX_UNREAD_BYTES // MAX_MESSAGE_BYTES),
     ],
     ids=["words", "bytes"],
 )
@@ -53,7 +53,7 @@ async def test_who_waits_for_room_waits_no_longer_than_anybody_writes(pipe):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(outlet.send, Said(Word.TOOK, 2))
         await trio.testing.wait_all_tasks_blocked()
-        for _ in range(ROOM_UNREAD):
+        for _ in range(SANDBOX_UNREAD):
             outlet.put(Said(Word.TOOK, 3))
         with trio.fail_after(1):
             while nursery.child_tasks:
@@ -62,7 +62,7 @@ async def test_who_waits_for_room_waits_no_longer_than_anybody_writes(pipe):
 
 async def test_who_reads_is_told_everything_in_order_however_much_it_is(pipe):
     outlet, far = pipe
-    count = 2 * ROOM_UNREAD
+    count = 2 * SANDBOX_UNREAD
     heard = []
 
     async def read():

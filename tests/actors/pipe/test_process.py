@@ -11,7 +11,7 @@ import trio
 from actors.pipe.errors import SandboxError
 from actors.pipe.process import _log_errors, open_process_sandbox
 from actors.pipe.said import Said, Word, write_said
-from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
+from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
 from transports.errors import LinkError
 
 pytestmark = pytest.mark.timeout(60)
@@ -71,7 +71,7 @@ async def test_who_says_much_to_nobody_has_to_wait(autojump_clock):
     complaints, seconds = Complaints(), 10
     with trio.move_on_after(seconds):
         await _log_errors(complaints, "b.ex", 1)
-    most = ROOM_LOG_BURST + seconds * ROOM_LOG_RATE
+    most = SANDBOX_LOG_BURST + seconds * SANDBOX_LOG_RATE
     assert most - 2 <= complaints.read / 4096 <= most + 2
 
 

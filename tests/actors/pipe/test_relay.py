@@ -7,7 +7,7 @@ from actors.pipe.errors import PipeError
 from actors.pipe.outlet import Outlet
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, read_said
-from specs.limits.protocol import ROOM_LINKS, ROOM_WINDOW
+from specs.limits.protocol import SANDBOX_LINKS, SANDBOX_WINDOW
 from transports.background import open_background
 from transports.link import Kind, Upgrade
 from transports.memory import MemoryNetwork, Wire
@@ -84,7 +84,7 @@ async def test_the_own_subprotocol_is_asked_for_or_none(bench, subprotocol):
 
 
 async def test_a_sandbox_has_no_more_links_than_it_needs(bench):
-    most = ROOM_LINKS * len(PLACES)
+    most = SANDBOX_LINKS * len(PLACES)
     assert [bench.dial(number) for number in range(1, most + 2)] == [*[True] * most, False]
 
 
@@ -115,7 +115,7 @@ async def test_frames_go_both_ways_and_are_acknowledged(bench):
 async def test_a_sandbox_that_sends_more_than_may_be_on_its_way_is_misbehaving(bench):
     bench.dial(1)
     await bench.hear()
-    for _ in range(ROOM_WINDOW + 1):
+    for _ in range(SANDBOX_WINDOW + 1):
         # The first of them is being written.
         bench.relays.heard(Said(Word.DATA, 1, rest=b"x"))
     with pytest.raises(PipeError):
@@ -134,7 +134,7 @@ async def test_no_more_is_read_than_the_sandbox_takes(bench):
         while True:
             assert read_said(await bench._room.receive()).word is Word.DATA
             heard += 1
-    assert heard == ROOM_WINDOW
+    assert heard == SANDBOX_WINDOW
 
 
 async def test_the_end_of_a_link_is_told_with_its_farewell(bench):

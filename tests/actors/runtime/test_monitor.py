@@ -16,8 +16,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.bus.deduplication import DeduplicationWindow
-from fsm.bus.transactions import TransactionsCore
+from fsm.bus.transactions import DeduplicationWindow, TransactionsCore
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
 from fsm.machines.stub_connection import Trigger

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from specs.limits.isolation import ROOM_NICE
+from specs.limits.foreign_code import SANDBOX_NICE
 
 ROOT = Path(__file__).parents[3]
 
@@ -111,7 +111,7 @@ def test_no_other_process_is_started(tried, what, error):
 
 
 def test_others_go_first(tried):
-    assert tried["results"]["priority"] == os.nice(0) + ROOM_NICE
+    assert tried["results"]["priority"] == os.nice(0) + SANDBOX_NICE
 
 
 def test_what_was_given_up_is_told(tried):

@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from fsm.bus.transactions import HandedCore
-from specs.limits.protocol import REPLY_TIMEOUT, ROOM_OUTSTANDING
+from fsm.bus.transactions import OutstandingCore
+from specs.limits.protocol import REPLY_TIMEOUT, SANDBOX_OUTSTANDING
 from specs.message import Message, MessageType, reply_to
 
 ASKER, ASKED = "hyperty://a.ex/x", "hyperty://b.ex/y"
@@ -16,7 +16,7 @@ def request(number, from_=ASKER):
 
 @pytest.fixture
 def core():
-    return HandedCore()
+    return OutstandingCore()
 
 
 def test_the_final_answer_is_known_once(core):
@@ -74,9 +74,9 @@ def test_who_does_not_wait_any_more_is_forgotten(core, later, left):
 
 
 def test_of_too_many_the_oldest_is_forgotten(core):
-    for number in range(1, ROOM_OUTSTANDING + 2):
+    for number in range(1, SANDBOX_OUTSTANDING + 2):
         core.ask(request(number), 0.0)
     left = core.unanswered()
     assert (len(left), left[0], left[-1]) == (
-        ROOM_OUTSTANDING, request(2), request(ROOM_OUTSTANDING + 1),
+        SANDBOX_OUTSTANDING, request(2), request(SANDBOX_OUTSTANDING + 1),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
 from fsm.registry.allocation import Allocate, AllocationCore, Bind
 from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions.subscriptions import Subscribe, SubscriptionCore
+from fsm.sync.subscriptions import Subscribe, SubscriptionCore
 from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError

@@ -7,10 +7,10 @@ import attrs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fsm.bus.deduplication import DeduplicationWindow
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.bus.sending_order import Announce, PairPathCore
-from fsm.p2p.control import Behind
+from fsm.bus.transactions import DeduplicationWindow
+from fsm.p2p.transfer import Behind
 from specs.limits.p2p import ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType

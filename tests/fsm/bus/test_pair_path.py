@@ -3,7 +3,7 @@
 import math
 
 from fsm.bus.sending_order import Announce, PairPathCore
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from tests.support.wire.wire import A, B, C, answer, ask
 

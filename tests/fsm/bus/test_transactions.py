@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.bus.deduplication import DeduplicationWindow
-from fsm.bus.transactions import Steps, Terms, TransactionsCore, same_request
+from fsm.bus.transactions import DeduplicationWindow, Steps, Terms, TransactionsCore, same_request
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.judge.replay import judge

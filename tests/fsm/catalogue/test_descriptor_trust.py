@@ -27,7 +27,7 @@ from specs.descriptor import (
     StubDescriptor,
     StubProfile,
 )
-from specs.limits.catalogue import DESCRIPTOR_LIFE
+from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
 ENTRY = Entry("b.ex", CatalogueType.STUB, "default")
 MACHINE = "5" * 64

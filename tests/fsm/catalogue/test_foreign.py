@@ -2,25 +2,25 @@
 
 import pytest
 
-from fsm.catalogue import foreign_io as ft
+from fsm.catalogue import foreign as ft
 from fsm.catalogue.foreign import ForeignCore
-from fsm.catalogue.quarantine import QuarantineCore
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.limits.error_window import QuarantineCore
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import Parcel
-from fsm.session.stub_mirror import StubMirror
+from fsm.session.stub_client import StubMirror
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
     OUTBOX_BYTES,
     PEER_OFFENCES,
     QUARANTINE,
     RETRY_COOL_DOWN,
-    ROOM_COOL_DOWN,
-    ROOM_RESTARTS,
-    ROOM_SECONDS,
+    SANDBOX_COOL_DOWN,
+    SANDBOX_RESTARTS,
+    SANDBOX_SECONDS,
     STUB_QUEUE,
 )
 from specs.message import Message, MessageType, refuse, stamped
@@ -51,17 +51,17 @@ def kinds(effects):
 def up(core, now=0.0):
     """Send a first message, and let its room open."""
     (*_, opened) = core.feed(send(asked()), now)
-    core.feed(ft.RoomReady(opened.stub), now)
+    core.feed(ft.SandboxReady(opened.stub), now)
     return opened.stub
 
 
 def test_the_first_message_opens_a_room_and_the_others_wait_in_order(core):
     assert kinds(core.feed(send(asked(1)), 0)) == [Step, ft.Open]
     assert core.feed(send(asked(2)), 0) == []
-    step, *handed = core.feed(ft.RoomReady(STUB), 1)
+    step, *handed = core.feed(ft.SandboxReady(STUB), 1)
     assert step.new == "deployed"
     assert [one.parcel.message.id for one in handed] == [1, 2]
-    assert kinds(core.feed(send(asked(3)), 1)) == [ft.Hand]
+    assert kinds(core.feed(send(asked(3)), 1)) == [ft.Deliver]
 
 
 def test_what_waits_is_bounded_by_count_and_by_bytes(core):
@@ -91,7 +91,7 @@ def test_a_deployment_that_takes_too_long_is_over_at_its_deadline(core):
     step, refusal, end = core.feed(ft.Tick(), DEPLOY_TIMEOUT)
     assert (step.new, refusal.code) == ("deployment-failed", Code.UNAVAILABLE)
     assert end.stub == STUB
-    core.feed(ft.RoomGone(STUB, "ended"), DEPLOY_TIMEOUT)
+    core.feed(ft.SandboxGone(STUB, "ended"), DEPLOY_TIMEOUT)
     assert kinds(core.feed(send(asked(2)), DEPLOY_TIMEOUT)) == [ft.Refuse]
     later = DEPLOY_TIMEOUT + RETRY_COOL_DOWN
     assert kinds(core.feed(send(asked(3)), later)) == [Step, ft.Open]
@@ -101,7 +101,7 @@ def test_no_stub_has_the_name_of_an_earlier_one(core):
     names = []
     for second in range(3):
         names.append(up(core, second))
-        core.feed(ft.RoomGone(names[-1], "killed"), second)
+        core.feed(ft.SandboxGone(names[-1], "killed"), second)
     assert names == [STUB, f"{STUB}/2", f"{STUB}/3"]
 
 
@@ -109,40 +109,40 @@ def test_a_crash_refuses_what_was_handed_in_and_not_answered(core):
     stub = up(core)
     core.feed(send(asked(2)), 0)
     answer = stamped(Message(2, MessageType.RESPONSE, HB, HA, {"code": 200}), stub)
-    assert kinds(core.feed(ft.RoomSpoke(stub, answer), 0)) == [ft.Pass]
-    effects = core.feed(ft.RoomGone(stub, "killed"), 0)
+    assert kinds(core.feed(ft.SandboxPosted(stub, answer), 0)) == [ft.Pass]
+    effects = core.feed(ft.SandboxGone(stub, "killed"), 0)
     assert kinds(effects) == [ft.Refuse, ft.Renew]
     assert (effects[0].message.id, effects[0].code) == (1, Code.UNAVAILABLE)
 
 
 def test_a_successor_gets_the_session_of_its_predecessor(core):
     stub = up(core)
-    assert core.feed(ft.RoomKept(stub, "t1"), 0) == []
-    core.feed(ft.RoomGone(stub, "killed"), 0)
+    assert core.feed(ft.SandboxSession(stub, "t1"), 0) == []
+    core.feed(ft.SandboxGone(stub, "killed"), 0)
     (_, opened) = core.feed(send(asked(2)), 1)
     assert opened.token == "t1"  # noqa: S105 - no password
-    core.feed(ft.RoomReady(opened.stub), 1)
-    assert core.feed(ft.RoomKept(opened.stub, "t1"), 1) == []
-    assert core.feed(ft.RoomKept(opened.stub, "t2"), 1) == [ft.Renew(B)]
+    core.feed(ft.SandboxReady(opened.stub), 1)
+    assert core.feed(ft.SandboxSession(opened.stub, "t1"), 1) == []
+    assert core.feed(ft.SandboxSession(opened.stub, "t2"), 1) == [ft.Renew(B)]
 
 
 def test_restarts_have_an_intensity(core):
-    for _ in range(ROOM_RESTARTS + 1):
-        core.feed(ft.RoomGone(up(core, 0), "killed"), 0)
-    assert kinds(core.feed(send(asked()), ROOM_COOL_DOWN - 1)) == [ft.Refuse]
-    assert kinds(core.feed(send(asked()), ROOM_COOL_DOWN)) == [Step, ft.Open]
+    for _ in range(SANDBOX_RESTARTS + 1):
+        core.feed(ft.SandboxGone(up(core, 0), "killed"), 0)
+    assert kinds(core.feed(send(asked()), SANDBOX_COOL_DOWN - 1)) == [ft.Refuse]
+    assert kinds(core.feed(send(asked()), SANDBOX_COOL_DOWN)) == [Step, ft.Open]
 
 
 def test_crashes_that_are_long_ago_do_not_count(core):
-    for crash in range(3 * ROOM_RESTARTS):
-        now = crash * ROOM_SECONDS / ROOM_RESTARTS
-        core.feed(ft.RoomGone(up(core, now), "killed"), now)
+    for crash in range(3 * SANDBOX_RESTARTS):
+        now = crash * SANDBOX_SECONDS / SANDBOX_RESTARTS
+        core.feed(ft.SandboxGone(up(core, now), "killed"), now)
     assert kinds(core.feed(send(asked()), now)) == [Step, ft.Open]
 
 
 def test_a_stub_that_could_not_connect_ends_its_room(core):
     stub = up(core)
-    (end,) = core.feed(ft.RoomMoved(stub, State.FAILED, "401"), 0)
+    (end,) = core.feed(ft.SandboxStatus(stub, State.FAILED, "401"), 0)
     assert end == ft.End(stub, "401")
     assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
 
@@ -150,24 +150,24 @@ def test_a_stub_that_could_not_connect_ends_its_room(core):
 @pytest.mark.parametrize(("told", "code"), [(401, 503), (503, 503), (413, 413)])
 def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, told, code):
     stub = up(core)
-    (refusal,) = core.feed(ft.RoomSpoke(stub, refuse(asked(), told, "no")), 0)
+    (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), told, "no")), 0)
     assert (refusal.code, refusal.message) == (code, asked())
 
 
 def test_what_was_not_stamped_and_not_asked_is_an_offence(core):
     stub = up(core)
     forged = Message(1, MessageType.UPDATE, HB, "hyperty://a.ex/o/changes")
-    effects = [core.feed(ft.RoomSpoke(stub, forged), 0) for _ in range(PEER_OFFENCES)]
+    effects = [core.feed(ft.SandboxPosted(stub, forged), 0) for _ in range(PEER_OFFENCES)]
     assert [kinds(one) for one in effects[:-1]] == [[Dropped]] * (PEER_OFFENCES - 1)
     assert kinds(effects[-1]) == [Dropped, ft.End]
-    core.feed(ft.RoomGone(stub, "ended"), 0)
+    core.feed(ft.SandboxGone(stub, "ended"), 0)
     assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
 
 
 def test_a_banished_domain_is_left_alone(core):
     stub = up(core)
     assert kinds(core.feed(ft.Banish(B), 0)) == [ft.End]
-    core.feed(ft.RoomGone(stub, "ended"), 0)
+    core.feed(ft.SandboxGone(stub, "ended"), 0)
     assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
 
 

@@ -3,21 +3,20 @@
 import attrs
 import pytest
 
-from fsm.check.census import TakenStep
-from fsm.check.sources import dotted
-from fsm.check.static import (
+from fsm.machine_list import MACHINES
+from fsm.static_check import (
     Finding,
     Rule,
+    TakenStep,
     can_end,
     check,
     check_fired,
     check_taken,
     check_unknown,
-    shortest_ways,
+    dotted,
+    shortest_paths,
 )
-from fsm.guard import unless, when
-from fsm.machine_list import MACHINES
-from fsm.table import Deadline, Transition
+from fsm.table import Deadline, Transition, unless, when
 from tests.support.trace import tables
 from tests.support.trace.tables import DOOR, Door, Key, Push, door
 
@@ -111,7 +110,7 @@ def test_a_circle_without_a_way_out_is_a_dead_end():
 
 
 def test_the_shortest_way_is_found():
-    paths = shortest_ways(DOOR)
+    paths = shortest_paths(DOOR)
 
     assert paths[None] == ()
     assert [row.trigger for row in paths[Door.GONE]] == [Push.BUILD, Push.SHUT, Push.TEAR_DOWN]

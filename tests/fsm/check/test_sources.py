@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.check.sources import dotted, mentions
 from fsm.machine_list import MACHINES
+from fsm.static_check import dotted, mentions
 
 SPELLINGS = {
     "by its class": "from fsm.machines.session import Trigger\nTrigger.CLOSE",

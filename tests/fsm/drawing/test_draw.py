@@ -8,11 +8,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fsm.drawing.dot import dot
-from fsm.drawing.draw import Format, draw, svg
-from fsm.drawing.ids import edge_id, end_edge_id, node_name, state_id
-from fsm.drawing.layout import render
-from fsm.drawing.scxml import NAMESPACE
+from fsm.drawing.draw import (
+    NAMESPACE,
+    Format,
+    dot,
+    draw,
+    edge_id,
+    end_edge_id,
+    node_name,
+    render,
+    state_id,
+    svg,
+)
 from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES
 from fsm.table import Transition

@@ -13,10 +13,9 @@ from statemachine import StateChart
 from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import load
 
-from fsm.check.static import shortest_ways
-from fsm.drawing.draw import Format, draw
-from fsm.drawing.ids import node_name
+from fsm.drawing.draw import Format, draw, node_name
 from fsm.machine_list import MACHINES
+from fsm.static_check import shortest_paths
 
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 PLANTUML = shutil.which("plantuml")
@@ -45,7 +44,7 @@ def where(machine):
 
 def brought_to(kind, table, state):
     machine = kind()
-    for row in shortest_ways(table)[state]:
+    for row in shortest_paths(table)[state]:
         send(machine, row.trigger, fields(table, row.guard.when))
     return machine
 

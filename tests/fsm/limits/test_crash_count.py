@@ -1,23 +1,25 @@
 """How often something may crash (R11)."""
 
 from fsm.limits.error_window import CrashCount
-from specs.limits.protocol import ROOM_RESTARTS, ROOM_SECONDS
+from specs.limits.protocol import SANDBOX_RESTARTS, SANDBOX_SECONDS
 
 
 def test_crashes_count_for_a_minute():
     count = CrashCount()
-    assert [count.crashed(float(at)) for at in range(ROOM_RESTARTS)] == [False] * ROOM_RESTARTS
-    assert not count.crashed(ROOM_SECONDS)
-    assert not count.is_calm(ROOM_SECONDS + 1)
-    assert not count.is_calm(2 * ROOM_SECONDS - 0.5)
-    assert count.is_calm(2 * ROOM_SECONDS)
+    assert [count.crashed(float(at)) for at in range(SANDBOX_RESTARTS)] == [
+        False
+    ] * SANDBOX_RESTARTS
+    assert not count.crashed(SANDBOX_SECONDS)
+    assert not count.is_calm(SANDBOX_SECONDS + 1)
+    assert not count.is_calm(2 * SANDBOX_SECONDS - 0.5)
+    assert count.is_calm(2 * SANDBOX_SECONDS)
 
 
 def test_a_crash_still_counts_just_before_its_minute_is_over():
     count = CrashCount()
-    for _ in range(ROOM_RESTARTS):
+    for _ in range(SANDBOX_RESTARTS):
         assert not count.crashed(0.0)
-    assert count.crashed(ROOM_SECONDS - 0.1)
+    assert count.crashed(SANDBOX_SECONDS - 0.1)
 
 
 def test_nothing_has_crashed_at_first():
@@ -26,5 +28,5 @@ def test_nothing_has_crashed_at_first():
 
 def test_one_crash_too_many_is_said_once():
     count = CrashCount()
-    said = [count.crashed(0.0) for _ in range(2 * (ROOM_RESTARTS + 1))]
-    assert said == 2 * [*[False] * ROOM_RESTARTS, True]
+    said = [count.crashed(0.0) for _ in range(2 * (SANDBOX_RESTARTS + 1))]
+    assert said == 2 * [*[False] * SANDBOX_RESTARTS, True]

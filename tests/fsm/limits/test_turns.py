@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.limits.fair_queue import TurnsCore
+from fsm.limits.token_bucket import FairQueueCore
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 A, B = "alice", "bob"
@@ -12,14 +12,14 @@ A, B = "alice", "bob"
 
 def test_who_is_alone_is_never_held_up():
     """R11."""
-    core = TurnsCore()
+    core = FairQueueCore()
     assert all(core.taken(A, 1.0) for _ in range(10_000))
     assert core.deadline() == math.inf
 
 
 def test_who_takes_more_than_a_share_while_another_wants_one_waits():
     """R11: a burst is free; then the rate counts."""
-    core = TurnsCore()
+    core = FairQueueCore()
     core.taken(B, 1.0)
     at_once = [core.taken(A, 1.0) for _ in range(SUBMIT_BURST + 3)]
     assert at_once == [True] * SUBMIT_BURST + [False] * 3
@@ -37,7 +37,7 @@ def turns(core):
 
 def test_what_could_not_be_given_in_time_is_not_made_up_for():
     """R11: after a pause those who wait come one by one, as they would have before it."""
-    core = TurnsCore()
+    core = FairQueueCore()
     for by in (B, *[A] * (SUBMIT_BURST + 5)):
         core.taken(by, 1.0)
     assert (core.due(2.0), core.due(2.0)) == ([A], [])
@@ -46,7 +46,7 @@ def test_what_could_not_be_given_in_time_is_not_made_up_for():
 
 def test_each_that_waits_has_turns_of_its_own():
     """R11."""
-    core = TurnsCore()
+    core = FairQueueCore()
     for by in (B, *[A, B] * (SUBMIT_BURST + 1)):
         core.taken(by, 1.0)
     assert [sorted(core.due(now)) for now in (2.0, 3.0)] == [[A, B], []]
@@ -54,7 +54,7 @@ def test_each_that_waits_has_turns_of_its_own():
 
 def test_who_keeps_to_its_share_is_not_held_up_by_one_who_does_not():
     """R11."""
-    core = TurnsCore()
+    core = FairQueueCore()
     for _ in range(1000):
         core.taken(A, 1.0)
     assert core.taken(B, 1.0)
@@ -62,7 +62,7 @@ def test_who_keeps_to_its_share_is_not_held_up_by_one_who_does_not():
 
 def test_when_the_other_has_gone_there_is_no_share_to_keep_to():
     """R11."""
-    core = TurnsCore()
+    core = FairQueueCore()
     core.taken(B, 1.0)
     for _ in range(SUBMIT_BURST + 1):
         core.taken(A, 1.0)
@@ -72,4 +72,4 @@ def test_when_the_other_has_gone_there_is_no_share_to_keep_to():
 
 def test_the_first_is_not_held_up_by_who_never_came():
     """R11."""
-    assert TurnsCore().taken(A, 0.0)
+    assert FairQueueCore().taken(A, 0.0)

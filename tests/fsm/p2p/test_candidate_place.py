@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from fsm.p2p.dialling import DialPolicy, Place, place_of
-from fsm.p2p.link_policy import LinkWishes, P2pWish, PeerWish
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from specs.bodies.sync import Candidate
 
 RB = "hyperty-runtime://b.ex/rb"
@@ -94,17 +94,17 @@ LAN = near(address="10.0.0.7:22")
 
 
 def naming(wish, peer="b.ex"):
-    return attrs.evolve(HERE, links=LinkWishes(P2pWish.WHENEVER_POSSIBLE, (PeerWish(peer, wish),)))
+    return attrs.evolve(HERE, links=LinkPolicy(P2pUse.WHENEVER_POSSIBLE, (PeerPolicy(peer, wish),)))
 
 
 @pytest.mark.parametrize(
     ("policy", "is_known"),
     [
         (HERE, False),
-        (naming(P2pWish.WHENEVER_POSSIBLE), True),
-        (naming(P2pWish.WHEN_ASKED, RB), True),
-        (naming(P2pWish.REQUIRED, "c.ex"), False),
-        (naming(P2pWish.NEVER), False),
+        (naming(P2pUse.WHENEVER_POSSIBLE), True),
+        (naming(P2pUse.WHEN_ASKED, RB), True),
+        (naming(P2pUse.REQUIRED, "c.ex"), False),
+        (naming(P2pUse.NEVER), False),
     ],
     ids=["nobody is named", "the domain", "the runtime", "another", "named as unwanted"],
 )
@@ -115,7 +115,7 @@ def test_a_private_place_is_for_peers_that_are_named(policy, is_known):
 
 
 def test_a_public_place_is_for_all_and_no_place_for_none():
-    everybody = naming(P2pWish.REQUIRED)
+    everybody = naming(P2pUse.REQUIRED)
     for policy in (HERE, everybody):
         assert policy.allows(near(address="8.8.8.8:22"), RB)
         assert policy.offers("tcp", "8.8.8.8:0", RB)

@@ -3,10 +3,10 @@
 import pytest
 
 from fsm.intent import Intent, intent_of
-from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -25,10 +25,10 @@ from tests.support.runtime.registry_core import (
 )
 
 LINK = Intent.LINK
-ALWAYS, ASKED, NEVER = P2pWish.WHENEVER_POSSIBLE, P2pWish.WHEN_ASKED, P2pWish.NEVER
-REQUIRED = P2pWish.REQUIRED
+ALWAYS, ASKED, NEVER = P2pUse.WHENEVER_POSSIBLE, P2pUse.WHEN_ASKED, P2pUse.NEVER
+REQUIRED = P2pUse.REQUIRED
 READ = do.ReadRecord(HB)
-PATIENT = LinkWishes(ALWAYS, wait=P2pWait.AWAIT)
+PATIENT = LinkPolicy(ALWAYS, wait=P2pWait.AWAIT)
 
 
 def routes(effects):
@@ -53,21 +53,21 @@ def routes(effects):
     ],
 )
 def test_a_peer_is_a_domain_what_is_below_one_or_a_runtime(peer, address, is_covered):
-    assert PeerWish(peer, NEVER).covers(address) is is_covered
+    assert PeerPolicy(peer, NEVER).covers(address) is is_covered
 
 
 def test_the_first_that_covers_a_peer_counts():
-    wishes = LinkWishes(NEVER, (PeerWish(RB, ALWAYS), PeerWish("b.ex", REQUIRED)))
+    wishes = LinkPolicy(NEVER, (PeerPolicy(RB, ALWAYS), PeerPolicy("b.ex", REQUIRED)))
     assert [wishes.of(RB, HB), wishes.of(HB), wishes.of(HC)] == [ALWAYS, REQUIRED, NEVER]
 
 
 @pytest.mark.parametrize(
     ("wishes", "wants_any"),
     [
-        (LinkWishes(NEVER), False),
-        (LinkWishes(ASKED), True),
-        (LinkWishes(NEVER, (PeerWish("b.ex", ALWAYS),)), True),
-        (LinkWishes(NEVER, (PeerWish("b.ex", NEVER),)), False),
+        (LinkPolicy(NEVER), False),
+        (LinkPolicy(ASKED), True),
+        (LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)), True),
+        (LinkPolicy(NEVER, (PeerPolicy("b.ex", NEVER),)), False),
     ],
 )
 def test_who_wants_a_link_to_nobody_takes_none(wishes, wants_any):
@@ -102,7 +102,7 @@ def test_a_link_is_looked_for_if_it_is_wanted(wish, intent, is_sought):
 
 @pytest.mark.parametrize("peer", ["b.ex", RB])
 def test_no_link_is_set_up_to_who_is_not_wanted(peer):
-    registry = with_node(wish=LinkWishes(ALWAYS, (PeerWish(peer, NEVER),)))
+    registry = with_node(wish=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
     registry.ask()
     registry.feed(told.RecordRead(HB, RECORD))
     assert registry.core.links() == ()
@@ -110,7 +110,7 @@ def test_no_link_is_set_up_to_who_is_not_wanted(peer):
 
 
 def test_a_link_is_set_up_to_the_one_who_is_wanted():
-    registry = with_node(wish=LinkWishes(NEVER, (PeerWish("b.ex", ALWAYS),)))
+    registry = with_node(wish=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
     registry.ask()
     assert do.SetPath(PQ) in registry.feed(told.RecordRead(HB, RECORD))
     assert READ not in registry.ask(HC)
@@ -195,7 +195,7 @@ def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
 
 # ---- required
 
-STRICT = LinkWishes(ALWAYS, (PeerWish("b.ex", REQUIRED),))
+STRICT = LinkPolicy(ALWAYS, (PeerPolicy("b.ex", REQUIRED),))
 
 
 def test_what_may_go_by_a_link_only_is_refused_where_there_is_none():

@@ -4,8 +4,8 @@ import pytest
 
 from fsm.engine import Step
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore
 from specs.bodies.sync import ConnectionData
@@ -53,7 +53,7 @@ class Handler:
         return self.keep(self.core.time_passed(self.now))
 
 
-ROW, OWN_ROW = seen.RowTold(has_own_request=False), seen.RowTold(has_own_request=True)
+ROW, OWN_ROW = seen.RowReported(has_own_request=False), seen.RowReported(has_own_request=True)
 TO_ANSWERING = (ROW, OFFER)
 TO_OPEN = (*TO_ANSWERING, seen.ObjectCreated("answer"), seen.LinkOpened("L1", ACCEPTED))
 

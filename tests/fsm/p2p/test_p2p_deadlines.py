@@ -7,8 +7,8 @@ from fsm.machine_list import MACHINES
 from fsm.machines import handler_controller
 from fsm.machines.handler_controller import State as Handling
 from fsm.machines.p2p_connection import State
-from fsm.p2p import inputs as seen
 from fsm.p2p import link_end as p2p_side
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.requester import P2PRequesterCore
@@ -62,7 +62,7 @@ def record_asked_for():
     return registry.core.deadline() - START
 
 
-ROW, OFFER = seen.RowTold(has_own_request=False), seen.PeerObjectSeen(ConnectionData(PQ))
+ROW, OFFER = seen.RowReported(has_own_request=False), seen.PeerObjectSeen(ConnectionData(PQ))
 OWN = seen.ObjectCreated("own")
 
 

@@ -6,8 +6,8 @@ import pytest
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPlan, DialPolicy
 from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.requester import P2PRequesterCore
@@ -51,7 +51,7 @@ TO_PROGRESS = {
     requester: (seen.Started(), seen.ObjectCreated(C1)),
     controller: (
         seen.Started(),
-        seen.RowTold(has_own_request=False),
+        seen.RowReported(has_own_request=False),
         OFFER,
         seen.ObjectCreated(C2),
     ),
@@ -294,8 +294,8 @@ def test_a_handler_leaves_reconnecting_to_the_requester():
 
 def test_a_handler_answers_an_invitation_once():
     core = controller()
-    fed(core, seen.Started(), seen.RowTold(has_own_request=False))
-    assert core.feed(seen.RowTold(has_own_request=True), 0.0) == []
+    fed(core, seen.Started(), seen.RowReported(has_own_request=False))
+    assert core.feed(seen.RowReported(has_own_request=True), 0.0) == []
     (answer,) = core.feed(seen.PeerInvited(C1, PQ), 0.0)
     assert answer.code is Code.CONFLICT
 

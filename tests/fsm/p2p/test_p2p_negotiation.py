@@ -4,8 +4,8 @@ import pytest
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.negotiation import beginning, is_plea, negotiation_of, plea
@@ -56,7 +56,7 @@ def live_requester():
 
 def live_handler():
     core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
-    fed(core, seen.Started(), seen.RowTold(has_own_request=False), of_requester("", OLD))
+    fed(core, seen.Started(), seen.RowReported(has_own_request=False), of_requester("", OLD))
     fed(core, seen.ObjectCreated(C2), seen.LinkOpened("L1", ACCEPTED))
     assert core.state is State.LIVE
     return core
@@ -155,7 +155,7 @@ def test_a_handler_that_believes_in_its_link_leaves_it_first():
 
 def test_a_handler_that_is_still_setting_up_takes_the_new_offer_without_more_time():
     core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
-    fed(core, seen.Started(), seen.RowTold(has_own_request=False), of_requester("", OLD))
+    fed(core, seen.Started(), seen.RowReported(has_own_request=False), of_requester("", OLD))
     fed(core, seen.ObjectCreated(C2))
     assert fed(core, of_requester("negotiation-2", NEW), now=5.0) == RENEW
     assert core.deadline() == P2P_TIMEOUT
@@ -164,7 +164,7 @@ def test_a_handler_that_is_still_setting_up_takes_the_new_offer_without_more_tim
 def test_an_offer_that_is_void_before_it_was_answered_is_refused():
     """No requester does that: it had a link before, and so an answer."""
     core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
-    fed(core, seen.Started(), seen.RowTold(has_own_request=False))
+    fed(core, seen.Started(), seen.RowReported(has_own_request=False))
     fed(core, of_requester("negotiation-2"))
     assert core.state is State.FAILED
 

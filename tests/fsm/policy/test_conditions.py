@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.policy.condition import check_of
+from fsm.policy.model import check_of
 from fsm.policy.page import Place as At
 from fsm.policy.reading import read_condition
 from fsm.policy.request import Place, Request

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.policy.errors import BadPolicyError
 from fsm.policy.model import Task
+from fsm.policy.page import BadPolicyError
 from fsm.policy.reading import read_set
 from fsm.policy.schema import SCHEMA_FILE, policy_schema, schema_text
 from fsm.policy.terms import Algorithm, Direction, Moment, Result
-from specs.limits.policy import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES
+from specs.limits.node import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES
 from tests.fsm.policy.policy_random import Random, random_set
 
 VALIDATOR = jsonschema.Draft202012Validator(policy_schema())

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fsm.policy.explain import review
 from fsm.policy.reading import read_set
-from fsm.policy.review import review
 
 ALL = {}
 CREATE = {"actionType": {"equals": "create"}}

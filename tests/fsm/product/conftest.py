@@ -6,8 +6,7 @@ import attrs
 import pytest
 
 from fsm.commands import product as commands_product
-from fsm.product.bounds import Bounds
-from fsm.product.composition import Plan
+from fsm.product.composition import Bounds, Plan
 from fsm.product.compositions.catalogue import COMPOSITIONS
 
 

@@ -9,14 +9,14 @@ from contextlib import nullcontext
 import attrs
 import pytest
 
-from fsm.guard import ALWAYS
 from fsm.machine_list import MACHINES
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import Fault, explore
-from fsm.registry.address_offers import AddressOffers
+from fsm.registry.addresses import AddressOffers
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import RepeatsCore
+from fsm.table import ALWAYS
 from tests.fsm.flawed_tables import changed, flawed, led_to, without_deadline, without_row
 
 pytestmark = pytest.mark.timeout(120)

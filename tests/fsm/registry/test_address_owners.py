@@ -4,7 +4,7 @@ import pytest
 
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE
@@ -77,14 +77,14 @@ def test_where_no_registry_answers_nothing_is_said():
 @pytest.mark.parametrize("status", [RecordStatus.LIVE, RecordStatus.DISCONNECTED, None])
 def test_a_proof_counts_no_longer_once_its_record_has_changed(status):
     registry = proven()
-    assert do.OwnerDoubted(OTHER) in registry.feed(told.RecordTold(OTHER, status))
+    assert do.OwnerDoubted(OTHER) in registry.feed(told.RecordReported(OTHER, status))
     assert registry.feed(ASKED) == [READ]
 
 
 def test_a_record_that_changes_while_it_is_read_is_read_again():
     registry = linked()
     registry.feed(ASKED)
-    registry.feed(told.RecordTold(OTHER, RecordStatus.LIVE))
+    registry.feed(told.RecordReported(OTHER, RecordStatus.LIVE))
     assert READ in registry.feed(told.OwnerRead(OTHER, Record(OTHER, RB)))
     assert do.OwnerKnown(OTHER, RC) in registry.feed(told.OwnerRead(OTHER, Record(OTHER, RC)))
 

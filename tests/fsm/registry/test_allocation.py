@@ -8,7 +8,7 @@ import pytest
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry import allocation
-from fsm.registry.address_names import ENTROPY, AddressMint
+from fsm.registry.addresses import ENTROPY, AddressMint
 from fsm.registry.allocation import (
     Allocate,
     Allocated,

@@ -9,9 +9,8 @@ from collections import deque
 import pytest
 
 from fsm.engine import Step
-from fsm.registry import changes_io as do
-from fsm.registry.changes_follower import ChangesFollower
-from fsm.registry.changes_publisher import ChangesPublisher
+from fsm.registry import changes as do
+from fsm.registry.changes import ChangesFollower, ChangesPublisher
 from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.inputs import Listed
 from specs.bodies.word import Operation
@@ -212,7 +211,7 @@ def test_what_is_told_before_the_list_is_kept_for_it_in_order():
     """I-C3: the list was made before all of it."""
     core, _ = asking()
     for operation, url in [(ADD, OBJ), (REMOVE, HA), (REMOVE, OBJ), (ADD, OBJ)]:
-        assert without_steps(core.feed(do.Told(RA, PQ, operation, (url,)))) == []
+        assert without_steps(core.feed(do.Reported(RA, PQ, operation, (url,)))) == []
     effects = core.feed(do.SnapshotRead(RA, 1, (HA,)))
     assert without_steps(effects) == [Listed(RA, (OBJ,), ())]
     assert core.known(RA) == (OBJ,)
@@ -220,7 +219,7 @@ def test_what_is_told_before_the_list_is_kept_for_it_in_order():
 
 def test_who_tells_too_much_before_its_list_is_listened_to_no_longer():
     core, _ = asking()
-    told = do.Told(RA, PQ, ADD, (HA,))
+    told = do.Reported(RA, PQ, ADD, (HA,))
     ends = [core.feed(told) for _ in range(EARLY_CHANGES + 1)][-1]
     assert (steps(ends), without_steps(ends)) == (["syncing", "deleted"], [do.Unlisten(RA)])
     assert core.feed(do.SnapshotRead(RA, 1, (HA,))) == []
@@ -251,8 +250,8 @@ def test_the_answer_to_an_older_question_and_what_came_by_an_older_link_are_let_
     core, _ = asking()
     core.feed(LinkUp(RA, f"{PQ}2"))
     assert core.feed(do.SnapshotRead(RA, 1, (HA,))) == []
-    assert core.feed(do.Told(RA, PQ, ADD, (HA,))) == []
-    assert core.feed(do.Told("hyperty-runtime://c.ex/rc", PQ, ADD, (HA,))) == []
+    assert core.feed(do.Reported(RA, PQ, ADD, (HA,))) == []
+    assert core.feed(do.Reported("hyperty-runtime://c.ex/rc", PQ, ADD, (HA,))) == []
 
 
 def test_a_link_that_is_over_takes_all_that_was_told_with_it():
@@ -318,7 +317,7 @@ class Two:
         if isinstance(told, Message):
             self.tasks.append(told)
         else:
-            self._follow(do.Told(RA, PQ, told.operation, (told.url,)))
+            self._follow(do.Reported(RA, PQ, told.operation, (told.url,)))
 
     def _bring(self):
         answer = self.tasks.popleft()

@@ -6,7 +6,7 @@ from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
 from fsm.registry.allocation import Allocate, AllocationCore
 from fsm.registry.node_rights import NodeRights
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.subscriptions.subscriptions import Consented, Subscribe, SubscriptionCore, Withdrawn
+from fsm.sync.subscriptions import Consented, Subscribe, SubscriptionCore, Withdrawn
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 

@@ -2,7 +2,7 @@
 
 from fsm.registry.relay import Reservation, Reservations, RetryQueue
 from fsm.registry.upstream_rest import StatusWatch
-from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from specs.limits.node import MAX_RESERVATIONS, RETRY_QUEUE_PAUSE, RETRY_QUEUE_TRIES
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():
@@ -16,8 +16,8 @@ def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():
         assert debts.due(debts.deadline() - 0.001) == ()
         now = debts.deadline()
     assert pauses[:5] == [5.0, 10.0, 20.0, 40.0, 60.0]
-    assert len(pauses) == DEBT_TRIES - 1
-    assert max(pauses) == DEBT_PAUSE
+    assert len(pauses) == RETRY_QUEUE_TRIES - 1
+    assert max(pauses) == RETRY_QUEUE_PAUSE
     assert len(debts) == 0
 
 

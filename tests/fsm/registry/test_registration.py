@@ -5,9 +5,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fsm.engine import Step
 from fsm.machines.registration import State
-from fsm.registry.record_index import By, Search, search_of
 from fsm.registry.records import (
     Answered,
+    By,
     Create,
     Find,
     Forget,
@@ -15,9 +15,11 @@ from fsm.registry.records import (
     Leave,
     Read,
     Row,
+    Search,
     StatusChanged,
     Tick,
     Touch,
+    search_of,
 )
 from fsm.registry.registration import RegistrationCore
 from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE

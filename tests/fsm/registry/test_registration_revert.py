@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.engine import Step
-from fsm.registry.record_index import By, Search
-from fsm.registry.records import Answered, Create, Find, Leave, Read, Tick, Touch
+from fsm.registry.records import Answered, By, Create, Find, Leave, Read, Search, Tick, Touch
 from fsm.registry.registration import RegistrationCore
-from specs.limits.back_ends import MAX_RECORDS
+from specs.limits.node import MAX_RECORDS
 from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 
 URLS = [f"hyperty://a.ex/{n}" for n in range(3)]

@@ -1,6 +1,6 @@
 """When a silent peer is asked, and when it is given up (RELIABILITY R8)."""
 
-from fsm.session.heartbeat import Beat, Heartbeat
+from fsm.session.node_session import Beat, Heartbeat
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 
 

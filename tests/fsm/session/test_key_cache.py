@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.session.key_cache import KeyCacheCore
-from specs.limits.login import KEYS_STALE
+from fsm.session.assertion import KeyCacheCore
+from specs.limits.node import KEYS_STALE
 
 FRESH, PAUSE = 300.0, 5.0
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.session.send_window import CursorError, SendWindow
+from fsm.session.outbox_budget import CursorError, SendWindow
 
 
 def test_what_was_sent_is_there_until_it_is_acknowledged():

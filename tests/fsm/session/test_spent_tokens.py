@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.session.spent_tokens import SpentTokens
+from fsm.session.assertion import SpentTokens
 
 
 def test_a_token_is_used_once():

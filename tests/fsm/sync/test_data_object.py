@@ -15,14 +15,14 @@ from fsm.sync.reporter_io import (
     Denied,
     Granted,
     LeaseOver,
-    ObserversTold,
+    ObserversNotified,
     Published,
     Question,
     Refused,
     ReporterAccepted,
     ReporterAsked,
     ReporterRefused,
-    RuntimeTold,
+    RuntimeNotified,
     SubscribeAsked,
     UnsubscribeAsked,
     Vacated,
@@ -121,7 +121,7 @@ STORIES = {
         ASKED,
         ReporterAccepted(HB, FIRST),
         DeleteAsked(HA),
-        ObserversTold(),
+        ObserversNotified(),
     ),
     "refused": (ASKED, ReporterRefused(HB, "no", FIRST)),
     "leaves before the decision": (ASKED, LEFT),
@@ -258,9 +258,9 @@ def test_a_subscription_of_a_deleted_object_ends_when_its_observer_was_told():
     """SC-34."""
     core = reporter()
     told(core, Authorised(HB), ASKED)
-    assert core.feed(ObserversTold()) == []
+    assert core.feed(ObserversNotified()) == []
     assert moves(core.feed(DeleteAsked(HA))) == []
-    assert moves(core.feed(ObserversTold())) == [("active", "object-deleted", "removed")]
+    assert moves(core.feed(ObserversNotified())) == [("active", "object-deleted", "removed")]
 
 
 def observed_from(*runtimes):
@@ -275,20 +275,20 @@ def test_each_runtime_answers_a_deletion_for_its_own_observers():
     """C-81."""
     core = observed_from(RB, RC, RB)
     assert core.feed(DeleteAsked(HA)) == [Deleted((RB, RC))]
-    assert said(core.feed(RuntimeTold(RB))) == []
+    assert said(core.feed(RuntimeNotified(RB))) == []
     assert core.observers == ("hyperty://b.ex/1",)
-    assert core.feed(RuntimeTold(RB)) == []
-    assert said(core.feed(RuntimeTold(RC))) == [Vacated()]
+    assert core.feed(RuntimeNotified(RB)) == []
+    assert said(core.feed(RuntimeNotified(RC))) == [Vacated()]
 
 
 def test_observers_that_do_not_answer_a_deletion_end_all_the_same():
     """SYN-22."""
     core = observed_from(RB, RC)
-    told(core, DeleteAsked(HA), RuntimeTold(RC))
-    effects = core.feed(ObserversTold())
+    told(core, DeleteAsked(HA), RuntimeNotified(RC))
+    effects = core.feed(ObserversNotified())
     assert moves(effects) == [("active", "object-deleted", "removed")]
     assert said(effects) == [Vacated()]
-    assert core.feed(ObserversTold()) == []
+    assert core.feed(ObserversNotified()) == []
 
 
 def test_the_last_observer_that_leaves_a_deleted_object_leaves_nobody_to_wait_for():
@@ -300,7 +300,7 @@ def test_the_last_observer_that_leaves_a_deleted_object_leaves_nobody_to_wait_fo
 
 def test_a_runtime_tells_nothing_of_an_object_that_is_there():
     core = observed_from(RB)
-    assert core.feed(RuntimeTold(RB)) == []
+    assert core.feed(RuntimeNotified(RB)) == []
     assert core.observers
 
 

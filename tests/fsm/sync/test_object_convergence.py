@@ -23,7 +23,7 @@ from fsm.machines.sync.observer_copy import State, Trigger
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
@@ -172,12 +172,12 @@ class Deletions(Convergence):
     @precondition(lambda self: self.world.is_deleted)
     @rule()
     def nobody_is_waited_for(self):
-        self.world.at_reporter(rt.ObserversTold())
+        self.world.at_reporter(rt.ObserversNotified())
 
     def teardown(self):
         self.world.delete(HA)
         self.world.deliver_all()
-        self.world.at_reporter(rt.ObserversTold())
+        self.world.at_reporter(rt.ObserversNotified())
         self.world.settle(ASKED)
         assert self.world.reporter.observers == ()
         assert self.world.differing() == [], "copies of what is gone (I-D4)"

@@ -25,7 +25,7 @@ from fsm.sync.copy import (
     SnapshotRead,
     WithdrawnByReporter,
 )
-from fsm.sync.repeats import RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Authorised, ChangeAsked, Granted, Published, SubscribeAsked
 from specs.bodies.sync import Change, ChangeObject, DataObject

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fsm.engine import Step
 from fsm.machines.sync.object_delegation import OBJECT_DELEGATION, State
 from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
-from fsm.registry.address_offers import AddressOffers, Move, Offer, Take, Withdraw
+from fsm.registry.addresses import AddressOffers, Move, Offer, Take, Withdraw
 from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore, TakeOverCore
 from specs.limits.sync import HAND_OVER_GRACE

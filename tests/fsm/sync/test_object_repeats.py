@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.sync.repeats import RepeatedChange, RepeatsCore
+from fsm.sync.leases import RepeatedChange, RepeatsCore
 from specs.bodies.sync import Change, DataObject
 from specs.limits.protocol import MESSAGE_RATE, P2P_TIMEOUT
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import AllowedObservers
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.stored import (
     ChildrenKept,
     CopyForgotten,
@@ -97,7 +96,7 @@ def test_after_a_crash_all_is_as_it_was_told_and_versions_go_on(is_public, lives
 def test_of_a_deleted_object_nothing_stays(inputs):
     stored = Stored(is_public=True)
     stored.rest.follow([ChildrenKept(URL, {"a": 1})])
-    for happened in (*inputs, core.DeleteAsked(ALICE), core.ObserversTold(), *inputs):
+    for happened in (*inputs, core.DeleteAsked(ALICE), core.ObserversNotified(), *inputs):
         stored.feed(happened)
     assert stored.rest == Rest()
 

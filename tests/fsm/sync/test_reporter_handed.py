@@ -2,16 +2,15 @@
 
 from fsm.engine import Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, Trigger
-from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import (
     Authorised,
     ChangeAsked,
+    DelegatedTo,
     DeleteAsked,
     Denied,
     Granted,
-    HandedTo,
     Held,
     Published,
     Refused,
@@ -86,7 +85,7 @@ def test_released_it_goes_on_as_before():
 
 def test_another_component_of_the_runtime_goes_on_with_the_next_version():
     core = reporter()
-    (published,) = core.feed(HandedTo(HC))
+    (published,) = core.feed(DelegatedTo(HC))
     assert published == Published(Change(8, value={"t": 0}, source=HC))
     assert kinds(core.feed(ChangeAsked(HA, SET)), Refused)
     (published,) = core.feed(ChangeAsked(HC, SET))

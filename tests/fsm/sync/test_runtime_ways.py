@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.runtime_routes import KeepIn, RuntimeWays, SendOut
+from fsm.sync.routes import KeepIn, RuntimeRoutes, SendOut
 
 OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
 
 
 def test_who_asked_by_a_link_is_told_by_it_once_it_observes():
-    ways = RuntimeWays()
+    ways = RuntimeRoutes()
     ways.asked(OBJ, RB, L1)
     assert ways.direct(OBJ) == frozenset()
     assert ways.counts(OBJ, RB) == [SendOut(OBJ, L1)]
@@ -40,7 +40,7 @@ def test_a_lost_link_is_used_no_longer_though_nobody_asks():
 
 
 def test_what_was_asked_by_a_link_that_is_lost_does_not_count_later():
-    ways = RuntimeWays()
+    ways = RuntimeRoutes()
     ways.asked(OBJ, RB, L1)
     ways.link_is(RB, None)
     assert ways.counts(OBJ, RB) == []
@@ -75,7 +75,7 @@ class Told:
     """What the ways lead to, beside what they should."""
 
     def __init__(self):
-        self.ways = RuntimeWays()
+        self.ways = RuntimeRoutes()
         self.rows = set()
         self.wanted = {}
 
@@ -116,7 +116,7 @@ def test_rows_and_ways_agree_whatever_happens(doings):
 
 
 def told_by(link):
-    ways = RuntimeWays()
+    ways = RuntimeRoutes()
     ways.asked(OBJ, RB, link)
     ways.counts(OBJ, RB)
     return ways

@@ -10,7 +10,7 @@ import trio
 
 from actors.kit.trace import Tracer
 from fsm.judge.trace_line import TraceLine
-from specs.trace import SCHEMA, Fact, Kind
+from specs.trace import BODIES, SCHEMA, Fact, Kind
 
 __all__ = ["Evidence", "Witness"]
 
@@ -63,12 +63,13 @@ class Witness(Tracer):
     """Writes down what one process reports."""
 
     hops = True
+    bodies = True
 
     def __init__(self, process: str, evidence: Evidence) -> None:
         self._process = process
         self._evidence = evidence
         self._ln = 0
-        self.record("trace", Fact(k=Kind.START, why=SCHEMA))
+        self.record("trace", Fact(k=Kind.START, why=SCHEMA, kind=BODIES))
 
     def record(self, actor: str, fact: Fact) -> None:
         self._ln += 1

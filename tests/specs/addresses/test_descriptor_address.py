@@ -2,9 +2,8 @@
 
 import pytest
 
-from specs.addresses.address import catalogue_stub
+from specs.addresses.address import catalogue_stub, host_in, is_public_address, is_public_host
 from specs.addresses.descriptor import CatalogueType, Entry, read_entry
-from specs.addresses.host import host_in, is_public_address, is_public_host
 from specs.errors import BadUrlError
 
 DEFAULT = Entry("b.ex", CatalogueType.STUB, "default")

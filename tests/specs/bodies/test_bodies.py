@@ -25,7 +25,7 @@ from specs.bodies.body import BODIES
 from specs.bodies.object import ObserverList
 from specs.errors import BadMessageError, SpecError
 from specs.limits.protocol import MAX_ALLOCATION, MAX_ID, MAX_LIST, REGISTRATION_EXPIRES
-from specs.limits.sync import MAX_GUESTS
+from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.schema.field import WIRE, checked
 from specs.schema.shape import shape_of
 
@@ -111,7 +111,10 @@ def test_addresses_are_canonical_or_refused(make, where):
         (lambda: body.Path(()), "resources must not be an empty list"),
         (lambda: body.Path((HA, "x")), "resources[1] 'x' is no address: no scheme such as"),
         (lambda: body.Allocate("", body.AllocationWish(1)), "scheme must not be empty"),
-        (lambda: body.Allocate("h", {}), "value must be of the class AllocationWish, not a dict"),
+        (
+            lambda: body.Allocate("h", {}),
+            "value must be of the class AllocationWish, not a dict",
+        ),
         (lambda: body.Allocate("h", [1]), "value must be an object, not a list"),
         (lambda: body.Record(HA, R, expires="1"), "expires must be a number, not '1'"),
         (lambda: body.Record(HA, R, resources=("",)), "resources[0] must not be empty"),
@@ -406,4 +409,4 @@ def test_a_list_of_observers_may_be_longer_than_other_lists():
     """All observers of an object, up to as many as it may have."""
     assert ObserverList(1, MANY).observers == MANY
     with pytest.raises(BadMessageError, match="lists more than 10000"):
-        ObserverList(1, MANY * (MAX_GUESTS // MAX_LIST + 1))
+        ObserverList(1, MANY * (MAX_ALLOWED_OBSERVERS // MAX_LIST + 1))

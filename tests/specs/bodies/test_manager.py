@@ -2,7 +2,7 @@
 
 import pytest
 
-from specs.bodies import manager
+from specs.bodies import object as manager
 from specs.bodies.body import BODIES
 from specs.dialects.normalise import normalise
 from specs.message import Message, MessageType

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import specs.limits
-from specs.limits import login as limits_login
+from specs.limits import node as limits_node
 from specs.limits import protocol as limits
 
 MODULES = [
@@ -52,5 +52,5 @@ def test_limits_that_nest_do_so():
     assert limits.MAX_MESSAGE_BYTES <= limits.MAX_FRAME_BYTES <= limits.OUTBOX_BYTES
     assert limits.DIAL_TIMEOUT < limits.P2P_TIMEOUT <= limits.REPLY_TIMEOUT
     assert limits.GOODBYE_TIMEOUT < limits.DRAIN_TIMEOUT
-    assert limits_login.KEYS_TIMEOUT < limits_login.LOGIN_TIMEOUT < limits.OPEN_TIMEOUT
-    assert limits_login.TOKEN_LIFE < limits_login.SESSION_LIFE
+    assert limits_node.KEYS_TIMEOUT < limits_node.LOGIN_TIMEOUT < limits.OPEN_TIMEOUT
+    assert limits_node.TOKEN_LIFE < limits_node.SESSION_LIFE

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specs.jsonvalue import is_json
-from specs.schema.frozen_json import FrozenArray, FrozenObject, frozen, frozen_object
+from specs.jsonvalue import FrozenArray, FrozenObject, frozen, frozen_object, is_json
 
 LEAVES = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(

@@ -21,8 +21,8 @@ from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from fsm.session import node_session
 from fsm.session.node_session_io import Granted
-from fsm.sync.subscriptions import subscriptions
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.sync import subscriptions
+from fsm.sync.subscriptions import SubscriptionCore
 from specs import message
 from specs.dialects.dialect import PLAIN
 from specs.reply_code import Code

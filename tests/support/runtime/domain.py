@@ -20,7 +20,7 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.judge.replay import Judgement, judge
 from fsm.judge.trace_line import read_record
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
@@ -156,7 +156,7 @@ class Wishes:
 
     kinds: tuple[Carrier, ...] = (Carrier.TCP,)
     policies: Mapping[str, Policy] = attrs.field(factory=dict)
-    links: Mapping[str, LinkWishes] = attrs.field(factory=dict)
+    links: Mapping[str, LinkPolicy] = attrs.field(factory=dict)
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     weather: Callable[[MemoryNetwork], None] = lambda network: None

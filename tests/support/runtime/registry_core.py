@@ -3,11 +3,12 @@
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent
-from fsm.p2p.link_policy import LinkWishes, P2pWish
+from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from fsm.registry.resolve.resolve import ResolveConfig, ResolveCore, Topology
-from specs.bodies.body import Record
+from fsm.registry.resolve.inputs import ResolveConfig, Topology
+from fsm.registry.resolve.resolve import ResolveCore
+from specs.bodies.registry import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
@@ -29,8 +30,8 @@ class Registry:
         peers: Which links lead where, as the bus was told so far.
     """
 
-    def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
-        wishes = wish if isinstance(wish, LinkWishes) else LinkWishes(wish)
+    def __init__(self, wish=P2pUse.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
+        wishes = wish if isinstance(wish, LinkPolicy) else LinkPolicy(wish)
         self.core = ResolveCore(ResolveConfig(runtime, "a.ex", wishes, topology))
         self.now = 0.0
         self.steps = []
@@ -40,9 +41,9 @@ class Registry:
     def feed(self, *inputs):
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
         self.steps += [effect for effect in effects if isinstance(effect, Step)]
-        self.news += [effect for effect in effects if isinstance(effect, do.LinkNews)]
+        self.news += [effect for effect in effects if isinstance(effect, do.LinkEvents)]
         self.peers += [effect for effect in effects if isinstance(effect, PEER_NEWS)]
-        aside = RowChanged | Step | do.LinkNews | PEER_NEWS
+        aside = RowChanged | Step | do.LinkEvents | PEER_NEWS
         return [effect for effect in effects if not isinstance(effect, aside)]
 
     def ask(self, to=HB, intent=REACH):

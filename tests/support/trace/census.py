@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import attrs
 
-from fsm.check.census import MACHINE_USERS, TakenStep
 from fsm.engine import NOTHING, Entity
 from fsm.machine_list import MACHINES
+from fsm.static_check import MACHINE_USERS, TakenStep
 
 _flawed: set[str] = set()
 """The machines that a test has spoilt: their steps are not the product's."""

@@ -11,7 +11,7 @@ from actors.play.player import perform
 from actors.play.script.steps import Scenario
 from actors.play.stage.stage import open_stage
 from fsm.judge.trace_line import TraceLine, line_of, read_line
-from specs.trace import Fact, Kind, Op, Stamp
+from specs.trace import BODIES, Fact, Kind, Op, Stamp
 
 
 def lines_seen(items: Iterable[Seen], processes: Iterable[str]) -> Iterator[TraceLine]:
@@ -19,7 +19,7 @@ def lines_seen(items: Iterable[Seen], processes: Iterable[str]) -> Iterator[Trac
     numbers, time = Counter(), 0.0
     known = set(processes)
     for who in sorted(known):
-        yield _line(numbers, who, Fact(k=Kind.START), time)
+        yield _line(numbers, who, Fact(k=Kind.START, kind=BODIES), time)
     for seen in items:
         time = seen.time
         if seen.who in known and not _is_outside(seen.fact):

@@ -1,11 +1,13 @@
 """Traces by hand, as short stories: one record a line, names for addresses.
 
 @ra                                the next records are of this process
+bodies                             the process keeps bodies; it begins with this
 t 15                               time is now 15
 end                                the process ends orderly; else it does by itself
 cut                                it does not end orderly
 bus submit read 1 HA>HB by=HA      actor, what happened, verb and id, from and to, more
 bus callback 200 1 HB>HA           an answer, by its code
+bus rcv read 1 RA/ua>DR body={"resource":"HA"}
 bus take read 1 HA>HB              permitted, submitted and admitted
 bus permit read 1 HA>HB            by policy
 bus add listeners HB minibus:HB    a row: table, key, value
@@ -16,13 +18,14 @@ x write C1 version=1 by=PQ         an object
 x do del O1                        it is deleted; do add O1|HB#1: a child of it
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fsm.judge.trace_line import FIELDS, TraceLine, read_record
 from specs.message import Message, MessageType, instance_id, request_id
-from specs.trace import Kind, Op
+from specs.trace import BODIES, Kind, Op
 
 NAMES: Final = {
     "RA": "hyperty-runtime://a.ex/ra",
@@ -52,6 +55,8 @@ _MESSAGE_OPS: Final = frozenset(
 )  # fmt: skip
 _Fields = dict[str, object]
 
+_NAMED: Final = re.compile(f'"({"|".join(NAMES)})(?=[/"])')
+
 
 def told(text: str) -> list[TraceLine]:
     """Read a story; each process begins with `start`, and ends with `end` if not `cut`."""
@@ -77,6 +82,8 @@ class _Teller:
                 self._node = node[1:]
             case ["t", seconds]:
                 self._time = float(seconds)
+            case ["bodies"]:
+                yield self._record("trace", {"k": Kind.START, "kind": BODIES})
             case ["cut"]:
                 self._over.add(self._node)
             case [actor, op, *rest]:
@@ -93,7 +100,9 @@ class _Teller:
 
 
 def _full(word: str) -> str:
-    """Replace names in a word: between its `=`, `>`, `|` and the like."""
+    """Replace names in a word: between its `=`, `>`, `|` and the like, and as texts of a body."""
+    if word.startswith("body="):
+        return _NAMED.sub(lambda found: '"' + NAMES[found[1]], word)
     for sign in ("=", ">", "|", ":", "+", "#"):
         if sign in word and "://" not in word:
             return sign.join(_full(part) for part in word.split(sign))

@@ -18,7 +18,7 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
-from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, ROOM_RESTARTS
+from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, SANDBOX_RESTARTS
 from tests.support.command import call, serving
 from tests.support.runtime.room_world import rooms_of_tests
 from tests.support.runtime.rough import Rough
@@ -108,7 +108,7 @@ async def test_one_that_ends_too_often_is_undeployed_and_others_go_on():
             others.add((await caller.request(echo, 7)).code)
     assert set(codes) == {503, 404}
     assert others == {200}
-    assert len(lives) == 1 + ROOM_RESTARTS
+    assert len(lives) == 1 + SANDBOX_RESTARTS
 
 
 async def test_in_a_nursery_one_that_never_answers_holds_up_nobody(autojump_clock):

@@ -19,7 +19,7 @@ from typing_extensions import override
 from actors.runtime.stubs.stub import StubContext
 from fsm.session.stub_client_io import SessionAnswered
 from specs.addresses.address import session_manager
-from specs.bodies.body import SessionControl, SessionGranted, SessionParams
+from specs.bodies.session import SessionControl, SessionGranted, SessionParams
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject

@@ -30,14 +30,20 @@ from specs.addresses.address import (
     scheme_of,
     subscription_manager,
 )
-from specs.bodies.delegation import HandOver, MoveAddress, Watching
 from specs.bodies.link import Path
-from specs.bodies.object import Delegate, ForwardDelegation, Wrapped
+from specs.bodies.object import (
+    Delegate,
+    ForwardDelegation,
+    HandOver,
+    MoveAddress,
+    Watching,
+    Wrapped,
+)
 from specs.bodies.sync import DataObject
-from specs.bodies.word import AddressWish
+from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, HAND_OVERS, HANDED_ON
+from specs.limits.sync import DELEGATIONS_KNOWN, HAND_OVER_PART, HAND_OVER_PARTS, HAND_OVERS
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
@@ -226,7 +232,7 @@ class TakeOvers:
         there = [one.observer for one in coming.watchers if runtime_of(one.manager) == old]
         body = MoveAddress(
             core.url,
-            AddressWish.TAKE.value,
+            AddressMethod.TAKE.value,
             core.number,
             core.to,
             tuple(there[:_NAMED]) or None,
@@ -281,7 +287,7 @@ class HandOvers:
 
     async def offer(self, core: DelegationCore) -> Answered:
         """Tell the node who may take the address."""
-        body = MoveAddress(core.url, AddressWish.OFFER.value, core.number, core.to)
+        body = MoveAddress(core.url, AddressMethod.OFFER.value, core.number, core.to)
         return await self._ask_node(body)
 
     async def withdraw(self, core: DelegationCore) -> Answered:
@@ -320,7 +326,7 @@ class HandOvers:
 
 
 def _withdrawal(core: DelegationCore) -> MoveAddress:
-    return MoveAddress(core.url, AddressWish.WITHDRAW.value, core.number)
+    return MoveAddress(core.url, AddressMethod.WITHDRAW.value, core.number)
 
 
 def parts_of(handed: HandedOver, number: int, last_id: int) -> Iterator[HandOver]:
@@ -527,7 +533,7 @@ class Delegations:
 
     def _note_given(self, url: str) -> None:
         self._given[url] = None
-        if len(self._given) > HANDED_ON:
+        if len(self._given) > DELEGATIONS_KNOWN:
             del self._given[next(iter(self._given))]
 
     # --- the end that takes -----------------------------------------------------------------

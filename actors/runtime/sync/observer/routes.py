@@ -13,9 +13,9 @@ from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
 from actors.runtime.sync.messages import LinkIs, Route, RouteMoved, Tell
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
-from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
+from fsm.sync.routes import MoveTo, Moving, ObserverRoute
 from specs.addresses.address import subscription_manager
-from specs.bodies.body import Path
+from specs.bodies.link import Path
 from specs.bodies.sync import Subscription
 from specs.child import children_addresses
 from specs.message import Message, MessageType
@@ -63,7 +63,7 @@ class ObserverPaths:
         self._tell = tell
         self._renew = renew
         self._watches = LinkWatches(context.registry, spawn, tell)
-        self._routes: dict[str, ObserverWay] = {}
+        self._routes: dict[str, ObserverRoute] = {}
         self._paths: set[str] = set()
         self._with_children: set[str] = set()
         self._deleted: set[str] = set()
@@ -76,8 +76,8 @@ class ObserverPaths:
 
     def wished(self, url: str, observer: str, *, p2p: bool | None) -> None:
         """Note what an observer wants; what links are made of never comes by one (I-P13)."""
-        route = self._routes.setdefault(url, ObserverWay())
-        self._move(url, route.wished(observer, p2p=False if is_p2p_part(url) else p2p))
+        route = self._routes.setdefault(url, ObserverRoute())
+        self._move(url, route.prefer(observer, p2p=False if is_p2p_part(url) else p2p))
 
     def left(self, url: str, observer: str) -> None:
         """Take it that an observer is gone."""
@@ -236,13 +236,13 @@ class ObserverPaths:
         """Let changes come by a link, before it is asked for (SYN-06); or by none."""
         await self._context.bus.hear_by(f"{url}/{CHANGES}", link)
 
-    async def _to_node(self, url: str, route: ObserverWay) -> None:
+    async def _to_node(self, url: str, route: ObserverRoute) -> None:
         await self._renew(url)
         if self._routes.get(url) is route:
             await self._hear_by(url, None)
         await self._tell(RouteMoved(url, route, None, Moving.DONE))
 
-    async def _to_link(self, url: str, route: ObserverWay, link: str) -> None:
+    async def _to_link(self, url: str, route: ObserverRoute, link: str) -> None:
         """Ask for one observer by the link: then its whole runtime is told by that (I-D12).
 
         The path stays until what went by the node has come.

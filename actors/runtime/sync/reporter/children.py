@@ -17,19 +17,22 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
-from fsm.sync.children.children import ChildSet, SignsCore, Taken, children_in
-from fsm.sync.children.io import (
+from fsm.sync.children import (
     Act,
     ChildGone,
     ChildOp,
     ChildRefused,
     ChildSaid,
+    ChildSet,
     ChildShown,
     SignHeard,
+    SignsCore,
+    Taken,
+    children_in,
     op_in,
 )
 from fsm.sync.delegation import HandedOver
-from fsm.sync.repeats import IsObserved
+from fsm.sync.leases import IsObserved
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
 from fsm.sync.value.json import NotJsonError, as_json

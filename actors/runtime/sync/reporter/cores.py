@@ -30,13 +30,12 @@ from actors.runtime.sync.reporter.stored import StoredReports
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import is_p2p_part
-from fsm.registry.changes_io import LocalGone
+from fsm.registry.changes import LocalGone
 from fsm.sync import reporter_io as core
-from fsm.sync.leases import LeasesCore
-from fsm.sync.repeats import IsObserved, RepeatedChange, RepeatsCore
+from fsm.sync.leases import IsObserved, LeasesCore, RepeatedChange, RepeatsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
-from fsm.sync.runtime_routes import KeepIn, RuntimeWays, SendOut, WayEffect
+from fsm.sync.routes import KeepIn, RouteEffect, RuntimeRoutes, SendOut
 from specs.addresses.address import runtime_of
 from specs.bodies.sync import Change, DataObject
 from specs.limits.sync import MAX_WITNESSED
@@ -69,7 +68,7 @@ class ObserverLinks:
         self._context = context
         self._spawn = spawn
         self._tell = tell
-        self._routes = RuntimeWays()
+        self._routes = RuntimeRoutes()
         self._watches = LinkWatches(context.registry, spawn, tell)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looked_at = 0
@@ -169,7 +168,7 @@ class ObserverLinks:
         """Take it that an object is gone."""
         await self._perform(self._routes.forget(url))
 
-    async def _perform(self, effects: list[WayEffect]) -> None:
+    async def _perform(self, effects: list[RouteEffect]) -> None:
         for effect in effects:
             match effect:
                 case SendOut(url, link):

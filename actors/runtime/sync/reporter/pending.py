@@ -20,7 +20,6 @@ from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import PUBLIC, AllowedObservers
 from fsm.sync.invitations import (
     AnswerRelayed,
     InvitationEffect,
@@ -32,15 +31,15 @@ from fsm.sync.invitations import (
     SendInvitation,
     SilenceEnded,
 )
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import PUBLIC, AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import (
     CutOff,
     Expired,
-    ObserversTold,
+    ObserversNotified,
     ReporterAccepted,
     ReporterAsked,
     ReporterRefused,
-    RuntimeTold,
+    RuntimeNotified,
 )
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
 from specs.bodies.object import (
@@ -247,13 +246,13 @@ def _refused(asked: ReporterAsked, why: str) -> ReporterRefused:
     return ReporterRefused(asked.observer, why, asked.question)
 
 
-def told_by(answer: Message) -> RuntimeTold | ObserversTold:
+def told_by(answer: Message) -> RuntimeNotified | ObserversNotified:
     """Say which observers know that an object is gone.
 
     A runtime speaks for its own; a router, which names nobody, for all that are left.
     """
     source = answer.body.get("source")
-    return RuntimeTold(source) if isinstance(source, str) else ObserversTold()
+    return RuntimeNotified(source) if isinstance(source, str) else ObserversNotified()
 
 
 @final

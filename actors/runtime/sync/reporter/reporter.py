@@ -42,12 +42,11 @@ from actors.runtime.sync.reporter.pending import (
 )
 from actors.runtime.sync.reporter.stored import NO_STORE, Restored
 from fsm.engine import Step
-from fsm.registry.changes_io import LocalLive
+from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import HandedOver
-from fsm.sync.reporter import ReporterCore
-from fsm.sync.reporter_io import HandedTo, UnsubscribeAsked
+from fsm.sync.reporter import AllowedObservers, ReporterCore
+from fsm.sync.reporter_io import DelegatedTo, UnsubscribeAsked
 from fsm.sync.value.value import check_path
 from specs.bodies.object import AllowObserver, ExpelObserver, ObjectBack, Resume, StoreObject
 from specs.bodies.sync import (
@@ -61,7 +60,7 @@ from specs.bodies.sync import (
 from specs.child import child_resources, parent_of
 from specs.errors import BadMessageError
 from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import BACK_AT_ONCE, BACK_TRIES
+from specs.limits.sync import RESTORE_TRIES, RESTORES_AT_ONCE
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Op
@@ -87,7 +86,7 @@ class RestoredObjects:
         self._context = context
         self._registrations = registrations
         self._tell = tell
-        self._limiter = trio.CapacityLimiter(BACK_AT_ONCE)
+        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
 
     async def announce(self, back: Restored) -> None:
         """Have an object found and observed again; as often as it takes."""
@@ -107,7 +106,7 @@ class RestoredObjects:
         """Tell one sync manager; who it says does not observe any more, does not."""
         async with self._limiter:
             pause = READ_PAUSE
-            for _ in range(BACK_TRIES):
+            for _ in range(RESTORE_TRIES):
                 answer = await self._context.bus.request(self._word(url, manager))
                 if answer.code <= LAST_SUCCESS:
                     there = answer.body.get("value")
@@ -275,7 +274,7 @@ class ObjectLifecycle:
         for url, reported in self._cores.all.items():
             self._services.invitations.let_go(url)
             deleting = core.DeleteAsked(reported.snapshot.reporter)
-            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversTold())):
+            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversNotified())):
                 if isinstance(effect, Step):
                     self._context.step(effect)
 
@@ -453,7 +452,7 @@ class ObjectTransfers:
 
     async def pass_on(self, url: str, to: str) -> None:
         """Let another component of this runtime report an object (SYN-26)."""
-        await self.cores.feed(url, HandedTo(to))
+        await self.cores.feed(url, DelegatedTo(to))
         reported = self.cores.find(url)
         if reported is not None:
             await self.listeners.pass_on(reported.snapshot)

@@ -73,6 +73,13 @@ def test_a_place_that_is_none_is_told_in_one_sentence(where):
     assert "no address such as 127.0.0.1:4123" in ended.err[-1]
 
 
+def test_bodies_of_no_trace_are_refused():
+    ended = typed(*NODE, "--trace-bodies")
+
+    assert ended.status == 2
+    assert ended.err[-1] == ("Error: --trace-bodies needs --trace, the directory of the trace.")
+
+
 def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
     ended = typed(*NODE, "--trace", str(tmp_path / "file" / "traces"))

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from actors.commands.runtime import links_of, links_options
-from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes, P2pWait, P2pWish, PeerWish
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, P2pWait, PeerPolicy
 
 RB = "hyperty-runtime://b.ex/rb"
 
@@ -29,14 +29,14 @@ def test_who_says_nothing_wants_links_whenever_possible():
 
 def test_whatever_is_wanted_can_be_said():
     peers = (
-        PeerWish(RB, P2pWish.REQUIRED),
-        PeerWish("*.b.ex", P2pWish.WHEN_ASKED),
-        PeerWish("c.ex", P2pWish.NEVER),
+        PeerPolicy(RB, P2pUse.REQUIRED),
+        PeerPolicy("*.b.ex", P2pUse.WHEN_ASKED),
+        PeerPolicy("c.ex", P2pUse.NEVER),
     )
     options = [f"{RB}=required", "*.B.ex=when-asked", "c.ex=never"]
     flat = [part for one in options for part in ("--p2p-peer", one)]
     told = given("--p2p-wish", "never", "--p2p-wait", "await", *flat)
-    assert told == (LinkWishes(P2pWish.NEVER, peers, P2pWait.AWAIT), 0)
+    assert told == (LinkPolicy(P2pUse.NEVER, peers, P2pWait.AWAIT), 0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from actors.cli.command_error import ExitCode
 from actors.commands.token.keys import command as keys
-from fsm.fingerprint import fingerprint
+from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
 from tests.support.catalogues import ENTRY_POINT
 from tests.support.command import called

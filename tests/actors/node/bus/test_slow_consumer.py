@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from specs.limits.protocol import OUTBOX_BYTES, SESSION_QUEUE, WRITE_TIMEOUT
-from specs.link_end import LinkEnd
+from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import RA, RB, RX, open_world
 from transports.errors import CloseReason, LinkBrokenError
 from transports.memory import FRAMES_IN_FLIGHT

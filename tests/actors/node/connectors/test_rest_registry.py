@@ -9,7 +9,7 @@ import trio
 from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from fsm.registry.relay import RelayLimits
-from specs.limits.back_ends import REGISTRY_POLL
+from specs.limits.node import REGISTRY_POLL
 from tests.actors.node.connectors.rest_registry import (
     RestRegistryFake,
     failing,

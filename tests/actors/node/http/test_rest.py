@@ -13,9 +13,9 @@ from actors.node.http.rest_link import RestLink
 from actors.node.limits import DEFAULT_LIMITS
 from actors.runtime.stubs.wires.rest import http_over
 from fsm.limits.token_bucket import Rate
+from specs.limits.node import REST_CURSOR_WAIT, REST_POSTS
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
-from specs.limits.rest import REST_CURSOR_WAIT, REST_POSTS
-from specs.link_end import LinkEnd
+from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import RA, RB, SESSION, open_world
 from transports.gate import Guest
 from transports.link import Kind

@@ -9,8 +9,7 @@ from actors.kit.counting.tally import Gauge
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from fsm.session.outbox_budget import weight
-from specs.link_end import LinkEnd
-from specs.reply_code import DropReason
+from specs.reply_code import DropReason, LinkEnd
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world
 from transports.errors import CloseReason, LinkBrokenError
 from transports.memory import FRAMES_IN_FLIGHT

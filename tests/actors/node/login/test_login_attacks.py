@@ -14,7 +14,7 @@ from actors.keys.key_set import read_keys
 from actors.kit.counting.tally import Tally
 from actors.node.login.errors import BadTokenError
 from actors.node.login.token import read_token, verified
-from specs.limits.login import TOKEN_CHARS
+from specs.limits.node import TOKEN_CHARS
 from specs.limits.protocol import MAX_JSON_TEXT
 from specs.reply_code import Code
 from tests.support.node.issuer import Issuer, Shelf, encoded, login_by

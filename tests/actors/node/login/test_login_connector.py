@@ -13,7 +13,7 @@ from actors.node.login.errors import LoginRefusedError
 from actors.node.login.provider import IdentityProvider, Login
 from actors.node.messages import Arrived, Emitted
 from specs.identity import Identity
-from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING
+from specs.limits.node import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason

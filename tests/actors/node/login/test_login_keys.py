@@ -10,7 +10,7 @@ from actors.kit.http_client import ServerUrl
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_provider import KeyFile, KeyUrl, by_keys, terms_of
 from actors.node.login.provider import Login, Nobody
-from specs.limits.login import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
+from specs.limits.node import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
 from tests.support.node.http_server import HangupError, Said, open_http_server
 from tests.support.node.issuer import Issuer, Shelf, login_by, opened, written
 from tests.support.node.node_peer import RA, open_world

@@ -17,7 +17,7 @@ from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedT
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from actors.node.login.used_tokens import UsedTokenFile
-from fsm.session.spent_tokens import SpentTokens, Use
+from fsm.session.assertion import SpentTokens, Use
 from tests.support.command import call, called, serving
 from tests.support.node.issuer import Issuer, Shelf, opened
 from tests.support.node.node_peer import DOMAIN, RB, Peer, open_world

@@ -7,7 +7,7 @@ from actors.node.policy.tasks import Order, Tasks
 from actors.node.policy_hook import Asker
 from fsm.policy.model import Task
 from fsm.policy.terms import Moment
-from specs.limits.policy import MAX_POLICY_COUNTERS
+from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world

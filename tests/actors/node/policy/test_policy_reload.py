@@ -7,7 +7,7 @@ import structlog
 import trio
 
 from actors.node.errors import PolicyFileError
-from specs.limits.policy import MAX_POLICY_BYTES
+from specs.limits.node import MAX_POLICY_BYTES
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.node.policing import (

@@ -12,8 +12,7 @@ from actors.kit.counting.tally import Tally
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import FRAME_TIMEOUT, HANDSHAKE_TIMEOUT
-from specs.link_end import LinkEnd
-from specs.reply_code import DropReason
+from specs.reply_code import DropReason, LinkEnd
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.wire.raw_websocket import frame, handshake, head
 from transports.system import open_system_network

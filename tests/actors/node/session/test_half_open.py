@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
-from specs.link_end import LinkEnd
+from specs.reply_code import LinkEnd
 from tests.actors.node.session.toxic_proxy import open_proxy
 from tests.support.node.legacy_peer import OLD, OLD_INSIDE, LegacyPeer, plain_peer, session_peer
 from tests.support.node.node_peer import RA, Peer, open_world

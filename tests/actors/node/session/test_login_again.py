@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.node.messages import Arrived
 from actors.node.policy_hook import Decision, Policy, Ruling
-from specs.limits.login import LOGIN_TIMEOUT, SESSION_LIFE
+from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
 from tests.support.node.issuer import BOB, Issuer, Shelf, login_by, opened

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import GOODBYE_TIMEOUT
-from specs.link_end import LinkEnd
+from specs.reply_code import LinkEnd
 from tests.actors.node.session.test_gate import connect, read_all, real_world
 from tests.support.node.node_peer import RA, RB, RX
 from tests.support.wire.raw_websocket import frame, handshake

@@ -13,8 +13,7 @@ from specs.limits.protocol import (
     MAX_MESSAGE_BYTES,
     SOFT_ERRORS,
 )
-from specs.link_end import LinkEnd
-from specs.reply_code import DropReason
+from specs.reply_code import DropReason, LinkEnd
 from tests.support.node.legacy_peer import OLD, plain_peer, session_peer
 from tests.support.node.node_peer import RA, RB, open_world
 from transports.errors import CloseReason, LinkBrokenError

@@ -6,7 +6,7 @@ import trio
 from actors.kit.supervision.delivery import Purpose
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent, intent_of
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.effects import (
     NoRoute,
     OwnerDoubted,

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import actors
-from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
 from fsm.sync.value.value import same
 from tests.actors.runtime.hyperty.mirror import BAD, CODES, GOOD, NO_JSON, TOO_LARGE, Mirror
 from tests.support.chance import examples
@@ -20,7 +20,7 @@ from transports.memory import MemoryNetwork
 
 pytestmark = pytest.mark.timeout(120)
 
-AWAITED = LinkWishes(P2pWish.WHENEVER_POSSIBLE, wait=P2pWait.AWAIT)
+AWAITED = LinkPolicy(P2pUse.WHENEVER_POSSIBLE, wait=P2pWait.AWAIT)
 
 
 @attrs.frozen

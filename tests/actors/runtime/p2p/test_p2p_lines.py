@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.runtime.p2p.control_lines import read_control, write_behind
-from fsm.p2p.control import Behind
+from fsm.p2p.transfer import Behind
 from specs.errors import BadMessageError
 from specs.limits.p2p import ORDER_SENT
 from tests.support.wire.wire import A, B

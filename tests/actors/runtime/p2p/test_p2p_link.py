@@ -23,8 +23,7 @@ from actors.runtime.p2p.signalling import Signalling
 from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import Dial
-from fsm.p2p.inputs import Loss
+from fsm.p2p.link_io import Dial, Loss
 from fsm.p2p.proof import LinkKeys
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Candidate, ChangeObject

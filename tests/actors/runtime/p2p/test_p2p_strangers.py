@@ -19,7 +19,7 @@ from actors.runtime.p2p.link import Happened, LinkEnd, LinkProven
 from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.effects import Listen
+from fsm.p2p.link_io import Listen
 from fsm.p2p.proof import LinkKeys
 from specs.bodies.sync import Candidate
 from specs.limits.p2p import PENDING_PROOFS

@@ -15,7 +15,7 @@ from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import LinkProven
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.p2p.inputs import Opening
+from fsm.p2p.link_io import Opening
 from fsm.p2p.proof import LinkKeys
 from specs.errors import SpecError
 from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE

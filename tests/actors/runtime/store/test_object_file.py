@@ -13,10 +13,10 @@ from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervis
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.runtime.store.runtime_store import Commit, Later, ObjectStore
 from fsm.sync.stored import (
+    AllowedKept,
     ChildrenKept,
     CopyForgotten,
     CopyKept,
-    GuestKept,
     HomeForgotten,
     HomeKept,
     ObjectForgotten,
@@ -37,8 +37,8 @@ ALL = [
     ObjectKept(THING, is_public=True),
     ObserverKept(URL, BOB, f"{R}/sm"),
     ObserverKept(URL, ALICE, f"{R}/sm", lease=60),
-    GuestKept(URL, BOB, may=True),
-    GuestKept(URL, ALICE, may=False),
+    AllowedKept(URL, BOB, may=True),
+    AllowedKept(URL, ALICE, may=False),
     ChildrenKept(URL, {"a#1": {"v": 1}}),
     CopyKept("comm://a.ex/2", ALICE, 3, {"x": 1}),
 ]
@@ -86,7 +86,7 @@ async def test_all_comes_back_as_it_was(tmp_path):
     assert stored(path) == wanted
     changed = [
         ObserverForgotten(URL, BOB),
-        GuestKept(URL, ALICE, may=None),
+        AllowedKept(URL, ALICE, may=None),
         ChildrenKept(URL, None),
     ]
     await write(path, *changed)

@@ -20,7 +20,7 @@ from actors.runtime.stubs.credentials import (
     TokenFileError,
     given,
 )
-from specs.limits.login import KEYS_PAUSE
+from specs.limits.node import KEYS_PAUSE
 from specs.limits.protocol import RETRY_COOL_DOWN
 from tests.support.node.issuer import Issuer, Shelf, login_by, written
 from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes

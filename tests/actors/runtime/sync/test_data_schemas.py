@@ -131,7 +131,7 @@ async def actors_rest():
     """Wait until what was fetched is fetched again."""
     import trio
 
-    from specs.limits.catalogue import DESCRIPTOR_FRESH
+    from specs.limits.foreign_code import DESCRIPTOR_FRESH
 
     await trio.sleep(DESCRIPTOR_FRESH + 1)
 

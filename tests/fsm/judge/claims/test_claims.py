@@ -7,7 +7,13 @@ from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
 from fsm.judge.verdict import judge_run
 from fsm.machine_list import MACHINES
 from specs.claims.all import CLAIMS
-from tests.fsm.judge.claims import cases_links, cases_node, cases_objects, cases_traffic
+from tests.fsm.judge.claims import (
+    cases_bodies,
+    cases_links,
+    cases_node,
+    cases_objects,
+    cases_traffic,
+)
 from tests.support.trace.stories_told import told
 
 CASES = (
@@ -21,6 +27,10 @@ CASES = (
     *cases_node.FAN_OUT,
     *cases_node.OBJECTS,
     *cases_objects.VALUES,
+    *cases_bodies.ADDRESSES,
+    *cases_bodies.REGISTRATIONS,
+    *cases_bodies.CHANGES,
+    *cases_bodies.LINKS,
 )  # fmt: skip
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)

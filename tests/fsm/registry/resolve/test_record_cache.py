@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fsm.registry.resolve.record_cache import RecordCache
-from specs.bodies.body import Record
+from fsm.registry.resolve.address_owners import RecordCache
+from specs.bodies.registry import Record
 from specs.errors import BadMessageError
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 

@@ -4,11 +4,16 @@ import pytest
 
 from fsm.effects import RowChanged
 from fsm.intent import intent_of
-from fsm.p2p.link_policy import P2pWish
+from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from fsm.registry.resolve.resolve import Topology
-from specs.limits.protocol import RETRY_COOL_DOWN, ROOM_COOL_DOWN, ROOM_RESTARTS, ROOM_SECONDS
+from fsm.registry.resolve.inputs import Topology
+from specs.limits.protocol import (
+    RETRY_COOL_DOWN,
+    SANDBOX_COOL_DOWN,
+    SANDBOX_RESTARTS,
+    SANDBOX_SECONDS,
+)
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from tests.support.runtime.registry_core import (
@@ -32,7 +37,7 @@ from tests.support.wire.wire import A, answer, ask, event
 
 def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
     """STB-11."""
-    registry = Registry(wish=P2pWish.NEVER)
+    registry = Registry(wish=P2pUse.NEVER)
     assert registry.ask() == [do.Deploy(S1, do.NodePlan("b.ex"))]
     assert registry.ask("domain://registry.b.ex") == []
     routes = registry.feed(told.Deployed(S1))
@@ -40,13 +45,13 @@ def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
 
 
 def test_each_domain_has_its_own_stub_with_its_own_address():
-    registry = with_node(wish=P2pWish.NEVER)
+    registry = with_node(wish=P2pUse.NEVER)
     assert registry.ask(HC) == [do.Deploy(S2, do.NodePlan("c.ex"))]
 
 
 def test_in_a_trapezoid_everything_goes_by_the_own_node():
     """RES-15."""
-    registry = Registry(P2pWish.NEVER, Topology.TRAPEZOID)
+    registry = Registry(P2pUse.NEVER, Topology.TRAPEZOID)
     assert registry.ask() == [do.Deploy(S1, do.NodePlan("a.ex"))]
 
 
@@ -57,7 +62,7 @@ def test_global_addresses_go_by_the_own_node():
 
 def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
     """RES-14."""
-    registry = Registry(wish=P2pWish.NEVER)
+    registry = Registry(wish=P2pUse.NEVER)
     registry.ask()
     registry.ask(HB, KNOWN)
     refused = registry.feed(told.DeployFailed(S1, "no descriptor"))[1:]
@@ -101,18 +106,18 @@ def crash_again_and_again(registry, times, every=1.0):
 def test_a_stub_that_crashes_too_often_is_left_alone_for_a_while():
     """R11: three times within a minute are borne, the fourth is one too many."""
     registry = with_node()
-    asked = crash_again_and_again(registry, ROOM_RESTARTS)
+    asked = crash_again_and_again(registry, SANDBOX_RESTARTS)
     assert any(isinstance(one, do.Deploy) for one in asked)
-    registry.feed(told.StubGone(f"{RA}/protostub/{ROOM_RESTARTS + 1}"))
+    registry.feed(told.StubGone(f"{RA}/protostub/{SANDBOX_RESTARTS + 1}"))
     refused = [one for one in registry.ask() if isinstance(one, do.NoRoute)]
     assert [one.code for one in refused] == [Code.UNAVAILABLE]
     assert "again and again" in refused[0].why
-    registry.now += ROOM_COOL_DOWN
+    registry.now += SANDBOX_COOL_DOWN
     assert any(isinstance(one, do.Deploy) for one in registry.ask())
 
 
 def test_a_stub_that_crashes_now_and_then_is_always_replaced():
-    asked = crash_again_and_again(with_node(), 20, every=ROOM_SECONDS / ROOM_RESTARTS + 1)
+    asked = crash_again_and_again(with_node(), 20, every=SANDBOX_SECONDS / SANDBOX_RESTARTS + 1)
     assert any(isinstance(one, do.Deploy) for one in asked)
 
 
@@ -194,7 +199,7 @@ def test_intents(message, intent):
 
 def rows(*heard):
     """What the table of stubs says after each."""
-    core = Registry(wish=P2pWish.NEVER).core
+    core = Registry(wish=P2pUse.NEVER).core
     effects = [each for happened in heard for each in core.feed(happened, 0.0)]
     return [each.val for each in effects if isinstance(each, RowChanged)]
 

@@ -6,11 +6,11 @@ import pytest
 
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
-from fsm.p2p.link_policy import P2pWish
+from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from fsm.registry.resolve.jobs import ResolveJobs
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.protocol import (
     NEGATIVE_CACHE,
     REGISTRATION_EXPIRES,
@@ -52,21 +52,21 @@ def deployed():
 
 
 def deployment_failed():
-    registry = Registry(P2pWish.NEVER)
+    registry = Registry(P2pUse.NEVER)
     registry.ask()
     registry.feed(told.DeployFailed(S1, "no descriptor"))
     return registry, B
 
 
 def stub_crashed_while_deployed():
-    registry = Registry(P2pWish.NEVER)
+    registry = Registry(P2pUse.NEVER)
     registry.ask()
     registry.feed(told.StubGone(S1))
     return registry, B
 
 
 def could_not_connect_while_deployed():
-    registry = Registry(P2pWish.NEVER)
+    registry = Registry(P2pUse.NEVER)
     registry.ask()
     registry.feed(told.StatusSeen(S1, "failed", why="the node said no"))
     return registry, B
@@ -87,7 +87,7 @@ def tried_again():
 
 
 def asked_by_many_while_deployed():
-    registry = Registry(P2pWish.NEVER)
+    registry = Registry(P2pUse.NEVER)
     for to in (HB, HB2, "domain://registry.b.ex"):
         registry.ask(to)
     registry.feed(told.Deployed(S1))
@@ -371,7 +371,7 @@ def test_a_record_that_has_expired_is_read_again():
 
 
 def test_searches_that_have_ended_are_forgotten():
-    registry = with_node(wish=P2pWish.WHENEVER_POSSIBLE)
+    registry = with_node(wish=P2pUse.WHENEVER_POSSIBLE)
     for number in range(100):
         address = f"hyperty://b.ex/{number}"
         registry.ask(address)

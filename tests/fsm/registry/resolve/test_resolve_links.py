@@ -5,10 +5,10 @@ import math
 import pytest
 
 from fsm.intent import Intent
-from fsm.p2p.link_policy import P2pWish
+from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN
 from specs.reply_code import Code
 from tests.support.runtime.registry_core import (
@@ -47,7 +47,7 @@ def test_answers_and_signalling_set_nothing_up(intent):
 
 
 def test_a_runtime_without_p2p_reads_no_records():
-    assert [type(e) for e in with_node(wish=P2pWish.NEVER).ask()] == [do.Route]
+    assert [type(e) for e in with_node(wish=P2pUse.NEVER).ask()] == [do.Route]
 
 
 def test_backend_services_are_reached_by_nodes_only():

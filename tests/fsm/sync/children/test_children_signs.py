@@ -3,7 +3,7 @@
 import math
 from itertools import pairwise
 
-from fsm.sync.children.children import SignsCore
+from fsm.sync.children import SignsCore
 from specs.limits.sync import REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 URL = "comm://a.ex/o"

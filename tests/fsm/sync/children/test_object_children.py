@@ -2,8 +2,16 @@
 
 import pytest
 
-from fsm.sync.children.children import ChildSet, children_in
-from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown, op_in
+from fsm.sync.children import (
+    Act,
+    ChildGone,
+    ChildOp,
+    ChildRefused,
+    ChildSet,
+    ChildShown,
+    children_in,
+    op_in,
+)
 from specs.child import child_name, children_addresses, misnamed, named, parent_of
 from specs.limits import sync as limits
 from specs.message import Message, MessageType

@@ -6,9 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fsm.sync.children.children import ChildSet
-from fsm.sync.children.copy import ChildrenCopyCore
-from fsm.sync.children.io import (
+from fsm.sync.children import (
     Act,
     AllChildren,
     ChildOp,
@@ -17,10 +15,12 @@ from fsm.sync.children.io import (
     ChildrenTimeOver,
     ChildrenUnread,
     ChildSaid,
+    ChildSet,
     ChildShown,
     SaidAgain,
     SignHeard,
 )
+from fsm.sync.children_copy import ChildrenCopyCore
 from specs.child import RESOURCES, child_name
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import REASSERTIONS

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.sync.allowed_observers import AllowedObservers
-from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import (
     AllowAsked,
     Authorised,
@@ -28,7 +27,7 @@ from fsm.sync.reporter_io import (
     UnsubscribeAsked,
 )
 from specs.bodies.sync import DataObject
-from specs.limits.sync import MAX_GUESTS, MAX_UNDECIDED
+from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -160,7 +159,7 @@ def test_a_public_object_asks_about_who_was_expelled_until_it_is_allowed_again()
 
 def test_what_is_remembered_of_guests_is_bounded():
     guests = AllowedObservers(is_public=True)
-    for number in range(MAX_GUESTS):
+    for number in range(MAX_ALLOWED_OBSERVERS):
         assert guests.allow(f"{HB}{number}")
         guests.expel(f"{HC}{number}")
     assert not guests.allow(HB)
@@ -171,7 +170,7 @@ def test_what_is_remembered_of_guests_is_bounded():
 
 
 def test_an_invitation_for_which_there_is_no_room_is_refused():
-    core = reporter(*(f"{HB}{number}" for number in range(MAX_GUESTS)))
+    core = reporter(*(f"{HB}{number}" for number in range(MAX_ALLOWED_OBSERVERS)))
     for wish in (Authorised(HC), AllowAsked(HA, HC)):
         (refused,) = fed(core, wish)
         assert refused.code is Code.TOO_LARGE

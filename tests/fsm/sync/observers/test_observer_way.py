@@ -3,21 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
+from fsm.sync.routes import MoveTo, Moving, ObserverRoute
 
 HB, HC, L1, L2 = "hyperty://b.ex/b", "hyperty://b.ex/c", "link/1", "link/2"
 
 
 def opened(link=None, barred=None, p2p=None):
-    way = ObserverWay()
-    assert way.wished(HB, p2p=p2p) == []
+    way = ObserverRoute()
+    assert way.prefer(HB, p2p=p2p) == []
     assert way.opened(link, barred) == []
     return way
 
 
 def test_nothing_moves_before_the_first_observer_is_in():
-    way = ObserverWay()
-    way.wished(HB, p2p=None)
+    way = ObserverRoute()
+    way.prefer(HB, p2p=None)
     assert way.link_is(L1) == []
     assert way.opened(None) == []
     assert way.link_is(L1) == [MoveTo(L1)]
@@ -86,7 +86,7 @@ def test_a_link_that_goes_and_is_back_while_the_way_moves_to_it_is_asked_by_agai
 
 def test_an_observer_that_wants_no_link_keeps_all_from_it_while_it_is_here():
     way = opened(L1)
-    assert way.wished(HC, p2p=False) == [MoveTo(None)]
+    assert way.prefer(HC, p2p=False) == [MoveTo(None)]
     assert way.moved(None, Moving.DONE) == []
     assert way.left(HC) == [MoveTo(L1)]
 
@@ -95,14 +95,14 @@ def test_a_link_is_set_up_for_who_wants_one_and_no_other():
     assert opened(p2p=True).wants_link
     assert not opened(p2p=None).wants_link
     way = opened(p2p=True)
-    way.wished(HC, p2p=False)
+    way.prefer(HC, p2p=False)
     assert not way.wants_link
 
 
 NEWS = st.lists(
     st.one_of(
         st.tuples(st.just("linked"), st.sampled_from([None, L1, L2])),
-        st.tuples(st.just("wished"), st.sampled_from([None, True, False])),
+        st.tuples(st.just("prefer"), st.sampled_from([None, True, False])),
         st.tuples(st.just("left"), st.none()),
         st.tuples(st.just("joined"), st.booleans()),
         st.tuples(st.just("reached"), st.none()),
@@ -119,7 +119,7 @@ class Observed:
         self.way = opened()
         self.link = None
         self.reporters = None
-        self.wishes = {HB: None}
+        self.preferences = {HB: None}
         self.under_way = []
         self.is_reached = False
 
@@ -129,12 +129,12 @@ class Observed:
             self.reporters = None
         return self.way.link_is(link)
 
-    def wished(self, p2p):
-        self.wishes[HC] = p2p
-        return self.way.wished(HC, p2p=p2p)
+    def prefer(self, p2p):
+        self.preferences[HC] = p2p
+        return self.way.prefer(HC, p2p=p2p)
 
     def left(self, _):
-        self.wishes.pop(HC, None)
+        self.preferences.pop(HC, None)
         return self.way.left(HC)
 
     def joined(self, is_unheard):
@@ -179,4 +179,4 @@ def test_one_move_at_a_time_and_the_last_word_is_followed(news):
     assert observed.under_way == []
     assert observed.way.used in {None, observed.link}
     assert observed.way.used == observed.reporters
-    assert observed.way.used is None or False not in observed.wishes.values()
+    assert observed.way.used is None or False not in observed.preferences.values()

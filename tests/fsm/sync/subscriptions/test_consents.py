@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.sync.subscriptions.consents import ConsentCore
-from fsm.sync.subscriptions.subscriptions import Consented, Declined, Withdrawn
+from fsm.sync.consents import ConsentCore
+from fsm.sync.subscriptions import Consented, Declined, Withdrawn
 from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 

@@ -11,7 +11,7 @@ from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
-from fsm.sync.subscriptions.subscriptions import (
+from fsm.sync.subscriptions import (
     AddressGone,
     Consented,
     Declined,

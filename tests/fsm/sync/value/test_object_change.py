@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsm.sync.value.smallest_change import smallest_change
 from fsm.sync.value.value import changed, same
+from fsm.sync.value.writes import smallest_change
 from tests.support.json_values import OBJECTS, edited_pairs, least, over_the_wire, weight
 from transports.bodies import write_body
 

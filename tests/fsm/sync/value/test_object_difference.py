@@ -1,13 +1,12 @@
 """What has changed between two values of a data object (SYN-13..SYN-15, I-D3)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsm.sync.value.difference import ObjectChange, at, described, difference
-from fsm.sync.value.value import changed, same
+from fsm.sync.value.value import ObjectChange, at, changed, described, difference, same
 from specs.bodies.sync import Change
-from specs.schema.frozen_json import frozen_object
+from specs.jsonvalue import frozen_object
 
 NAMES = st.sampled_from(["a", "b", "0", "1", "x.y", ""])
 LEAVES = st.sampled_from([None, True, False, 0, 1, 2.5, "text"])
@@ -53,6 +52,7 @@ def test_a_difference_says_what_was_and_what_is(before, after):
 
 
 @given(OBJECTS, SETS | EDITS | WHOLE)
+@example({"a": None}, Change(2, "a", [], "array", "remove"))
 def test_a_described_change_does_what_the_published_one_did(before, change):
     after = changed(before, change)
     told = described(frozen_object(before), frozen_object(after), change)

@@ -5,7 +5,7 @@ import trio
 
 from fsm.judge.trace_line import Verdict
 from fsm.p2p import handler as handler_quota
-from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -13,9 +13,9 @@ from specs.trace import Kind, Op
 from tests.support.runtime.domain import DOMAIN, P2P_PLACES, Wishes, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
-ALWAYS, NEVER = P2pWish.WHENEVER_POSSIBLE, P2pWish.NEVER
-PATIENT = LinkWishes(ALWAYS, wait=P2pWait.AWAIT)
-STRICT = LinkWishes(P2pWish.REQUIRED)
+ALWAYS, NEVER = P2pUse.WHENEVER_POSSIBLE, P2pUse.NEVER
+PATIENT = LinkPolicy(ALWAYS, wait=P2pWait.AWAIT)
+STRICT = LinkPolicy(P2pUse.REQUIRED)
 
 
 def want(**links):
@@ -82,7 +82,7 @@ async def test_what_may_go_by_a_link_only_does_or_is_refused(autojump_clock):
 async def test_either_end_may_want_no_link_to_the_other(who, peer, autojump_clock):
     """T3: who is refused by the other's policy goes by the node."""
     other = {"alice": "bob", "bob": "alice"}[who]
-    wishes = LinkWishes(ALWAYS, (PeerWish(peer.format(other), NEVER),))
+    wishes = LinkPolicy(ALWAYS, (PeerPolicy(peer.format(other), NEVER),))
     async with open_domain("alice", "bob", wishes=want(**{who: wishes})) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, 1)).code == 200
@@ -95,7 +95,7 @@ async def test_either_end_may_want_no_link_to_the_other(who, peer, autojump_cloc
 
 async def test_a_link_is_set_up_when_a_message_asks_for_it(autojump_clock):
     """RES-06: `body.p2p`."""
-    wishes = want(alice=LinkWishes(P2pWish.WHEN_ASKED))
+    wishes = want(alice=LinkPolicy(P2pUse.WHEN_ASKED))
     async with open_domain("alice", "bob", wishes=wishes) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await alice.ask(bob, 1)
@@ -109,12 +109,12 @@ async def test_a_link_is_set_up_when_a_message_asks_for_it(autojump_clock):
 
 
 async def test_who_wants_a_link_to_nobody_offers_none(autojump_clock):
-    async with open_domain("alice", wishes=want(alice=LinkWishes(NEVER))) as domain:
+    async with open_domain("alice", wishes=want(alice=LinkPolicy(NEVER))) as domain:
         assert domain["alice"].runtime.handler is None
 
 
 LAN = {"alice": "10.0.0.1", "bob": "10.0.0.2"}
-NEIGHBOURS = LinkWishes(ALWAYS, (PeerWish(DOMAIN, ALWAYS),))
+NEIGHBOURS = LinkPolicy(ALWAYS, (PeerPolicy(DOMAIN, ALWAYS),))
 
 
 @pytest.mark.parametrize("kind", [Carrier.TCP, Carrier.WEBSOCKET])

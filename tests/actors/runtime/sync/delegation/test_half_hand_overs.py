@@ -3,7 +3,7 @@
 import pytest
 
 from actors.runtime.sync.delegation.delegation import TakeOvers
-from specs.bodies.body import HandOver
+from specs.bodies.object import HandOver
 from specs.bodies.sync import DataObject
 from specs.errors import BadMessageError
 from specs.limits.sync import HAND_OVERS

@@ -1,1 +1,0 @@
-"""The static check of machines, and the census of steps taken."""

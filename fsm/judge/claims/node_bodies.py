@@ -1,0 +1,226 @@
+"""Folds of what runtimes ask a message node for: addresses and registrations.
+
+Claims I-A4..I-A6 and I-G2..I-G6. What is asked and answered stands in bodies, so these claims
+are judged where a trace has them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final, final
+
+from typing_extensions import override
+
+from fsm.judge.claims.fold import Fold, Place, Process, on, rows, steps, with_body
+from fsm.judge.claims.told import SLACK, addresses_in, split
+from fsm.judge.trace_line import Body, TraceLine, body_of
+from fsm.machines.registration import State
+from specs.addresses.address import domain_of, is_below, runtime_of, scheme_of
+from specs.limits.protocol import REGISTRATION_EXPIRES
+from specs.message import MessageType
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = ["AddressRequests", "RecordRequests"]
+
+_ALLOCATION: Final = "/address-allocation"
+_REGISTRY: Final = "domain://registry."
+_STATUS: Final = "/registration"
+_SHOWN: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
+"""As what a status is told, where that is not its own name."""
+
+
+@final
+class _Asked:
+    """Requests that a message node took, until they are answered."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, TraceLine] = {}
+
+    def add(self, record: TraceLine) -> None:
+        self._open[record.mid or ""] = record
+
+    def granted(self, answer: TraceLine) -> TraceLine | None:
+        """Return the request of a final answer, if the answer says that it was done."""
+        if (answer.code or 0) < Code.OK:
+            return None
+        asked = self._open.pop(answer.ref or "", None)
+        return asked if answer.code == Code.OK else None
+
+
+@final
+class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
+    """Addresses are given as many as asked (I-A4), freed by block (I-A5), by their owner (I-A6)."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._asked = _Asked()
+        self._owners: dict[str, str | None] = {}
+        self._live: set[str] = set()
+        self._blocks: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
+        self._freed: dict[str, set[str]] = {}
+        self._freeing: TraceLine | None = None
+
+    @on(rows("alloc"))
+    def allocated(self, record: TraceLine) -> None:
+        if record.op == Op.ADD:
+            self._owners[record.key or ""] = record.val
+
+    @on(steps("address"))
+    def stepped(self, record: TraceLine) -> None:
+        address = split(record.key)[0]
+        if record.new == "allocated":
+            self._live.add(address)
+            return
+        self._live.discard(address)
+        freeing = self._freeing
+        if freeing is None or not (record.why or "").startswith("delete"):
+            return
+        self._freed[freeing.mid or ""].add(address)
+        if self._owners.get(address) != runtime_of(freeing.from_ or ""):
+            expected = f"it to be released by {self._owners.get(address)}"
+            self.broken(record, expected, claim="I-A6")
+
+    @on(with_body(Op.DELIVER))
+    def asked(self, record: TraceLine) -> None:
+        if (record.to or "").endswith(_ALLOCATION):
+            self._asked.add(record)
+            if record.type == MessageType.DELETE:
+                self._freeing = record
+                self._freed[record.mid or ""] = set()
+
+    @on(with_body(Op.XMIT))
+    def answered(self, record: TraceLine) -> None:
+        asked = self._asked.granted(record)
+        freed = self._freed.pop(record.ref or "", set())
+        if asked is None:
+            return
+        body, runtime = body_of(asked), runtime_of(asked.from_ or "")
+        if asked.type == MessageType.CREATE:
+            self._given(record, asked, body, runtime)
+        key = body.get("resource")
+        if asked.type == MessageType.DELETE and isinstance(key, str):
+            block = self._blocks.pop((runtime, key), set())
+            if freed != block & (self._live | freed):
+                self.broken(record, f"what is left of the block {key} to be freed", claim="I-A5")
+
+    def _given(self, record: TraceLine, asked: TraceLine, body: Body, runtime: str | None) -> None:
+        wanted, given = _inner(body), addresses_in(_inner(body_of(record)).get("allocated"))
+        number, scheme = wanted.get("number", 1), body.get("scheme")
+        domain = domain_of(asked.to or "").removeprefix("msg-node.")
+        is_right = all(scheme_of(one) == scheme and domain_of(one) == domain for one in given)
+        if not is_right or len(set(given)) != number or len(given) != number:
+            self.broken(record, f"{number} distinct {scheme} addresses of {domain}", claim="I-A4")
+        key = wanted.get("allocationKey")
+        if isinstance(key, str):
+            self._blocks[runtime, key].update(given)
+
+
+@final
+class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=Place.NODE):
+    """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
+
+    They are live as long as they are refreshed (I-G4), and each change is told (I-G5).
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._asked = _Asked()
+        self._owners: dict[str, str | None] = {}
+        self._statuses: dict[str, str] = {}
+        self._told: dict[str, str] = {}
+        self._known: set[str] = set()
+        self._fresh: dict[str, TraceLine] = {}
+        self._expires: dict[str, float] = {}
+
+    @on(rows("alloc"))
+    def allocated(self, record: TraceLine) -> None:
+        if record.op == Op.ADD:
+            self._owners[record.key or ""] = record.val
+
+    @on(steps("registration"))
+    def stepped(self, record: TraceLine) -> None:
+        url, status = split(record.key)[0], record.new or ""
+        if _SHOWN.get(status, status) != _SHOWN.get(self._statuses.get(url, ""), ""):
+            self._told.pop(url, None)
+        if status == State.DISCONNECTED.value:
+            self._overdue(url, record.t)
+            self._fresh.pop(url, None)
+        self._statuses[url] = status
+
+    @on(with_body(Op.DELIVER))
+    def asked(self, record: TraceLine) -> None:
+        if (record.to or "").startswith(_REGISTRY):
+            self._asked.add(record)
+
+    @on(with_body(Op.XMIT))
+    def answered(self, record: TraceLine) -> None:
+        asked = self._asked.granted(record)
+        if asked is None:
+            return
+        body = body_of(asked)
+        if asked.type == MessageType.READ:
+            for found in _records(body_of(record)):
+                self._found(record, found)
+            return
+        written = _inner(body)
+        url = written.get("url", body.get("resource"))
+        if isinstance(url, str):
+            self._written(asked, url, written)
+
+    def _found(self, record: TraceLine, url: str) -> None:
+        if url not in self._known and self._owners.get(url) is not None:
+            self.broken(record, "a registration that was confirmed", url, claim="I-G3")
+
+    def _written(self, asked: TraceLine, url: str, written: Body) -> None:
+        runtime = runtime_of(asked.from_ or "")
+        owner = self._owners.get(url, runtime)
+        if owner != runtime:
+            self.broken(asked, f"{owner} to write it", url, claim="I-G2")
+        handler = written.get("p2pHandler")
+        is_own = not isinstance(handler, str) or is_below(handler, f"{runtime}/p2phandler")
+        if written.get("runtime", runtime) != runtime or not is_own:
+            self.broken(asked, f"{runtime} and its own handler", url, claim="I-G6")
+        self._known.add(url)
+        self._overdue(url, asked.t)
+        self._fresh[url] = asked
+        expires = written.get("expires")
+        if isinstance(expires, int | float):
+            self._expires[url] = expires
+
+    def _overdue(self, url: str, now: float) -> None:
+        """Note a record that was live for longer than it was good."""
+        fresh, status = self._fresh.get(url), self._statuses.get(url, "")
+        expires = self._expires.get(url, REGISTRATION_EXPIRES)
+        if fresh is not None and status in _SHOWN and now - fresh.t > expires + SLACK:
+            expected = f"it to be disconnected after {expires:g} s"
+            self.broken(fresh, expected, url, claim="I-G4")
+
+    @on(with_body(Op.PUBLISH))
+    def published(self, record: TraceLine) -> None:
+        url = (record.to or "").removesuffix(_STATUS)
+        if url == record.to or not (record.from_ or "").startswith(_REGISTRY):
+            return
+        told, status = body_of(record).get("value"), self._statuses.get(url, "")
+        if told != _SHOWN.get(status, status) or self._told.get(url) == told:
+            self.broken(record, f"a change to {_SHOWN.get(status, status)}", url, claim="I-G5")
+        self._told[url] = str(told)
+
+    @override
+    def end(self) -> None:
+        end = self.process.end
+        for url in list(self._fresh) if end is not None else ():
+            self._overdue(url, end.t if end is not None else 0.0)
+
+
+def _inner(body: Body) -> Body:
+    value = body.get("value")
+    return value if isinstance(value, Mapping) else {}
+
+
+def _records(body: Body) -> Iterator[str]:
+    """Yield the addresses of the records in an answer."""
+    value = body.get("value")
+    for one in value if isinstance(value, list) else [value]:
+        url = one.get("url") if isinstance(one, Mapping) else None
+        if isinstance(url, str):
+            yield url

@@ -1,0 +1,218 @@
+"""Folds of what a runtime says to others: what is live in it, and how links are set up.
+
+Claims I-C2, I-C4, I-C6, I-P9, I-P10, I-R8 and I-S11. What is said stands in bodies, so these
+claims are judged where a trace has them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final, final
+
+from fsm.judge.claims.fold import (
+    Fold,
+    Place,
+    Process,
+    any_msg,
+    bodies_at_bus,
+    on,
+    rows,
+    steps,
+    with_body,
+)
+from fsm.judge.claims.told import addresses_in, is_p2p_end, split
+from fsm.judge.trace_line import TraceLine, body_of
+from specs.addresses.address import last_segment, runtime_of, scheme_of
+from specs.message import MessageType
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = ["Announced", "Bound", "PathsFirst", "Published", "StatusOf"]
+
+_REGISTRY: Final = "/registry"
+_CHANGES: Final = "/registry/changes"
+
+
+@final
+class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
+    """A runtime tells what is live in it, all of it (I-C2), and of nothing else (I-C4)."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._own: set[str] = set()
+        self._ever: set[str] = set()
+        self._published: set[str] = set()
+        self._asked: set[str] = set()
+
+    @on(rows("components"))
+    def component(self, record: TraceLine) -> None:
+        key = record.key or ""
+        if record.writer != "local":
+            return
+        self._ever.add(key)
+        change = self._own.add if record.op == Op.ADD else self._own.discard
+        change(key)
+
+    @on(bodies_at_bus(Op.DELIVER))
+    def asked(self, record: TraceLine) -> None:
+        if record.type == MessageType.SUBSCRIBE and record.to == f"{self.process.home}{_REGISTRY}":
+            self._asked.add(record.mid or "")
+
+    @on(bodies_at_bus(Op.SUBMIT))
+    def told(self, record: TraceLine) -> None:
+        if record.from_ != f"{self.process.home}{_REGISTRY}":
+            return
+        body = body_of(record)
+        if record.to == f"{self.process.home}{_CHANGES}":
+            self._change(record, addresses_in(body.get("value")), str(body.get("operation")))
+        elif record.ref in self._asked and record.code == Code.OK:
+            self._snapshot(record, addresses_in(body.get("value")))
+
+    def _change(self, record: TraceLine, addresses: Iterable[str], operation: str) -> None:
+        for one in addresses:
+            if one not in self._ever:
+                self.broken(record, "addresses of this runtime only", one, claim="I-C4")
+            change = self._published.add if operation == "add" else self._published.discard
+            change(one)
+
+    def _snapshot(self, record: TraceLine, addresses: list[str]) -> None:
+        for one in addresses:
+            if one not in self._own:
+                self.broken(record, "addresses of this runtime only", one, claim="I-C4")
+        if missing := self._published - set(addresses):
+            self.broken(record, f"{min(missing)} in the snapshot", claim="I-C2")
+        self._published.update(addresses)
+
+
+@final
+class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
+    """What another runtime tells of an address alternates: it came, it left (I-C6)."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._asked: dict[str, str] = {}
+        self._live: dict[str, set[str]] = {}
+
+    @on(bodies_at_bus(Op.SUBMIT))
+    def asked(self, record: TraceLine) -> None:
+        if record.from_ == f"{self.process.home}{_REGISTRY}":
+            to = record.to or ""
+            if record.type == MessageType.SUBSCRIBE and to.endswith(_REGISTRY):
+                self._asked[record.mid or ""] = to
+
+    @on(bodies_at_bus(Op.CALLBACK))
+    def shown(self, record: TraceLine) -> None:
+        registry = self._asked.pop(record.ref or "", None)
+        if registry is not None and record.code == Code.OK:
+            self._live[registry] = set(addresses_in(body_of(record).get("value")))
+
+    @on(bodies_at_bus(Op.DELIVER))
+    def changed(self, record: TraceLine) -> None:
+        live = self._live.get(record.from_ or "")
+        if live is None or not (record.to or "").endswith(_CHANGES):
+            return
+        body = body_of(record)
+        is_add = body.get("operation") == "add"
+        for one in addresses_in(body.get("value")):
+            if (one in live) is is_add:
+                self.broken(record, "add and remove in turn", one)
+            change = live.add if is_add else live.discard
+            change(one)
+
+
+@final
+class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
+    """A stub can be reached before a record (I-P9) or an invitation (I-P10) names it."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._asked: dict[str, list[str]] = {}
+        self._paths: set[str] = set()
+        self._deployed: set[str] = set()
+
+    @on(steps("stub_deployment"))
+    def deployed(self, record: TraceLine) -> None:
+        change = self._deployed.add if record.new == "deployed" else self._deployed.discard
+        change(split(record.key)[0])
+
+    @on(bodies_at_bus(Op.SUBMIT))
+    def asked(self, record: TraceLine) -> None:
+        body = body_of(record)
+        if record.type == MessageType.SUBSCRIBE and (record.to or "").endswith("/sm"):
+            self._asked[record.mid or ""] = addresses_in(body.get("resources"))
+        value = body.get("value")
+        handler = value.get("p2pHandler") if isinstance(value, dict) else None
+        is_record = (record.to or "").startswith("domain://registry.")
+        if is_record and isinstance(handler, str) and not self._is_there(handler):
+            self.broken(record, f"{handler} to be deployed, and its path set", claim="I-P9")
+
+    def _is_there(self, handler: str) -> bool:
+        return handler in self._paths and handler in self._deployed
+
+    @on(bodies_at_bus(Op.CALLBACK))
+    def answered(self, record: TraceLine) -> None:
+        resources = self._asked.pop(record.ref or "", [])
+        if record.code == Code.OK:
+            self._paths.update(resources)
+
+    @on(with_body(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        if record.type != MessageType.CREATE or last_segment(record.from_ or "") != "subscription":
+            return
+        source = body_of(record).get("source")
+        is_own = isinstance(source, str) and runtime_of(source) == self.process.home
+        if is_own and "/p2prequester/" in str(source) and source not in self._paths:
+            self.broken(record, f"the path of {source} to be set", claim="I-P10")
+
+
+@final
+class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
+    """What is bound to a link was said to be there (I-R8): by a record, or from over the link."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._known: defaultdict[str, set[str]] = defaultdict(set)
+
+    @on(with_body(Op.RCV))
+    def said(self, record: TraceLine) -> None:
+        value = body_of(record).get("value")
+        for found in value if isinstance(value, list) else [value]:
+            if isinstance(found, dict):
+                self._known[str(found.get("runtime"))].add(str(found.get("url")))
+        runtime = runtime_of(record.from_ or "")
+        if runtime is not None:
+            self._known[runtime].update(addresses_in(value))
+
+    @on(any_msg(Op.RCV))
+    def came(self, record: TraceLine) -> None:
+        if is_p2p_end(record.stub or ""):
+            self._known[record.stub or ""].add(record.from_ or "")
+
+    @on(rows("p2p"))
+    def bound(self, record: TraceLine) -> None:
+        if not self.process.has_bodies or record.op == Op.DEL:
+            return
+        _, end, *addresses = [*(record.val or "").split(), "", ""]
+        known = self._known[record.key or ""] | self._known[end]
+        for one in addresses:
+            if one and one not in known:
+                self.broken(record, f"{one} to be said to be there", one)
+
+
+@final
+class StatusOf(Fold, claims=("I-S11",), place=Place.RUNTIME):
+    """A status names a runtime exactly if it is that of a direct link to it (I-S11)."""
+
+    @on(bodies_at_bus(Op.SUBMIT))
+    def told(self, record: TraceLine) -> None:
+        stub = record.from_ or ""
+        if record.to != f"{stub}/status":
+            return
+        remote = body_of(record).get("resource")
+        is_link = is_p2p_end(stub)
+        if remote is None:
+            if record.type == MessageType.CREATE and is_link:
+                self.broken(record, "the runtime at the other end")
+        elif not is_link or scheme_of(str(remote)) != "hyperty-runtime":
+            self.broken(record, "no runtime, or that at the other end of a link")
+        elif remote == self.process.home:
+            self.broken(record, "another runtime than this")

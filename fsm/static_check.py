@@ -1,0 +1,379 @@
+"""The static check: what a table can be built with and should still not have.
+
+A table that contradicts itself does not get this far (`fsm.table`): two rows for one
+state and trigger, for instance, are refused when it is built. What is left of
+nondeterminism is in the drawing: the same words on two edges out of one state.
+
+`check` looks at a table alone; `check_fired` compares it with the triggers that the sources of
+the cores mention (read from their syntax trees; nothing is imported or run), `check_taken` with
+the census: the steps that a run took, and how often. A census is one JSON object per line:
+`machine`, `old`, `cause`, `given`, `new`, `times`. `given` lists the conditions that were true;
+without it none was.
+"""
+
+import ast
+import json
+from collections import defaultdict, deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import StrEnum, unique
+from itertools import combinations
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.errors import CensusError
+from fsm.table import Table, Transition
+from specs.jsonvalue import JsonObject
+
+__all__ = [
+    "MACHINE_USERS",
+    "Finding",
+    "Rule",
+    "TakenStep",
+    "can_end",
+    "check",
+    "check_fired",
+    "check_taken",
+    "check_unknown",
+    "dotted",
+    "mentions",
+    "read_census",
+    "shortest_paths",
+    "write_census",
+]
+
+MACHINE_USERS: Final = (
+    "fsm.bus",
+    "fsm.catalogue",
+    "fsm.limits",
+    "fsm.p2p",
+    "fsm.policy",
+    "fsm.registry",
+    "fsm.session",
+    "fsm.sync",
+    "actors",
+)
+"""The packages whose code fires triggers; checks and judges only look at machines."""
+
+
+@final
+@attrs.frozen(slots=True, order=True)
+class TakenStep:
+    """One kind of step.
+
+    Attributes:
+        machine: Name of the table.
+        old: State left; `[*]`: the entity did not exist.
+        cause: The trigger.
+        new: State entered.
+        given: The conditions that were true.
+    """
+
+    machine: str
+    old: str
+    cause: str
+    new: str
+    given: frozenset[str] = attrs.field(default=frozenset(), order=sorted)
+
+
+_WORDS: Final = ("machine", "old", "cause", "new")
+
+
+def write_census(times: Mapping[TakenStep, int]) -> str:
+    """Write a census: one line per kind of step, in order."""
+    lines = (json.dumps(_object(step, times[step]), ensure_ascii=False) for step in sorted(times))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_census(lines: Iterable[str]) -> frozenset[TakenStep]:
+    """Read a census.
+
+    Raises:
+        CensusError: A line is none of a census.
+    """
+    return frozenset(_read(line, number) for number, line in enumerate(lines, start=1))
+
+
+def _object(step: TakenStep, times: int) -> JsonObject:
+    return {
+        "machine": step.machine,
+        "old": step.old,
+        "cause": step.cause,
+        "given": [*sorted(step.given)],
+        "new": step.new,
+        "times": times,
+    }
+
+
+def _read(line: str, number: int) -> TakenStep:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as exc:
+        raise CensusError(number, "it is no JSON") from exc
+    if not isinstance(entry, dict):
+        raise CensusError(number, "it is no JSON object")
+    machine, old, cause, new = (_word(entry, name, number) for name in _WORDS)
+    given = entry.get("given", [])
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise CensusError(number, "given is no list of texts")
+    return TakenStep(machine, old, cause, new, frozenset(given))
+
+
+def _word(entry: Mapping[str, object], name: str, number: int) -> str:
+    word = entry.get(name)
+    if not isinstance(word, str):
+        raise CensusError(number, f"{name} is no text")
+    return word
+
+
+_Names: TypeAlias = dict[str, str]
+
+
+def mentions(source: str) -> frozenset[str]:
+    """Return the dotted names that a source uses, spelled out from where they are defined.
+
+    After `from fsm.machines.session import Trigger as T`, a use of `T.CLOSE` is
+    `fsm.machines.session.Trigger.CLOSE`. What a comment, a text or an import alone
+    names is no use.
+
+    Raises:
+        SyntaxError: The source is no Python.
+    """
+    tree = ast.parse(source)
+    imported: _Names = {}
+    for node in ast.walk(tree):
+        imported |= _imported(node)
+    used = (_spelled_out(node, imported) for node in ast.walk(tree))
+    return frozenset(name for name in used if name)
+
+
+def dotted(member: StrEnum) -> str:
+    """The name by which `mentions` tells of an enum's member."""
+    return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
+
+
+def _imported(node: ast.AST) -> _Names:
+    match node:
+        case ast.ImportFrom(module=str(module), names=names):
+            return {one.asname or one.name: f"{module}.{one.name}" for one in names}
+        case ast.Import(names=names):
+            return dict(_bound(one) for one in names)
+        case _:
+            return {}
+
+
+def _bound(name: ast.alias) -> tuple[str, str]:
+    # `import a.b` binds `a`; `import a.b as c` binds all of it.
+    root = name.name.partition(".")[0]
+    return (name.asname, name.name) if name.asname else (root, root)
+
+
+def _spelled_out(node: ast.AST, imported: _Names) -> str:
+    if not isinstance(node, ast.Attribute):
+        return ""
+    root, *rest = _parts(node)
+    return ".".join((imported[root], *rest)) if root in imported else ""
+
+
+def _parts(node: ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Attribute(value=value, attr=attr):
+            yield from _parts(value)
+            yield attr
+        case ast.Name(id=name):
+            yield name
+        case _:
+            yield ""  # the result of a call or the like: nothing that was imported
+
+
+def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
+    """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
+    ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
+    waiting: deque[StrEnum | None] = deque([None])
+    while waiting:
+        state = waiting.popleft()
+        for row in table.rows:
+            if row.source is state and row.target not in ways:
+                ways[row.target] = (*ways[state], row)
+                waiting.append(row.target)
+    return ways
+
+
+def can_end(table: Table) -> frozenset[StrEnum]:
+    """The states that may end, or have a way to one that may."""
+    found = set(table.may_end)
+    while True:
+        more = {row.source for row in table.rows if row.target in found and row.source}
+        if more <= found:
+            return frozenset(found)
+        found |= more
+
+
+@unique
+class Rule(StrEnum):
+    """The rules of the check."""
+
+    UNREACHABLE = "unreachable"
+    DEAD_END = "dead-end"
+    NONDETERMINISM = "nondeterminism"
+    NO_DEADLINE = "no-deadline"
+    NO_CITATION = "no-citation"
+    UNUSED_TRIGGER = "unused-trigger"
+    INCOMPLETE_GUARD = "incomplete-guard"
+    NEVER_FIRED = "never-fired"
+    NEVER_TOLD = "never-told"
+    NEVER_TAKEN = "never-taken"
+    NOT_DECLARED = "not-declared"
+
+
+@final
+@attrs.frozen(slots=True)
+class Finding:
+    """Something a table should not have.
+
+    Attributes:
+        machine: Name of the table.
+        rule: What is wrong.
+        subject: The state, row, trigger or condition.
+        detail: What to think of it, as half a sentence.
+    """
+
+    machine: str
+    rule: Rule
+    subject: str
+    detail: str
+
+
+def check(table: Table) -> list[Finding]:
+    """Find what is wrong with a table."""
+    found: list[Finding] = []
+    for rule, search in _SEARCHES.items():
+        found += [Finding(table.name, rule, subject, detail) for subject, detail in search(table)]
+    return found
+
+
+def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
+    """Find the triggers that no core fires, and the conditions that none tells.
+
+    Args:
+        table: The machine.
+        mentioned: What the cores' sources mention (`mentions`).
+    """
+    unfired = [one for one in table.triggers if dotted(one) not in mentioned]
+    untold = [one for one in table.conditions if dotted(one) not in mentioned]
+    return [
+        *(Finding(table.name, Rule.NEVER_FIRED, one, "no core fires it") for one in unfired),
+        *(Finding(table.name, Rule.NEVER_TOLD, one, "no core tells it") for one in untold),
+    ]
+
+
+def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
+    """Find the rows that no step followed, and the steps that follow no row.
+
+    Args:
+        table: The machine.
+        steps: What was taken; those of other machines are passed over.
+    """
+    taken = [step for step in steps if step.machine == table.name]
+    found = [
+        Finding(table.name, Rule.NEVER_TAKEN, f"{row.old} {row.words}", "no test ever took it")
+        for row in table.rows
+        if not any(_follows(step, row) for step in taken)
+    ]
+    for step in taken:
+        if not any(_follows(step, row) for row in table.rows_for(step.old, step.cause)):
+            what = f"{step.old} {step.cause} {step.new}"
+            found.append(
+                Finding(table.name, Rule.NOT_DECLARED, what, "taken, and no row allows it")
+            )
+    return found
+
+
+def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Finding]:
+    """Find the steps of machines that are not declared.
+
+    Args:
+        names: Names of the declared machines.
+        steps: Steps that were taken.
+    """
+    unknown = dict.fromkeys(step.machine for step in steps if step.machine not in names)
+    why = "steps of it were taken, and no machine has that name"
+    return [Finding(name, Rule.NOT_DECLARED, "machine", why) for name in unknown]
+
+
+def _follows(step: TakenStep, row: Transition) -> bool:
+    same = (step.old, step.cause, step.new) == (row.old, row.trigger.value, row.target.value)
+    return same and row.guard.holds(step.given)
+
+
+def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
+    reached = shortest_paths(table)
+    for state in table.states:
+        if state not in reached:
+            yield state.value, "no way leads to it"
+
+
+def _dead_ends(table: Table) -> Iterator[tuple[str, str]]:
+    released = can_end(table)
+    for state in table.states:
+        if state not in released:
+            yield state.value, "it may not end and no way leads to a state that may"
+
+
+def _nondeterminism(table: Table) -> Iterator[tuple[str, str]]:
+    said: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in table.rows:
+        if row.label:
+            said[row.old, row.label, str(row.guard)].add(row.target.value)
+    for (state, label, _), targets in said.items():
+        if len(targets) > 1:
+            yield state, f"{label!r} leads to {' and to '.join(sorted(targets))}"
+
+
+def _no_deadline(table: Table) -> Iterator[tuple[str, str]]:
+    timed = {deadline.state for deadline in table.deadlines if deadline.limit or deadline.why}
+    for state in table.states:
+        if state not in table.may_end | timed:
+            yield state.value, "neither a deadline nor a reason to wait without end"
+
+
+def _no_citation(table: Table) -> Iterator[tuple[str, str]]:
+    for row in table.rows:
+        if not row.cite.strip():
+            yield f"{row.old} {row.trigger.value}", "the row does not say where it comes from"
+
+
+def _unused_triggers(table: Table) -> Iterator[tuple[str, str]]:
+    used = {row.trigger for row in table.rows}
+    for trigger in table.triggers:
+        if trigger not in used:
+            yield trigger.value, "no row has it"
+
+
+def _incomplete_guards(table: Table) -> Iterator[tuple[str, str]]:
+    rows_of: defaultdict[tuple[str, str], list[Transition]] = defaultdict(list)
+    for row in table.rows:
+        rows_of[row.old, row.trigger.value].append(row)
+    for (state, trigger), rows in rows_of.items():
+        named = sorted({one for row in rows for one in row.guard.when | row.guard.unless})
+        for case in _cases(named):
+            if not any(row.guard.holds(case) for row in rows):
+                words = [one if one in case else f"not {one}" for one in named]
+                yield f"{state} {trigger}", f"no row for the case {' and '.join(words)}"
+
+
+def _cases(conditions: Sequence[StrEnum]) -> Iterator[frozenset[StrEnum]]:
+    for count in range(len(conditions) + 1):
+        yield from map(frozenset, combinations(conditions, count))
+
+
+_SEARCHES: Final = {
+    Rule.UNREACHABLE: _unreachable,
+    Rule.DEAD_END: _dead_ends,
+    Rule.NONDETERMINISM: _nondeterminism,
+    Rule.NO_DEADLINE: _no_deadline,
+    Rule.NO_CITATION: _no_citation,
+    Rule.UNUSED_TRIGGER: _unused_triggers,
+    Rule.INCOMPLETE_GUARD: _incomplete_guards,
+}

@@ -1,0 +1,572 @@
+"""The children of one data object at one place; inputs and effects (SYN-24, I-D10, M-48..M-50).
+
+Each child has one writer, its creator, and each message of a creator has an id greater than
+all before (MSG-03). So a message that is newer than the last one of its creator counts,
+whatever was lost before it; any other is late, or a repeat. No place needs to know the order
+between different creators, and places that have the same children at the same versions are
+alike: the digest of a set is the sum of digests of its members, so that it costs the same
+however many there are.
+
+`SignsCore` says when the reporter's end publishes the sign of an object's children (I-D4).
+A lost message about a child can be detected in no other way: the next message is about
+another child. So the sign is published when the children have been at rest for a while, and
+then at pauses that double, for as long as there is an observer; if the children are never
+at rest, at the longest pause. One such core serves all objects of a runtime: signs keep a
+distance from each other.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from enum import Enum, unique
+from hashlib import blake2b
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.limits.timers import Alarms
+from specs.bodies.object import ChildrenSign
+from specs.child import named
+from specs.jsonvalue import Json, JsonObject, frozen
+from specs.limits.sync import (
+    CHILD_BYTES,
+    CHILD_DEPTH,
+    CHILDREN_BYTES,
+    CHILDREN_OF_CREATOR,
+    CHILDREN_OF_OBJECT,
+    CREATOR_BYTES,
+    CREATORS_KEPT,
+    REPEAT_FIRST,
+    REPEAT_LAST,
+    REPEAT_SPACING,
+    VALUE_BYTES,
+)
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+
+__all__ = [
+    "Act",
+    "AllChildren",
+    "ChildGone",
+    "ChildOp",
+    "ChildRefused",
+    "ChildSaid",
+    "ChildSet",
+    "ChildShown",
+    "ChildrenDoubted",
+    "ChildrenEffect",
+    "ChildrenInput",
+    "ChildrenNeeded",
+    "ChildrenTimeOver",
+    "ChildrenUnread",
+    "Kept",
+    "SaidAgain",
+    "SignHeard",
+    "SignsCore",
+    "Taken",
+    "children_in",
+    "op_in",
+]
+
+
+@final
+@unique
+class Act(Enum):
+    """The kind of an operation on a child."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+_ACTS = {
+    MessageType.CREATE: Act.CREATE,
+    MessageType.UPDATE: Act.UPDATE,
+    MessageType.DELETE: Act.DELETE,
+}
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildOp:
+    """One operation of a creator on a child of its own.
+
+    Attributes:
+        name: The child: `creator#number`.
+        version: Id of the message that said it: of one creator the greater is the later.
+        value: Its new value; None, if it is deleted.
+    """
+
+    act: Act
+    name: str
+    creator: str
+    number: int
+    version: int
+    value: Json = None
+
+
+def op_in(message: Message) -> ChildOp | None:
+    """Return the operation in a message; None: its sender may not do it (I-D10).
+
+    The sender must be the creator in the child's name; a router has checked the sender.
+    """
+    act, name = _ACTS.get(message.type), message.body.get("resource")
+    found = named(name) if isinstance(name, str) else None
+    if act is None or found is None or found[0] != message.from_:
+        return None
+    creator, number = found
+    value = None if act is Act.DELETE else message.body.get("value")
+    return ChildOp(act, str(name), creator, number, message.id, value)
+
+
+# --- what happens -----------------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildSaid:
+    """An operation of a creator; also one of the copy's keeper, once it is sent."""
+
+    op: ChildOp
+
+
+@final
+@attrs.frozen(slots=True)
+class SignHeard:
+    """The reporter's end has published the sign of its children."""
+
+    sign: ChildrenSign
+
+
+@final
+@attrs.frozen(slots=True)
+class AllChildren:
+    """The whole object came, with all its children.
+
+    Attributes:
+        shown: As `childrenObjects` has them; None: the object did not say.
+    """
+
+    shown: JsonObject | None
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenUnread:
+    """A read of the object has failed for now.
+
+    Attributes:
+        read: Its number, as `ChildrenNeeded` gave it.
+    """
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenDoubted:
+    """Messages may have been missed, and no sign will show it: the object is to be read."""
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenTimeOver:
+    """The deadline has passed."""
+
+
+ChildrenInput: TypeAlias = (
+    ChildSaid | SignHeard | AllChildren | ChildrenUnread | ChildrenDoubted | ChildrenTimeOver
+)
+
+
+# --- what is to be done -----------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildShown:
+    """A child is there, or has another value."""
+
+    name: str
+    value: Json
+    version: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildGone:
+    """A child is no longer there."""
+
+    name: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildRefused:
+    """An operation is not done; the host answers a request with the reason."""
+
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenNeeded:
+    """Some are missing, or too many are there: read the whole object (M-41)."""
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class SaidAgain:
+    """The reporter's end lacks an operation of this copy's keeper: send it again.
+
+    The new message has a version of its own; `ChildSaid` reports it to the core.
+    """
+
+    act: Act
+    name: str
+    value: Json = None
+
+
+ChildrenEffect: TypeAlias = ChildShown | ChildGone | ChildRefused | ChildrenNeeded | SaidAgain
+
+
+@final
+@attrs.define(slots=True)
+class _Rest:
+    """The children of one object, since they changed.
+
+    Attributes:
+        when: When their sign is due; infinity: not before there is an observer again.
+        pause: Seconds until the sign after that.
+        latest: When the sign is due even if the children are not at rest.
+    """
+
+    when: float
+    pause: float
+    latest: float
+
+
+@final
+class SignsCore:
+    """The due times of the signs of all objects."""
+
+    def __init__(self) -> None:
+        self._rests: dict[str, _Rest] = {}
+        self._alarms: Final[Alarms[str]] = Alarms()
+        self._not_before = -math.inf
+
+    def changed(self, url: str, now: float) -> None:
+        """Note that the children of an object changed.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+        """
+        before = self._rests.get(url)
+        is_waiting = before is not None and before.latest < math.inf
+        latest = before.latest if before is not None and is_waiting else now + REPEAT_LAST
+        when = min(now + REPEAT_FIRST, latest)
+        self._rests[url] = _Rest(when, 2 * REPEAT_FIRST, latest)
+        self._alarms.set(url, when)
+
+    def observed(self, url: str, now: float) -> None:
+        """Note that an observer came: it has all children, and nothing is urgent.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+        """
+        rest = self._rests.get(url)
+        if rest is not None and rest.when == math.inf:
+            rest.when, rest.pause = now + REPEAT_LAST, REPEAT_LAST
+            self._alarms.set(url, rest.when)
+
+    def forget(self, url: str) -> None:
+        """Publish no sign of an object any more. Idempotent."""
+        self._rests.pop(url, None)
+        self._alarms.set(url, math.inf)
+
+    def deadline(self) -> float:
+        """Return the time of the next call of `due`; infinity: never."""
+        return max(self._alarms.deadline(), self._not_before)
+
+    def due(self, now: float, is_observed: Callable[[str], bool]) -> str | None:
+        """Return the object whose sign is to be published now; None: no sign is due.
+
+        Args:
+            now: Seconds on the host's clock.
+            is_observed: Returns whether the object of an address has an observer.
+        """
+        while self.deadline() <= now:
+            url = self._alarms.pop()
+            rest = self._rests[url]
+            if rest.when > now:
+                self._alarms.set(url, rest.when)
+            elif is_observed(url):
+                return self._tell(url, rest, now)
+            else:
+                # Whoever comes later has them from the beginning.
+                rest.when = rest.latest = math.inf
+        return None
+
+    def _tell(self, url: str, rest: _Rest, now: float) -> str:
+        self._not_before = now + REPEAT_SPACING
+        rest.when, rest.latest = now + rest.pause, math.inf
+        rest.pause = min(2 * rest.pause, REPEAT_LAST)
+        self._alarms.set(url, rest.when)
+        return url
+
+
+_DIGEST_BYTES: Final = 8
+_ENTRY: Final = 64
+"""Bytes around one child where the whole object shows it (ours)."""
+
+_DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
+_LATE: Final = ChildRefused(Code.CONFLICT, "this was said before, or something later was")
+
+
+@final
+@attrs.frozen(slots=True)
+class Kept:
+    """One child.
+
+    Attributes:
+        value: Its value, frozen: readers get it as it is.
+        version: Id of the message that wrote it.
+        size: Bytes it counts for.
+    """
+
+    creator: str
+    value: Json = attrs.field(converter=frozen)
+    version: int
+    size: int
+
+
+Taken: TypeAlias = ChildShown | ChildGone | ChildRefused | None
+"""The result of an input; None: nothing new."""
+
+
+@final
+@attrs.define
+class _Creator:
+    """The state of one creator.
+
+    Attributes:
+        said: Id of its last message that counted.
+        number: The greatest number of a child of its own.
+    """
+
+    said: int = 0
+    number: int = 0
+    count: int = 0
+    size: int = 0
+
+
+@final
+class ChildSet:
+    """All children of one object; bounded in number and size, per creator and together."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Kept] = {}
+        self._creators: dict[str, _Creator] = {}
+        self._size = 0
+        self._digest = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def find(self, name: str) -> Kept | None:
+        """Return a child; None: there is none of this name."""
+        return self._kept.get(name)
+
+    def names_of(self, creator: str) -> list[str]:
+        """Return the children of one creator."""
+        return [name for name, kept in self._kept.items() if kept.creator == creator]
+
+    @property
+    def size(self) -> int:
+        """Bytes that all children count for."""
+        return self._size
+
+    @property
+    def sign(self) -> ChildrenSign:
+        """The sign of the set: which children there are, in few words."""
+        return ChildrenSign(len(self._kept), f"{self._digest:016x}")
+
+    def fits_beside(self, data: JsonObject) -> bool:
+        """Return whether one message can hold these children beside the value of their object."""
+        return self._size + _ENTRY * len(self._kept) + _bytes(data) <= VALUE_BYTES
+
+    def shown(self) -> JsonObject:
+        """Return all children as the whole object shows them, without their resource."""
+        return {
+            name: {"value": kept.value, "version": kept.version}
+            for name, kept in self._kept.items()
+        }
+
+    # --- one by one -----------------------------------------------------------------------
+
+    def take(self, op: ChildOp) -> Taken:
+        """Apply the operation of a creator; a late one changes nothing."""
+        creator = self._creators.get(op.creator, _Creator())
+        if op.version <= creator.said:
+            there = self._kept.get(op.name)
+            is_again = there is not None and there.version == op.version
+            return _LATE if op.act is Act.CREATE and not is_again else None
+        refusal = self._refusal(op, creator)
+        if refusal is not None:
+            return refusal
+        self._spoke(op)
+        if op.act is not Act.DELETE:
+            self._put(op.name, Kept(op.creator, op.value, op.version, _size(op.name, op.value)))
+            return ChildShown(op.name, op.value, op.version)
+        return ChildGone(op.name) if self._drop(op.name) else None
+
+    def refusal(self, op: ChildOp) -> ChildRefused | None:
+        """Return why an operation may not be done, before it is sent."""
+        return self._refusal(op, self._creators.get(op.creator, _Creator()))
+
+    def _refusal(self, op: ChildOp, creator: _Creator) -> ChildRefused | None:
+        if op.act is Act.DELETE:
+            return None
+        if op.act is Act.CREATE and op.number <= creator.number:
+            return ChildRefused(Code.CONFLICT, "the numbers of children only grow")
+        if _depth(op.value) > CHILD_DEPTH:
+            return ChildRefused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
+        there = self._kept.get(op.name)
+        return _no_room(op, there, creator, len(self._kept), self._size)
+
+    def _spoke(self, op: ChildOp) -> None:
+        creator = self._creators.pop(op.creator, None) or _Creator()
+        creator.said = op.version
+        creator.number = max(creator.number, op.number)
+        self._creators[op.creator] = creator
+        if len(self._creators) > CREATORS_KEPT:
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        idle = next((who for who, one in self._creators.items() if not one.count), None)
+        if idle is not None:
+            del self._creators[idle]
+
+    def _put(self, name: str, kept: Kept) -> None:
+        there = self._kept.get(name)
+        if there is not None:
+            self._count(name, there, -1)
+        self._kept[name] = kept
+        self._count(name, kept, 1)
+
+    def _drop(self, name: str) -> bool:
+        there = self._kept.pop(name, None)
+        if there is not None:
+            self._count(name, there, -1)
+        return there is not None
+
+    def _count(self, name: str, kept: Kept, sign: int) -> None:
+        creator = self._creators.setdefault(kept.creator, _Creator())
+        creator.count += sign
+        creator.size += sign * kept.size
+        self._size += sign * kept.size
+        self._digest = (self._digest + sign * _digest(name, kept.version)) % _DIGESTS
+
+    # --- all at once ----------------------------------------------------------------------
+
+    def become(self, others: "dict[str, Kept]") -> list[ChildShown | ChildGone]:
+        """Have exactly these children from now on; return what is new about it.
+
+        How far each creator has come is then what these show: what is later counts.
+        """
+        for creator in self._creators.values():
+            creator.said = 0
+        found: list[ChildShown | ChildGone] = []
+        for name in [name for name in self._kept if name not in others]:
+            self._drop(name)
+            found.append(ChildGone(name))
+        for name, kept in others.items():
+            there = self._kept.get(name)
+            if there is None or there.version != kept.version:
+                self._put(name, kept)
+                found.append(ChildShown(name, kept.value, kept.version))
+            self._heed(name, kept)
+        return found
+
+    def _heed(self, name: str, kept: Kept) -> None:
+        """Take note of how far a creator has come, by a child that is there."""
+        creator, found = self._creators[kept.creator], named(name)
+        creator.said = max(creator.said, kept.version)
+        creator.number = max(creator.number, found[1] if found else 0)
+
+
+def children_in(shown: JsonObject | None) -> dict[str, Kept]:
+    """Read the children of one resource that the whole object shows.
+
+    What is none is left out; so is what is beyond the bounds of an object. Where no version
+    is given, any later operation counts.
+    """
+    found: dict[str, Kept] = {}
+    room = CHILDREN_BYTES
+    for name, entry in (shown or {}).items():
+        read, value = named(name), entry.get("value") if isinstance(entry, dict) else None
+        size = _size(name, value)
+        if read is None or not isinstance(entry, dict) or size > room:
+            continue
+        if len(found) == CHILDREN_OF_OBJECT:
+            break
+        version = entry.get("version")
+        kept = Kept(read[0], value, version if isinstance(version, int) else 0, size)
+        found[name], room = kept, room - size
+    return found
+
+
+def _no_room(
+    op: ChildOp, there: Kept | None, creator: _Creator, count: int, size: int
+) -> ChildRefused | None:
+    """Say which bound a child would break; None: none."""
+    fresh, known = _size(op.name, op.value), 0 if there is None else there.size
+    more, one = fresh - known, 1 if there is None else 0
+    bounds = (
+        (fresh - len(op.name), CHILD_BYTES, "a child of more than {} bytes"),
+        (creator.count + one, CHILDREN_OF_CREATOR, "more than {} children of one creator"),
+        (creator.size + more, CREATOR_BYTES, "more than {} bytes of one creator"),
+        (count + one, CHILDREN_OF_OBJECT, "more than {} children"),
+        (size + more, CHILDREN_BYTES, "more than {} bytes of children"),
+    )
+    for wanted, bound, what in bounds:
+        if wanted > bound:
+            return ChildRefused(Code.TOO_LARGE, f"no object has {what.format(bound)}")
+    return None
+
+
+def _size(name: str, value: Json) -> int:
+    return _bytes(value) + len(name)
+
+
+def _bytes(value: Json) -> int:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _depth(value: Json) -> int:
+    level: list[Json] = [value]
+    for depth in range(CHILD_DEPTH + 1):
+        inner: list[Json] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+        if not inner and not any(isinstance(one, dict | list) for one in level):
+            return depth
+        level = inner
+    return CHILD_DEPTH + 1
+
+
+def _digest(name: str, version: int) -> int:
+    text = f"{name} {version}".encode()
+    return int.from_bytes(blake2b(text, digest_size=_DIGEST_BYTES).digest())

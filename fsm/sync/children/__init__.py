@@ -1,1 +1,0 @@
-"""Children of data objects at both ends."""

@@ -1,0 +1,218 @@
+"""The children of a data object at a hyperty: a copy that finds its own gaps (SYN-24).
+
+The reporter's end has all children, and publishes a sign of them. A copy that has had the
+state of the sign before is ahead of it; but if the same sign is repeated, the reporter's end
+lacks something. Otherwise a message may be under way; if it has not come after a pause, the
+object is read. Messages that came during the read are applied on top of its result.
+
+Of its own children a copy knows better: if the reporter's end does not show them, it sends
+them again, a few times; then the reporter's end counts for them, too.
+"""
+
+import math
+from collections import Counter, deque
+from collections.abc import Set as AbstractSet
+from typing import Final, assert_never, final
+
+import attrs
+
+from fsm.sync.children import (
+    Act,
+    AllChildren,
+    ChildOp,
+    ChildrenDoubted,
+    ChildrenEffect,
+    ChildrenInput,
+    ChildrenNeeded,
+    ChildrenTimeOver,
+    ChildrenUnread,
+    ChildSaid,
+    ChildSet,
+    Kept,
+    SaidAgain,
+    SignHeard,
+    Taken,
+    children_in,
+)
+from specs.bodies.object import ChildrenSign
+from specs.child import RESOURCES
+from specs.jsonvalue import JsonObject
+from specs.limits.protocol import READ_PAUSE
+from specs.limits.sync import CHILDREN_OF_CREATOR, REASSERTIONS, REPEAT_LAST
+
+__all__ = ["ChildrenCopyCore"]
+
+_SIGNS: Final = 256
+"""Signs of its own past by which a copy knows that it is not behind (ours)."""
+
+_HEARD: Final = 1000
+"""Things said while a read is under way that are kept; then the oldest go (ours)."""
+
+
+@final
+class ChildrenCopyCore:
+    """A copy of the children of one object.
+
+    Args:
+        keeper: The hyperty of this copy: the one creator whose children the copy knows best.
+    """
+
+    def __init__(self, keeper: str) -> None:
+        self._keeper = keeper
+        self._set = ChildSet()
+        self._past: dict[ChildrenSign, int] = {}
+        self._number = 0
+        self._told = 0
+        self._missed: ChildrenSign | None = None
+        self._due = math.inf
+        self._pause = READ_PAUSE
+        self._reads = 0
+        self._heard: deque[ChildOp] | None = deque(maxlen=_HEARD)
+        self._deleted: dict[str, None] = {}
+        self._again: Counter[str] = Counter()
+        self._note()
+
+    @property
+    def children(self) -> ChildSet:
+        """All of them; not to be changed."""
+        return self._set
+
+    def deadline(self) -> float:
+        """Return when to be fed `ChildrenTimeOver`; infinity: never."""
+        return self._due
+
+    def feed(self, happened: ChildrenInput, now: float) -> list[ChildrenEffect]:
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
+        match happened:
+            case ChildSaid(op):
+                taken = self._take(op)
+                self._settle()
+                return [] if taken is None else [taken]
+            case SignHeard(sign):
+                self._hear(sign, now)
+                return []
+            case AllChildren(shown):
+                return self._read(shown, now)
+            case ChildrenUnread(read):
+                self._fail(read, now)
+                return []
+            case ChildrenDoubted():
+                self._due = min(self._due, now)
+                return []
+            case ChildrenTimeOver():
+                return self._time_over(now)
+            case _:
+                assert_never(happened)
+
+    # --- what is said ---------------------------------------------------------------------
+
+    def _take(self, op: ChildOp) -> Taken:
+        if self._heard is not None:
+            self._heard.append(op)
+        if op.creator == self._keeper:
+            self._note_own(op)
+        taken = self._set.take(op)
+        self._note()
+        return taken
+
+    def _note_own(self, op: ChildOp) -> None:
+        if op.act is Act.DELETE:
+            self._deleted[op.name] = None
+            if len(self._deleted) > CHILDREN_OF_CREATOR:
+                self._deleted.pop(next(iter(self._deleted)))
+
+    # --- signs ----------------------------------------------------------------------------
+
+    def _note(self) -> None:
+        """Remember the present state of the copy, the newest last."""
+        self._number += 1
+        sign = self._set.sign
+        self._past.pop(sign, None)
+        self._past[sign] = self._number
+        if len(self._past) > _SIGNS:
+            del self._past[next(iter(self._past))]
+
+    def _hear(self, sign: ChildrenSign, now: float) -> None:
+        number = self._past.get(sign, 0)
+        is_ahead = number > self._told
+        self._told = max(self._told, number)
+        if sign == self._set.sign:
+            self._missed, self._pause = None, READ_PAUSE
+            self._again.clear()
+        elif is_ahead:
+            self._missed = None
+        else:
+            self._missed = sign
+            if self._heard is None:
+                self._due = min(self._due, now + self._pause)
+        self._settle()
+
+    def _settle(self) -> None:
+        """End the wait if the missing children have come."""
+        if self._missed in {None, self._set.sign}:
+            self._missed = None
+            if self._heard is None:
+                self._due = math.inf
+
+    # --- reads ----------------------------------------------------------------------------
+
+    def _time_over(self, now: float) -> list[ChildrenEffect]:
+        if now < self._due:
+            return []
+        self._reads += 1
+        self._heard = deque(maxlen=_HEARD)
+        self._pause = min(2 * self._pause, REPEAT_LAST)
+        # If nobody answers, it is read again.
+        self._due = now + REPEAT_LAST
+        return [ChildrenNeeded(self._reads)]
+
+    def _fail(self, read: int, now: float) -> None:
+        if read == self._reads and self._heard is not None:
+            self._heard = None
+            self._due = now + self._pause
+
+    def _read(self, shown: JsonObject | None, now: float) -> list[ChildrenEffect]:
+        since, self._heard = self._heard or (), None
+        is_asked = self._due < math.inf
+        self._due = math.inf
+        if shown is None:
+            # Whoever reports it has none, or no room to show them.
+            self._due = now + self._pause if is_asked else math.inf
+            return []
+        self._missed = None
+        resource = shown.get(RESOURCES)
+        there = children_in(resource if isinstance(resource, dict) else None)
+        again = self._said_again(there, {op.name for op in since})
+        effects: list[ChildrenEffect] = [*self._set.become(there)]
+        for op in since:
+            # What was read may be newer; where it is not, this may be said to be new.
+            taken = self._set.take(op if op.act is Act.DELETE else attrs.evolve(op, act=Act.UPDATE))
+            effects += [] if taken is None else [taken]
+        self._note()
+        return [*effects, *again]
+
+    def _said_again(self, there: dict[str, Kept], since: AbstractSet[str]) -> list[ChildrenEffect]:
+        """Keep, and send again, operations of the keeper that the reporter's end does not show."""
+        again: list[ChildrenEffect] = []
+        for name in self._set.names_of(self._keeper):
+            mine, theirs = self._set.find(name), there.get(name)
+            is_known = theirs is not None and mine is not None and theirs.version >= mine.version
+            if mine is None or is_known or name in since:
+                continue
+            if self._may_again(name):
+                there[name] = mine
+                again.append(SaidAgain(Act.UPDATE, name, mine.value))
+        for name in [name for name in self._deleted if name in there and name not in since]:
+            if self._may_again(name):
+                del there[name]
+                again.append(SaidAgain(Act.DELETE, name))
+        return again
+
+    def _may_again(self, name: str) -> bool:
+        self._again[name] += 1
+        return self._again[name] <= REASSERTIONS

@@ -1,0 +1,272 @@
+"""The routes of an object's changes, at the reporter's end and at an observer's runtime.
+
+To each runtime that observes an object there is exactly one route (I-D12): that of the last
+request of its sync manager, the node or a link. It counts as soon as an observer there is
+active. When another link leads to a runtime, or none, changes go by the node until it asks again.
+
+To the observers of a runtime changes come by a path at a node, or by the live link to the
+reporter's runtime: never by both (P2P-30, SYN-27). A link is taken as soon as one is live,
+unless an observer wants none; it is left when it is no longer live, or no longer leads there.
+One move is made at a time, and the new route is there before the old one is given up. The
+reporter goes by the last request it got, so where that is in doubt the request is repeated.
+"""
+
+from enum import Enum, auto
+from typing import Final, TypeAlias, final
+
+import attrs
+
+__all__ = ["KeepIn", "MoveTo", "Moving", "ObserverRoute", "RouteEffect", "RuntimeRoutes", "SendOut"]
+
+
+@final
+@attrs.frozen(slots=True)
+class MoveTo:
+    """An effect: route the changes by this link; None: by the node. The host then calls `moved`."""
+
+    link: str | None
+
+
+@final
+class Moving(Enum):
+    """The result of a move."""
+
+    DONE = auto()
+    """The reporter's end goes by it."""
+
+    REFUSED = auto()
+    """It does not, and goes by what it went by before."""
+
+    UNSURE = auto()
+    """It may or may not go by it: nothing was heard of it."""
+
+
+@final
+class ObserverRoute:
+    """The route of one object's changes.
+
+    Attributes:
+        used: The link by which they come; None: they come by the node.
+    """
+
+    def __init__(self) -> None:
+        self.used: str | None = None
+        self._is_open = False
+        self._link: str | None = None
+        self._barred: str | None = None
+        self._preferences: Final[dict[str, bool | None]] = {}
+        self._is_moving = False
+        self._is_unsure = False
+
+    @property
+    def may_use_links(self) -> bool:
+        """True if no observer excludes links."""
+        return False not in self._preferences.values()
+
+    @property
+    def wants_link(self) -> bool:
+        """True if a link may be set up for this object alone."""
+        return self.may_use_links and True in self._preferences.values()
+
+    @property
+    def is_link_only(self) -> bool:
+        """True if all observers want the object by a link only (SC-37)."""
+        return bool(self._preferences) and all(one is True for one in self._preferences.values())
+
+    @property
+    def anybody(self) -> str | None:
+        """Return an observer in whose name the route may be changed for all."""
+        return next(iter(self._preferences), None)
+
+    def is_wanted_by(self, observer: str) -> bool:
+        """Return whether an observer wants the object, and has not left."""
+        return observer in self._preferences
+
+    def prefer(self, observer: str, *, p2p: bool | None) -> list[MoveTo]:
+        """Note the preference of an observer.
+
+        Args:
+            observer: Address of the observer.
+            p2p: True: by a link only; False: by the node only; None: by any route.
+        """
+        self._preferences[observer] = p2p
+        return self._move()
+
+    def left(self, observer: str) -> list[MoveTo]:
+        """Note that an observer has left."""
+        self._preferences.pop(observer, None)
+        return self._move()
+
+    def opened(self, link: str | None, barred: str | None = None) -> list[MoveTo]:
+        """Note by which route the first observer subscribed.
+
+        Args:
+            link: The link; None: the node.
+            barred: The link that failed before: it is not tried again.
+        """
+        self._is_open, self.used, self._link = True, link, link or barred
+        self._barred = barred
+        return self._move()
+
+    def asked(self, link: str | None) -> list[MoveTo]:
+        """Note that another observer subscribed by a route, and was answered.
+
+        If that is not the route in use, the reporter's end may use it now. During a move it is not
+        known which of the two requests reached the reporter last.
+        """
+        self._is_unsure = self._is_unsure or self._is_moving or link != self.used
+        return self._move()
+
+    def link_is(self, link: str | None) -> list[MoveTo]:
+        """Note which live link leads to the reporter's runtime; None: none does.
+
+        A link that goes during a move to it, and is back before the end of the move, was lost at
+        the reporter's end, too, which sends by the node again.
+        """
+        if link != self._link:
+            self._barred = None
+            self._is_unsure = self._is_unsure or self._is_moving
+        self._link = link
+        return self._move()
+
+    def moved(self, link: str | None, how: Moving) -> list[MoveTo]:
+        """Note how a move ended; changes in the meantime may cause the next one.
+
+        Args:
+            link: The link moved to; None: the node.
+            how: The result of the move.
+        """
+        self._is_moving = False
+        if how is Moving.DONE:
+            self.used = link
+        elif link is not None:
+            self._barred = link
+            self._is_unsure = self._is_unsure or how is Moving.UNSURE
+        return self._move()
+
+    def _move(self) -> list[MoveTo]:
+        if self._is_moving or not self._is_open:
+            return []
+        aim = self._link if self.may_use_links and self._link != self._barred else None
+        if aim == self.used and not self._is_unsure:
+            return []
+        self._is_moving, self._is_unsure = True, False
+        return [MoveTo(aim)]
+
+
+@final
+@attrs.frozen(slots=True)
+class SendOut:
+    """Send the changes of an object over a link, too."""
+
+    url: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class KeepIn:
+    """Send the changes of an object over that link no longer."""
+
+    url: str
+    link: str
+
+
+RouteEffect: TypeAlias = SendOut | KeepIn
+
+
+@final
+class RuntimeRoutes:
+    """The links to the observers of all objects of a runtime."""
+
+    def __init__(self) -> None:
+        self._asked: Final[dict[str, dict[str, str]]] = {}
+        self._used: Final[dict[str, dict[str, str]]] = {}
+
+    def asked(self, url: str, runtime: str, link: str | None) -> None:
+        """Note the route of a runtime's last subscription.
+
+        Args:
+            url: Address of the object.
+            runtime: Address of the runtime.
+            link: The link it came by; None: the node.
+        """
+        if link is None:
+            self._asked.get(url, {}).pop(runtime, None)
+        else:
+            self._asked.setdefault(url, {})[runtime] = link
+
+    def counts(self, url: str, runtime: str) -> list[RouteEffect]:
+        """Use the route of the last subscription for a runtime, which has an active observer.
+
+        Args:
+            url: Address of the object.
+            runtime: Address of the runtime.
+        """
+        there, wanted = self._used.setdefault(url, {}), self._asked.get(url, {}).get(runtime)
+        used = there.pop(runtime, None)
+        effects: list[RouteEffect] = []
+        if wanted is not None:
+            there[runtime] = wanted
+        if used != wanted:
+            effects += [KeepIn(url, used)] if used is not None else []
+            effects += [SendOut(url, wanted)] if wanted is not None else []
+        self._tidy(url)
+        return effects
+
+    def direct(self, url: str) -> frozenset[str]:
+        """Return the runtimes that get the changes of an object by a link."""
+        return frozenset(self._used.get(url, ()))
+
+    def is_used(self, url: str) -> bool:
+        """Return whether a runtime has subscribed to an object by a link."""
+        return url in self._asked or url in self._used
+
+    def left(
+        self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()
+    ) -> list[RouteEffect]:
+        """Note which runtimes still have observers of an object, or requests for it.
+
+        Args:
+            url: Address of the object.
+            active: Runtimes with an active observer.
+            asking: Runtimes with a subscription that waits for a decision.
+        """
+        asked, used = self._asked.get(url, {}), self._used.get(url, {})
+        for one in [one for one in asked if one not in {*active, *asking}]:
+            del asked[one]
+        ended: list[RouteEffect] = [
+            KeepIn(url, used.pop(one)) for one in tuple(used) if one not in active
+        ]
+        self._tidy(url)
+        return ended
+
+    def forget(self, url: str) -> list[RouteEffect]:
+        """Note that an object is gone."""
+        return self.left(url, ())
+
+    def _tidy(self, url: str) -> None:
+        for table in (self._asked, self._used):
+            if url in table and not table[url]:
+                del table[url]
+
+    def link_is(self, runtime: str, link: str | None) -> list[RouteEffect]:
+        """Note which link leads to a runtime now.
+
+        Args:
+            runtime: Address of the runtime.
+            link: The link; None: none does.
+        """
+        ended: list[RouteEffect] = []
+        for url in sorted({*self._asked, *self._used}):
+            asked, used = self._asked.get(url, {}), self._used.get(url, {})
+            if asked.get(runtime, link) != link:
+                del asked[runtime]
+            if used.get(runtime, link) != link:
+                ended.append(KeepIn(url, used.pop(runtime)))
+            self._tidy(url)
+        return ended
+
+    def watched(self) -> frozenset[str]:
+        """Return the runtimes whose links matter."""
+        return frozenset(one for asked in self._asked.values() for one in asked)

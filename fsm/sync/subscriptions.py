@@ -1,0 +1,583 @@
+"""The subscriptions of runtimes to addresses, at a message node (MN-14..MN-17, I-M5..I-M7).
+
+Each pair of an address and a runtime, a path, is an entity of
+`fsm.machines.sync.node_subscription`. A node may hold millions, so none is kept as an object:
+`PathTable` keeps its state, and the observers that the owner consented to, in dictionaries;
+a step makes the entity anew. Most paths serve one observer: one is kept as it is, and only
+several as a tuple.
+
+A path on a part of a foreign object is held until the owner consents to an observer
+of the runtime (S3, T4); with the last observer it is held again. The owner's consent
+holds for all paths of the runtime on that object, also for those that follow.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from sys import intern
+from typing import Final, TypeAlias, TypeVar, assert_never, final
+
+import attrs
+
+from fsm.effects import Refused, RowChanged
+from fsm.engine import Entity, Step
+from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION, State, Trigger
+from specs.limits.protocol import MAX_SUBSCRIPTIONS
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = [
+    "AddressGone",
+    "Consent",
+    "Consented",
+    "Declined",
+    "Effect",
+    "Ending",
+    "Input",
+    "Lapsed",
+    "Moved",
+    "Observers",
+    "Opened",
+    "PathTable",
+    "RuntimeGone",
+    "Subscribe",
+    "SubscriptionCore",
+    "Unsubscribe",
+    "Withdrawn",
+    "each",
+    "entity_of",
+    "joined",
+    "one_or_more",
+    "without",
+]
+
+Observers: TypeAlias = str | tuple[str, ...] | None
+"""Whom the owner consented to: one, several; None: the path needs no consent."""
+
+
+def each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return them one by one."""
+    return (observers,) if isinstance(observers, str) else observers
+
+
+def one_or_more(observers: tuple[str, ...]) -> str | tuple[str, ...]:
+    """Return these as a table keeps them; there is one at least."""
+    return observers if len(observers) > 1 else observers[0]
+
+
+def joined(known: Observers, observer: str) -> Observers:
+    """Return the observers of a path after one more consent.
+
+    Args:
+        known: The observers before; None: the path needs no consent, which stays so.
+        observer: The observer that the owner consented to.
+    """
+    match known:
+        case None:
+            return None
+        case str():
+            return known if known == observer else (known, observer)
+        case _:
+            return known if observer in known else (*known, observer)
+
+
+def without(known: str | tuple[str, ...], observer: str) -> Observers:
+    """Return the observers of a path without one; None: there is none left.
+
+    Args:
+        known: The observers before.
+        observer: The observer that left.
+    """
+    if isinstance(known, str):
+        return None if known == observer else known
+    left = tuple(one for one in known if one != observer)
+    return left if len(left) > 1 else left[0]
+
+
+_ENTITY_SLASHES: Final = 4
+
+
+def entity_of(address: str) -> str:
+    """Return the entity an address is part of: scheme, domain, first path segment."""
+    return "/".join(address.split("/", _ENTITY_SLASHES)[:_ENTITY_SLASHES])
+
+
+@final
+@attrs.frozen(slots=True)
+class Subscribe:
+    """Deliver messages to `resources` to `runtime` as well; all or none.
+
+    Attributes:
+        asking: Those of them whose owner has to consent first.
+    """
+
+    runtime: str
+    resources: tuple[str, ...]
+    asking: frozenset[str] = frozenset()
+
+
+@final
+@attrs.frozen(slots=True)
+class Unsubscribe:
+    """No longer deliver messages to `resources` to `runtime`."""
+
+    runtime: str
+    resources: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Consented:
+    """The owner of an object consented to an observer in `runtime`."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Declined:
+    """The owner of an object refused an observer in `runtime`."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Withdrawn:
+    """An observer that lives in `runtime` left, or was expelled (M-43, M-45)."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Lapsed:
+    """The lease of an observer in `runtime` is over."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Opened:
+    """An object has a new owner that is never asked for consent."""
+
+    entity: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Moved:
+    """An object belongs to another runtime now, and the paths of its owner with it (SYN-26).
+
+    Attributes:
+        old: The old owner; it gets the object's messages as an observer from now on.
+        new: The new owner; it gets all messages to the object, and needs no consent.
+        observers: The observers in the old owner's runtime, as the new owner reports them.
+    """
+
+    entity: str
+    old: str
+    new: str
+    observers: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class RuntimeGone:
+    """The session of `runtime` is over (I-M4)."""
+
+    runtime: str
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressGone:
+    """An address was released: messages to it or below are delivered no more (MN-12)."""
+
+    address: str
+
+
+Consent: TypeAlias = Consented | Declined | Withdrawn | Lapsed | Opened
+Ending: TypeAlias = Unsubscribe | RuntimeGone | AddressGone
+
+Input: TypeAlias = Subscribe | Consent | Moved | Ending
+
+Effect: TypeAlias = Step | RowChanged | Refused
+
+_OF_REGISTRY: Final = "/registration"
+"""The resource of reports on a record; there are reports when the address has no owner, too."""
+
+_OBSERVED: Final = ("/changes", "/children/")
+"""The beginning of parts of an object on which observers have paths."""
+
+
+@final
+class SubscriptionCore:
+    """The subscription table of one node."""
+
+    def __init__(self) -> None:
+        self._paths = PathTable()
+
+    def subscribers(self, resource: str) -> Collection[str]:
+        """Return the runtimes that get the messages to an address, oldest first."""
+        return self._paths.active(resource)
+
+    def is_heard_by(self, resource: str, runtime: str, observer: str) -> bool:
+        """Return whether messages to an address go to a runtime for this observer.
+
+        Where no consent is needed, they go there for all hyperties of the runtime.
+
+        Args:
+            resource: The address.
+            runtime: Address of the runtime.
+            observer: Address of the observer.
+        """
+        there = self._paths.active(resource)
+        if runtime not in there:
+            return False
+        observers = there[runtime]
+        return observers is None or observer in each(observers)
+
+    def held(self, resource: str) -> Collection[str]:
+        """Return the runtimes whose path on an address waits for its owner."""
+        return self._paths.held(resource)
+
+    def resources_of(self, runtime: str) -> tuple[str, ...]:
+        """Return the addresses that a runtime has paths on, oldest first, held ones included."""
+        return tuple(self._paths.of(runtime))
+
+    def observes(self, runtime: str, entity: str) -> bool:
+        """Return whether a runtime has a path on an entity that needs its owner's consent.
+
+        Args:
+            runtime: Address of the runtime.
+            entity: Address of the entity.
+        """
+        return any(
+            state is State.HELD or self._paths.active(one)[runtime] is not None
+            for one, state in self._paths.on(runtime, entity)
+        )
+
+    def has_room(self, runtime: str, resources: Collection[str]) -> bool:
+        """Return whether a runtime may have paths on some addresses, too.
+
+        Args:
+            runtime: Address of the runtime.
+            resources: The addresses.
+        """
+        held = self._paths.of(runtime)
+        fresh = {one for one in resources if one not in held}
+        return len(held) + len(fresh) <= MAX_SUBSCRIPTIONS
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def deadline(self) -> float:
+        """Return infinity: paths live as long as sessions, and no time passes for them."""
+        return math.inf
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock; not used.
+        """
+        del now
+        match happened:
+            case Subscribe():
+                return self._subscribe(happened)
+            case Unsubscribe() | RuntimeGone() | AddressGone():
+                return list(self._end(happened))
+            case Moved():
+                return list(self._move(happened))
+            case _:
+                return list(self._consent(happened))
+
+    def _consent(self, happened: Consent) -> Iterator[Effect]:
+        match happened:
+            case Consented(entity, runtime, observer):
+                yield from self._admit(entity, runtime, observer)
+            case Declined(entity, runtime, observer):
+                yield from self._refuse(entity, runtime, observer, Trigger.REFUSE)
+            case Lapsed(entity, runtime, observer):
+                yield from self._refuse(entity, runtime, observer, Trigger.EXPIRE)
+            case Withdrawn(entity, runtime, observer):
+                yield from self._withdraw(entity, runtime, observer)
+            case Opened(entity):
+                yield from self._open(entity)
+            case _:
+                assert_never(happened)
+
+    # ---- set and removed
+
+    def _subscribe(self, request: Subscribe) -> list[Effect]:
+        held = self._paths.of(request.runtime)
+        fresh = [one for one in dict.fromkeys(request.resources) if one not in held]
+        if not self.has_room(request.runtime, request.resources):
+            return [Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")]
+        return [
+            effect
+            for resource in fresh
+            for effect in (
+                self._ask(resource, request.runtime)
+                if resource in request.asking
+                else self._add(resource, request.runtime, Trigger.SUBSCRIBE, None)
+            )
+        ]
+
+    def _ask(self, resource: str, runtime: str) -> tuple[Step, RowChanged]:
+        """Set a path that needs consent; it has it already if a path beside it has."""
+        observers = self._consents(runtime, entity_of(resource))
+        trigger = Trigger.HOLD if observers is None else Trigger.SUBSCRIBE
+        return self._add(resource, runtime, trigger, observers)
+
+    def _add(
+        self, resource: str, runtime: str, trigger: Trigger, observers: Observers
+    ) -> tuple[Step, RowChanged]:
+        step = Entity(NODE_SUBSCRIPTION, _key(resource, runtime)).step(trigger)
+        self._paths.put(resource, runtime, State(step.new), observers)
+        return step, _row(Op.ADD, resource, runtime)
+
+    def _end(self, ended: Ending) -> Iterator[Effect]:
+        match ended:
+            case Unsubscribe(runtime, resources):
+                mine = self._paths.of(runtime)
+                pairs = [(one, runtime) for one in dict.fromkeys(resources) if one in mine]
+                yield from self._remove(pairs, Trigger.UNSUBSCRIBE)
+            case RuntimeGone(runtime):
+                pairs = [(one, runtime) for one in self.resources_of(runtime)]
+                yield from self._remove(pairs, Trigger.SESSION_OVER)
+            case AddressGone(address):
+                pairs = list(self._at_or_below(address))
+                yield from self._remove(pairs, Trigger.ADDRESS_RELEASED)
+            case _:
+                assert_never(ended)
+
+    def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> Iterator[Effect]:
+        for resource, runtime in pairs:
+            yield self._recalled(resource, runtime).step(trigger)
+            self._paths.take_out(resource, runtime)
+            yield _row(Op.DEL, resource, runtime)
+
+    def _at_or_below(self, address: str) -> Iterator[tuple[str, str]]:
+        for resource in self._paths.parts(entity_of(address)):
+            if resource == address or self._goes_with(resource, address):
+                for runtime in (*self._paths.active(resource), *self._paths.held(resource)):
+                    yield resource, runtime
+
+    @staticmethod
+    def _goes_with(resource: str, address: str) -> bool:
+        return resource.startswith(f"{address}/") and not resource.endswith(_OF_REGISTRY)
+
+    # ---- consent
+
+    def _admit(self, entity: str, runtime: str, observer: str) -> Iterator[Effect]:
+        observer = intern(observer)
+        for resource, state in self._paths.on(runtime, entity):
+            if state is State.HELD:
+                yield self._turn(resource, runtime, Trigger.CONSENT, observer)
+            else:
+                known = self._paths.active(resource)[runtime]
+                self._paths.agree(resource, runtime, joined(known, observer))
+
+    def _refuse(
+        self, entity: str, runtime: str, observer: str, trigger: Trigger
+    ) -> Iterator[Effect]:
+        yield from self._withdraw(entity, runtime, observer)
+        paths = self._paths.on(runtime, entity)
+        held = [(resource, runtime) for resource, state in paths if state is State.HELD]
+        yield from self._remove(held, trigger)
+
+    def _withdraw(self, entity: str, runtime: str, observer: str) -> Iterator[Effect]:
+        for resource, state in self._paths.on(runtime, entity):
+            known = self._paths.active(resource)[runtime] if state is State.ACTIVE else None
+            if known is not None:
+                left = without(known, observer)
+                self._paths.agree(resource, runtime, left)
+                if left is None:
+                    yield self._turn(resource, runtime, Trigger.WITHDRAW, None)
+
+    def _open(self, entity: str) -> Iterator[Effect]:
+        for resource in tuple(self._paths.parts(entity)):
+            for runtime in tuple(self._paths.held(resource)):
+                yield self._turn(resource, runtime, Trigger.CONSENT, None)
+
+    def _move(self, moved: Moved) -> Iterator[Effect]:
+        """Give an object's own paths to its new owner, and let the old one be an observer."""
+        entity, old, new = moved.entity, moved.old, moved.new
+        paths = [resource for resource, _ in self._paths.on(old, entity)]
+        own = [one for one in paths if not _is_observed(one.removeprefix(entity))]
+        goes = own if moved.observers else paths
+        yield from self._remove([(one, old) for one in goes], Trigger.UNSUBSCRIBE)
+        for resource, state in self._paths.on(old, entity):
+            if state is State.ACTIVE:
+                self._paths.agree(resource, old, one_or_more(moved.observers))
+        for resource, state in self._paths.on(new, entity):
+            if state is State.HELD:
+                yield self._turn(resource, new, Trigger.CONSENT, None)
+            else:
+                self._paths.agree(resource, new, None)
+        held = self._paths.of(new)
+        for resource in [one for one in own if one not in held]:
+            yield from self._add(resource, new, Trigger.SUBSCRIBE, None)
+
+    def _consents(self, runtime: str, entity: str) -> Observers:
+        """Return what holds already for other paths of a runtime on an entity."""
+        for resource, state in self._paths.on(runtime, entity):
+            known = self._paths.active(resource)[runtime] if state is State.ACTIVE else None
+            if known is not None:
+                return known
+        return None
+
+    def _recalled(self, resource: str, runtime: str) -> Entity:
+        state = self._paths.state(resource, runtime)
+        return Entity.recalled(NODE_SUBSCRIPTION, _key(resource, runtime), state)
+
+    def _turn(self, resource: str, runtime: str, trigger: Trigger, observers: Observers) -> Step:
+        step = self._recalled(resource, runtime).step(trigger)
+        self._paths.turn(resource, runtime, State(step.new), observers)
+        return step
+
+
+def _key(resource: str, runtime: str) -> str:
+    return f"{resource}|{runtime}"
+
+
+def _is_observed(part: str) -> bool:
+    return part.startswith(_OBSERVED)
+
+
+def _row(op: Op, resource: str, runtime: str) -> RowChanged:
+    return RowChanged(op, "subs", resource, runtime, "sm")
+
+
+V = TypeVar("V")
+
+
+@final
+class PathTable:
+    """All paths of one node, by address, by runtime and by the entity of the address."""
+
+    def __init__(self) -> None:
+        self._active: dict[str, dict[str, Observers]] = {}
+        self._held: dict[str, dict[str, None]] = {}
+        self._states: dict[str, dict[str, State]] = {}
+        self._parts: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._states.values()))
+
+    def active(self, resource: str) -> Mapping[str, Observers]:
+        """Return the runtimes with an active path on an address, each with its observers."""
+        return self._active.get(resource, {})
+
+    def held(self, resource: str) -> Collection[str]:
+        """Return the runtimes whose path on an address waits for its owner."""
+        return self._held.get(resource, ())
+
+    def of(self, runtime: str) -> Mapping[str, State]:
+        """Return the paths of a runtime, oldest first."""
+        return self._states.get(runtime, {})
+
+    def parts(self, entity: str) -> Collection[str]:
+        """Return the addresses of an entity and its parts that have a path."""
+        return self._parts.get(entity, ())
+
+    def on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
+        """Return the paths of a runtime on an entity, by a walk through the smaller table.
+
+        Args:
+            runtime: Address of the runtime.
+            entity: Address of the entity.
+        """
+        parts, mine = self._parts.get(entity), self._states.get(runtime)
+        if parts is None or mine is None:
+            return []
+        if len(parts) <= len(mine):
+            return [(one, mine[one]) for one in parts if one in mine]
+        return [(one, state) for one, state in mine.items() if one in parts]
+
+    def state(self, resource: str, runtime: str) -> State:
+        """Return the state of a path, which exists.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+        """
+        return self._states[runtime][resource]
+
+    def put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        """Enter a new path.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+            state: Its state.
+            observers: The observers that the owner consented to; None: it needs no consent.
+        """
+        self._place(resource, runtime, state, observers)
+        self._parts.setdefault(entity_of(resource), {})[resource] = None
+
+    def turn(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        """Change the state of a path, which exists.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+            state: Its new state.
+            observers: The observers that the owner consented to; None: it needs no consent.
+        """
+        self._lift(resource, runtime)
+        self._place(resource, runtime, state, observers)
+
+    def agree(self, resource: str, runtime: str, observers: Observers) -> None:
+        """Change the observers of an active path.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+            observers: The observers that the owner consented to; None: it needs no consent.
+        """
+        self._active[resource][runtime] = observers
+
+    def take_out(self, resource: str, runtime: str) -> None:
+        """Remove a path, which exists; nothing of it is left (I-X2).
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+        """
+        self._lift(resource, runtime)
+        _take_out(self._states, runtime, resource)
+        if resource not in self._active and resource not in self._held:
+            _take_out(self._parts, entity_of(resource), resource)
+
+    def _place(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        if state is State.HELD:
+            self._held.setdefault(resource, {})[runtime] = None
+        else:
+            self._active.setdefault(resource, {})[runtime] = observers
+        self._states.setdefault(runtime, {})[resource] = state
+
+    def _lift(self, resource: str, runtime: str) -> None:
+        """Take a path out of the table of its state."""
+        if self._states[runtime][resource] is State.HELD:
+            _take_out(self._held, resource, runtime)
+        else:
+            _take_out(self._active, resource, runtime)
+
+
+def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:
+    """Remove a value from a row, and the row when it was the last."""
+    del table[row][value]
+    if not table[row]:
+        del table[row]

@@ -1,1 +1,0 @@
-"""Subscriptions of data objects at a message node, and consent."""

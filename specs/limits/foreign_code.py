@@ -1,0 +1,82 @@
+"""Limits of code from elsewhere: catalogues, packages, sandbox processes.
+
+See also the `SANDBOX_` limits in `specs.limits.protocol`.
+"""
+
+from typing import Final
+
+HYPERTY_RATE: Final = 500.0
+"""Messages a second a sandbox of a runtime may post: as many as a node takes from all that
+one identity has (RELIABILITY L5)."""
+
+HYPERTY_BURST: Final = 200
+"""Messages such a sandbox may post at once: as many as a stub at a node (RELIABILITY L5)."""
+
+HYPERTY_REQUESTS: Final = 1000
+"""Requests of such a sandbox that wait for their answers; more are refused (ours, T16)."""
+
+SANDBOX_WORDS: Final = 8
+"""Words of a sandbox's pipe for each message it may post: its frames, steps and evidence (ours)."""
+
+SANDBOX_FLOOD: Final = 2.0
+"""Seconds a sandbox may go on saying more than it may, until it is ended (RELIABILITY S17)."""
+
+SANDBOX_UNREAD: Final = 4000
+"""Words that may wait for one end of a pipe to read them, until nothing more is written to it:
+four times what waits for a link (RELIABILITY L2), for what cannot wait for room (ours, R11)."""
+
+SANDBOX_UNREAD_BYTES: Final = 4_194_304
+"""Bytes of such words, likewise (ours, R11)."""
+
+SANDBOX_LOG_RATE: Final = 16.0
+"""Pieces of a sandbox's stderr that are read in a second, 4096 bytes at most each: whoever says
+more waits (ours, R11)."""
+
+SANDBOX_LOG_BURST: Final = 32
+"""Such pieces that are read at once after a rest (ours, R11)."""
+
+SANDBOX_NICE: Final = 10
+"""By how much a sandbox process is nicer than whoever keeps it: about a tenth of its share of a
+busy processor (ours, R11)."""
+
+SANDBOX_FAULT: Final = 8192
+"""Bytes of a traceback of a sandbox that are logged, from its end (ours, T16)."""
+
+SANDBOX_REASON: Final = 200
+"""Characters of a reason given by a sandbox that are believed to be one (ours, T16)."""
+
+DESCRIPTOR_BYTES: Final = 65_536
+"""Bytes in one signed descriptor (ours; one with a schema has 3000)."""
+
+PACKAGE_BYTES: Final = 2_097_152
+"""Bytes in one package of code (RELIABILITY S16)."""
+
+PACKAGE_FILES: Final = 256
+"""Files in one package of code (ours)."""
+
+PACKAGE_UNPACKED_BYTES: Final = 8_388_608
+"""Bytes in all files of a package once unpacked (ours; four times what may be packed)."""
+
+PACKAGE_RATIO: Final = 100
+"""Maximum of a file's size over its packed size (ours; source code packs to a fifth)."""
+
+DESCRIPTOR_LIFE: Final = 7_776_000
+"""Seconds until which a descriptor may be good at most, from now (ours, T14: 90 days)."""
+
+DESCRIPTOR_FRESH: Final = 60.0
+"""Seconds for which a descriptor that was fetched is not asked for again (ours, CAT-11)."""
+
+REVOCATIONS: Final = 256
+"""Entries in one list of what is revoked (ours; as many as any list may have)."""
+
+REVOCATIONS_BYTES: Final = 262_144
+"""Bytes in one signed list of what is revoked (ours; REVOCATIONS entries fit)."""
+
+LISTING_BYTES: Final = 65_536
+"""Bytes in the listing of one catalogue (ours)."""
+
+FETCH_TIMEOUT: Final = 2.0
+"""Seconds one file of a catalogue may take (ours; four fit into DEPLOY_TIMEOUT)."""
+
+CATALOGUE_MEMORY_BYTES: Final = 16_777_216
+"""Bytes in the file of what a runtime remembers of catalogues (ours)."""

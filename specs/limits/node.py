@@ -1,0 +1,128 @@
+"""Limits of a message node: logins, sessions over HTTP, policies, back ends."""
+
+from typing import Final
+
+SESSION_LIFE: Final = 43_200.0
+"""Seconds a login is good for, unless its operator says otherwise (ours, MN-05: 12 hours)."""
+
+LOGIN_TIMEOUT: Final = 2.0
+"""Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, so that it is told)."""
+
+KEYS_TIMEOUT: Final = 1.5
+"""Seconds a server has to give out its signing keys (ours; below LOGIN_TIMEOUT)."""
+
+LOGINS_PENDING: Final = 256
+"""Logins of one node under way at once (ours)."""
+
+TOKEN_LIFE: Final = 600.0
+"""Seconds from when a login token is issued until it must be over (RELIABILITY T1)."""
+
+CLOCK_SKEW: Final = 60.0
+"""Seconds by which the clocks of an issuer and a node may differ (RELIABILITY R12)."""
+
+TOKEN_CHARS: Final = 8192
+"""Characters in one login token (ours; a token with 64 roles has 2000)."""
+
+TOKEN_ROLES: Final = 64
+"""Roles in one login token (ours)."""
+
+SPENT_TOKENS: Final = 65_536
+"""Login tokens remembered as used: a hundred logins a second, for TOKEN_LIFE (ours, S4)."""
+
+JWKS_BYTES: Final = 65_536
+"""Bytes in one set of signing keys (ours)."""
+
+JWKS_KEYS: Final = 64
+"""Keys in one set (ours)."""
+
+KEYS_FRESH: Final = 300.0
+"""Seconds for which the signing keys of a server are not asked for again (ours)."""
+
+KEYS_PAUSE: Final = 5.0
+"""Seconds between two attempts to get the keys of a server, whatever tokens say (ours)."""
+
+KEYS_STALE: Final = 3600.0
+"""Seconds for which keys are used whose source cannot be reached any more (ours)."""
+
+KEY_FILE_FRESH: Final = 1.0
+"""Seconds for which a file of signing keys is not looked at again (ours)."""
+
+KEY_FILE_PAUSE: Final = 0.1
+"""Seconds between two looks at a file of signing keys, whatever tokens say (ours)."""
+
+MAX_POLICY_BYTES: Final = 262_144
+"""Bytes in one policy file (ours, T7)."""
+
+MAX_POLICY_SETS: Final = 64
+"""Policy sets a node judges by (ours, T7)."""
+
+MAX_POLICY_RULES: Final = 1000
+"""Rules in one policy set, of all its policies together (ours, T7)."""
+
+MAX_POLICY_DEPTH: Final = 8
+"""Nesting of not, anyOf, allOf and lists in one condition (ours, T7)."""
+
+MAX_POLICY_CONDITIONS: Final = 5000
+"""Comparisons in one policy set (ours, T7)."""
+
+MAX_POLICY_TASKS: Final = 16
+"""Obligations, or advice, of one rule, policy or set (ours, POL-13)."""
+
+MAX_POLICY_TEXT: Final = 2048
+"""Characters in one text of a policy: no address is longer (ours, T7)."""
+
+MAX_POLICY_COUNTERS: Final = 256
+"""Counters that obligations of one node may begin; more fail (as many as MAX_JSON_KEYS, T7)."""
+
+REST_CONNECTIONS: Final = 4096
+"""HTTP connections at once to a node that has sessions over HTTP: two for each of them, one to
+ask and one to tell (ours: as many sessions as UNAUTHENTICATED_LINKS)."""
+
+REST_PER_HOST: Final = 1024
+"""Of these, from one host (ours: a quarter)."""
+
+REST_CURSOR_WAIT: Final = 1.0
+"""Seconds an event stream waits to hear that what it brought was read; then it ends, and who
+opens it anew says so (ours)."""
+
+REST_RETRY: Final = 100
+"""Milliseconds after which a browser opens an event stream again that has ended (ours)."""
+
+REST_POSTS: Final = 4
+"""Posts of one session that wait to be taken in (ours: one, and some that were given up)."""
+
+BACKEND_CONNECTIONS: Final = 8
+"""Connections of a node to one back end, and so requests that are under way there (ours)."""
+
+BACKEND_QUEUE: Final = 256
+"""Requests of a node that wait for one back end; more are refused (ours)."""
+
+BACKEND_TIMEOUT: Final = 10.0
+"""Seconds a request to a back end may take, waiting included (ours; less than `T_resp`)."""
+
+BACKEND_ANSWER_BYTES: Final = 1_048_576
+"""Bytes in one answer of a back end (ours, T19)."""
+
+MAX_RECORDS: Final = 10_000
+"""Records one runtime may have in a domain registry (as many as it may have addresses)."""
+
+MAX_RECORD_BYTES: Final = 16_384
+"""Bytes of one record as JSON (ours; four fit into one message)."""
+
+STORE_RETRY: Final = 1.0
+"""Seconds between attempts to write to a registry file that could not be written (ours, R13)."""
+
+MAX_RESERVATIONS: Final = 16
+"""Network resources one session may hold at the quality broker (ours, T10)."""
+
+RETRY_QUEUE_TRIES: Final = 20
+"""Attempts to do at a back end what a session left behind, a quarter of an hour (ours)."""
+
+RETRY_QUEUE_PAUSE: Final = 60.0
+"""Longest pause in seconds between two of these attempts (ours)."""
+
+REGISTRY_POLL: Final = 5.0
+"""Seconds between looks at what changed in a registry behind the node (upstream's connector)."""
+
+WATCHED_RECORDS: Final = 100_000
+"""Records of a registry behind the node whose last status the node remembers (ours)."""
