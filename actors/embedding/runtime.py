@@ -1,7 +1,4 @@
-"""A hyperty runtime inside a program.
-
-The handle to a deployed hyperty: its state, its end, and requests in its name.
-"""
+"""A hyperty runtime inside a program, and the handles to its deployed hyperties."""
 
 import sys
 from abc import ABC, abstractmethod

@@ -1,6 +1,7 @@
-"""Who may submit what: the checks before a message has any effect (BUS-12, I-B8..I-B10).
+"""Checks of a message before it has any effect on a Message BUS (BUS-12, I-B8..I-B10).
 
-Has what peers send over links wait until its sender is proven (I-B10, S1).
+`Admission` checks what components and links submit. `SenderProofs` holds back what a peer sends
+over a link until its sender is proven by a registry record (I-B10, S1).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,7 @@
-"""How a Message BUS gives messages to its listeners (BUS-01..03).
+"""Delivery of messages by a Message BUS to its listeners (BUS-01..03).
 
-A link as a listener of what is told in its runtime to whoever follows it (P2P-25, P2P-30).
+A listener is a mailbox of the runtime, or a link of a stub that follows an address of the
+runtime (`LinkListener`, P2P-25, P2P-30).
 """
 
 from typing import Protocol, final

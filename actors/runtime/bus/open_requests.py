@@ -1,7 +1,4 @@
-"""The open requests of a Message BUS: who waits, and who has answered (MSG-04..07, BUS-07).
-
-Who waits for the answer to a request, and by which way it may go back.
-"""
+"""The open requests of a Message BUS: senders, answers, return routes (MSG-04..07, BUS-07)."""
 
 from collections import Counter, OrderedDict
 from typing import TypeAlias, final

@@ -1,6 +1,6 @@
-"""The ways out of a Message BUS: what has no listener here goes by a stub (BUS-06, BUS-17).
+"""Routes out of a Message BUS: a message without a listener here leaves by a stub (BUS-06, BUS-17).
 
-Messages that wait until the registry knows a way, and the ways it told (BUS-06).
+A message to an unknown destination waits until the registry has reported its route.
 """
 
 from collections import OrderedDict, deque

@@ -3,9 +3,7 @@
 What the configuration names comes first; nothing is fetched for it. Anything else is
 fetched, verified and judged by `actors.catalogue`; here a verdict becomes a stub: one that
 ships and is only pointed at the domain's node, or code that runs in a sandbox. Code never
-runs in this process.
-
-What fetched stubs are made by, and where it is told what became of them.
+runs in this process. `StubMakers` are the factories of both.
 """
 
 from collections.abc import Callable, Mapping

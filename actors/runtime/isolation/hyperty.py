@@ -2,9 +2,8 @@
 
 The sandbox of the runtime has only the host of the process. A hyperty that crashes, blocks
 its process, or breaks the protocol of the pipe ends with its process: its host crashes, and is
-started again with another process, until the restarts are used up.
-
-What goes in and out of a sandbox of a runtime: whoever asked it is answered, come what may.
+started again with another process, until the restarts are used up. Every request that enters or
+leaves a sandbox is answered, also when its process has ended.
 """
 
 import re

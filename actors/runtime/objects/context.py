@@ -1,8 +1,6 @@
-"""The context of a hyperty in its runtime: its port, its store, and its data objects.
+"""The context of a hyperty in its runtime: its port, its store, its data objects and observers.
 
 There is one context for all lives of a hyperty, which the program that deployed it uses, too.
-
-The observers of the objects that one hyperty reports (SYN-23, M-53).
 """
 
 from abc import ABC, abstractmethod

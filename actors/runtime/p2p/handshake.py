@@ -1,6 +1,6 @@
-"""Opening a P2P link: dial or accept, then prove the secret at both ends.
+"""Opening a P2P link: listen and offer, dial or accept, then prove the secret at both ends.
 
-Offering this end of a P2P link: open listeners, each with a secret of its own.
+Each listener that is offered has a secret of its own.
 """
 
 import hashlib

@@ -1,9 +1,7 @@
 """One live P2P link at work: it reads, writes and listens for silence (P2P-20).
 
-What is read goes to the bus before it is acknowledged, so that what the other
-end must remember is exactly what our bus does not have.
-
-What a P2P stub holds of one end of a link, and what its tasks tell it.
+What is read goes to the bus before it is acknowledged, so that what the other end must remember
+is exactly what our bus does not have. `LinkEnd` is a stub's record of one end of a link.
 """
 
 from collections import deque

@@ -1,6 +1,7 @@
-"""The messages of a P2P set-up, as one stub writes and reads them (M-06, 07, 32..47).
+"""Signalling of a P2P link: the messages of its set-up, and its two Connection objects.
 
-The two Connection objects of a link, as its stub reports and observes them (P2P-07..12).
+One stub writes and reads the messages (M-06, 07, 32..47). It reports one Connection object and
+observes the other one (P2P-07..12).
 """
 
 import math

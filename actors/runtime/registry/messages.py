@@ -1,9 +1,8 @@
-"""What the runtime's registry is told and shows, and whom it works with.
+"""Messages to and from the runtime's registry, and the actors it works with.
 
-What the registry tells the sync manager of its links: which lead where, and for whom (P2P-30).
-
-Both questions may wait: the one until another link leads there than the asker knows of, the
-other until the record has been read that answers it. Who asks sets the time.
+The questions about links (`R/sm` asks by which link an entity is reached, P2P-30) may wait: until
+another link leads there than the asker knows, or until the record that answers has been read.
+The asker sets the time.
 """
 
 from collections.abc import Awaitable, Callable

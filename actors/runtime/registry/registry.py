@@ -3,11 +3,10 @@
 It hosts the resolve core. Its own tasks send requests to others and report the outcome, so its
 mailbox, and with it the runtime's routing, never waits. It also publishes its links (P2P-18).
 
-What two registries tell each other over a live link: what lives where (P2P-23..26).
-
-Each side asks the other as soon as the link is live for it, and is told the list of what
-lives there and every change of it. Whoever is refused, or gets no answer, uses the link
-all the same: it knows less of where entities live, and asks their records.
+Registries at the two ends of a live link exchange the addresses that live there
+(`RegistryChanges`, P2P-23..26). Each asks the other as soon as the link is live for it, and gets
+the list and every change of it. If it is refused or gets no answer it uses the link all the same,
+and reads the records of the entities.
 """
 
 from collections.abc import Awaitable, Callable, Iterable

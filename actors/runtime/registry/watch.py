@@ -1,11 +1,9 @@
-"""The registrations that are followed: what is asked, set, and told of them (REG-16).
+"""Registrations that components of a runtime follow, and questions of its registry (REG-16).
 
-A component of the runtime asks `R/registry`: `subscribe` or `unsubscribe`, with one
-`<url>/registration` in `resources`. It is answered when the path stands at the node of
-the record's domain, and from then on is delivered what that domain's registry tells of
-the record (M-30); so is the registry, which forgets what it remembered of it.
-
-What the registry asks others for: each question is a task that tells the answer.
+A component asks `R/registry`: `subscribe` or `unsubscribe`, with one `<url>/registration` in
+`resources`. It is answered when the path is set at the node of the record's domain, and from
+then on gets what that domain's registry reports of the record (M-30); so does the registry,
+which drops its cached record. Each question to others is a task that reports the answer.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,6 +1,6 @@
 """The stub that leads to a message node, over any wire protocol (STB-02..09, DESIGN section 8).
 
-The link of a node stub: its tasks dial, read and write, and report to the stub.
+The tasks of its link dial, read and write, and report to the stub.
 """
 
 import math

@@ -1,9 +1,8 @@
-"""What the sync manager uses of its runtime: bus, registry, addresses, data schemas, traces.
+"""Services that the sync manager uses: bus, registry, addresses, data schemas, traces, links.
 
 A data schema is that of the catalogue, if the runtime has a catalogue which describes it, or
-else the one of the same name that ships with the product (CAT-05, ADR-09).
-
-What the sync manager hears of links: by which one an entity is reached now (P2P-30).
+else the one of the same name that ships with the product (CAT-05, ADR-09). `LinkWatches` follow
+the link by which an entity is reached (P2P-30).
 """
 
 import json

@@ -1,9 +1,8 @@
-"""Data objects that change hands: the sync manager's part at both ends (SYN-26, M-54, I-D1).
+"""Delegation of data objects: the sync manager's part at both ends (SYN-26, M-54, I-D1).
 
-It hosts the cores of `fsm.sync.delegation`. What waits for others runs in tasks;
-what they hear comes back by the mailbox, so that the tables change in its own task only.
-
-The end of a delegation that takes the object: a component of this runtime (SYN-26, M-54).
+It hosts the cores of `fsm.sync.delegation`: `Delegations` gives objects away, `TakeOvers` takes
+them. What waits for others runs in tasks; their results come back by the mailbox, so that the
+tables change in its own task only.
 """
 
 from collections.abc import Awaitable, Callable, Iterator

@@ -1,10 +1,9 @@
-"""The children of the objects that this runtime reports: their keeper (SYN-24, M-48..M-50).
+"""The children of the objects that this runtime reports (SYN-24, M-48..M-50).
 
-What a creator says comes here first. What counts is kept and passed on to the reporter,
+A message of a creator comes here first. What counts is kept and passed on to the reporter,
 which answers a new child; whatever the reporter itself creates is answered here. So a child
-that was acknowledged is kept, and is in every snapshot from then on.
-
-What is said of children, read from messages and written into them (M-48..M-50).
+that was acknowledged is kept, and is in every snapshot from then on. The functions at the top
+read bodies about children, and write them.
 """
 
 from collections.abc import Callable

@@ -1,15 +1,12 @@
 """The cores of the objects reported here: fed in order, their effects performed in order.
 
 `ReporterServices` is what all objects reported here share, `ObjectListeners` the addresses by
-which others reach them.
+which others reach them, `Publications` the changes that are published, repeated and addressed
+(M-40, M-47, I-D4).
 
-What is published of the objects reported here, when again, and to whom (M-40, M-47, I-D4).
-
-Those who observe what is reported here, and are told by a link (P2P-30, SYN-27, I-D12).
-
-Whoever asks by a link is told by it: its runtime, with all observers there, by that way
-only. Who it speaks for is found out first, as a node would know it (MN-03); if it cannot be
-found out the asker is sent to the node (401).
+`ObserverLinks` are the links by which observers get changes (P2P-30, SYN-27, I-D12): a request
+that came by a link is served by it, for all observers in the runtime at its other end. The sender
+is verified first, as a node would (MN-03); if that fails it is sent to the node (401).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,10 +1,8 @@
-"""Who asked to observe objects reported here, and is not answered yet (M-38, M-39).
+"""Requests to observe objects reported here, and invitations, until they are answered.
 
-What answers mean to the reporter's end of an object (M-39, M-47).
-
-The invitations a sync manager has sent: each answer goes to the reporter, too (M-33, M-34).
-
-Observers a reporter lets in, expels and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53).
+A decision of the reporter answers a request (M-38, M-39, M-47). The answer to an invitation goes
+to the reporter, too (M-33, M-34). The functions read what it allows, and report its observers
+(SYN-18, SYN-21, SYN-23, M-45, M-53).
 """
 
 from functools import partial

@@ -1,18 +1,13 @@
 """The objects that this runtime reports (M-32..M-35, M-38..M-41, M-43, M-46, M-47).
 
-Four classes work on the same cores: for the lifecycle of objects, for the admission of their
-observers, for objects that are restored from the store, and for their transfer.
+Four classes work on the same cores: for the lifecycle of objects (M-32, M-35, M-51), for the
+admission of their observers (M-33..M-39, M-45), for objects that are restored from the store, and
+for their transfer from or to another reporter (SYN-26).
 
-Objects reported here that come from another reporter, or go to one (SYN-26).
-
-Who observes what is reported here: asked, invited, let in and expelled (M-33..M-39, M-45).
-
-How objects reported here begin, are restored and end (M-32, M-35, M-40, M-46, M-51).
-
-After a restart the node gives a runtime the addresses that it had. The node may not know them any
-more, nor the paths of observers. So the sync manager of each observer is told that the object is
-back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object is
-served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
+After a restart the node gives a runtime the addresses that it had. The node may have forgotten
+them, and the paths of observers. So the sync manager of each observer is notified that the object
+is back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object
+is served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
 """
 
 from collections.abc import Sequence
