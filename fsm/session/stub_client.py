@@ -43,7 +43,7 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
-__all__ = ["Backoff", "StubClientCore", "StubMirror", "StubOutbox", "refused"]
+__all__ = ["StubClientCore", "StubMirror", "refused"]
 
 _RESTS: Final = {
     State.CREATED: Trigger.CONNECT_IMPOSSIBLE,
@@ -108,7 +108,7 @@ def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
 
 
 @final
-class StubOutbox:
+class _StubOutbox:
     """Two queues in order of arrival, both bounded (STB-17, I-S9)."""
 
     def __init__(self) -> None:
@@ -162,12 +162,7 @@ class StubOutbox:
         return kept
 
     def refuse(self, why: str, code: Code = Code.UNAVAILABLE) -> list[Effect]:
-        """Refuse all messages that wait.
-
-        Args:
-            why: Reason.
-            code: Code of the answers.
-        """
+        """Refuse all messages that wait."""
         waiting, self._waiting = self._waiting, deque()
         effects: list[Effect] = []
         for message in waiting:
@@ -190,7 +185,7 @@ def refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
 
 
 @final
-class Backoff:
+class _Backoff:
     """Counts attempts at one thing: the first is at once, then pauses double.
 
     Attributes:
@@ -219,9 +214,6 @@ class Backoff:
 
         Once that is the weather; but what never lasts longer than a first pause is no
         success, and without this it would be tried again and again at once.
-
-        Args:
-            lasted: Seconds it was had.
         """
         if lasted >= RECONNECT_BASE:
             self._relapses = 0
@@ -230,12 +222,7 @@ class Backoff:
         self._relapses = min(self._relapses + 1, RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
-        """Return the seconds before the next attempt.
-
-        Args:
-            jitter: Between 0 and 1: the pause is half to whole, so that many who
-                lost the same peer do not come back together.
-        """
+        """Return the seconds before the next attempt."""
         if self.tries == 0:
             return 0.0
         doublings = min(self.tries, RECONNECT_TRIES) - 1
@@ -269,9 +256,9 @@ class StubClientCore:
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._link_life = Entity(NODE_LINK, url)
-        self._outbox = StubOutbox()
+        self._outbox = _StubOutbox()
         self._token = token
-        self._backoff = Backoff()
+        self._backoff = _Backoff()
         self._until = math.inf
         self._give_up = math.inf
         self._tried = -math.inf

@@ -73,7 +73,6 @@ __all__ = [
     "TWO",
     "RegistryPlace",
     "Scene",
-    "composed",
 ]
 
 
@@ -466,15 +465,8 @@ def _given(scene: Scene) -> Iterator[JsonObject]:
         yield {"given": "hyperty", "is": hyperty, "in": f"R{own.upper()}", "answers": True}
 
 
-def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
-    """Compose a scene.
-
-    Args:
-        name: Name of the composition.
-        about: What it shows, in a sentence.
-        scene: Its places and channels.
-        bounds: How many faults there are.
-    """
+def _composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
+    """Compose a scene."""
     return Composition(
         name=name,
         about=about,
@@ -492,7 +484,7 @@ def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition
 
 
 def _plan(name: str, about: str, scene: Scene, bounds: Bounds) -> Plan:
-    return Plan(name, lambda taken: composed(name, about, scene, taken), bounds)
+    return Plan(name, lambda taken: _composed(name, about, scene, taken), bounds)
 
 
 _ONE: Final = (("a", "b"),)
@@ -540,10 +532,7 @@ SIMULTANEOUS_OPEN_LATE: Final = _plan(
     _FAULTS,
 )
 SIMULTANEOUS_OPEN_TIMEOUT: Final = _plan(
-    "glare-timeout",
-    "The same, and a deadline is over early.",
-    Scene(asks=_BOTH, early=1),
-    _FAULTS,
+    "glare-timeout", "The same, and a deadline is over early.", Scene(asks=_BOTH, early=1), _FAULTS
 )
 TWO: Final = _plan(
     "p2p-two",
