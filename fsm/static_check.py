@@ -189,19 +189,19 @@ def _parts(node: ast.expr) -> Iterator[str]:
 
 def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
     """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
-    ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
+    paths: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
     while waiting:
         state = waiting.popleft()
         for row in table.rows:
-            if row.source is state and row.target not in ways:
-                ways[row.target] = (*ways[state], row)
+            if row.source is state and row.target not in paths:
+                paths[row.target] = (*paths[state], row)
                 waiting.append(row.target)
-    return ways
+    return paths
 
 
 def can_end(table: Table) -> frozenset[StrEnum]:
-    """The states that may end, or have a way to one that may."""
+    """The states that may end, or have a path to one that may."""
     found = set(table.may_end)
     while True:
         more = {row.source for row in table.rows if row.target in found and row.source}

@@ -307,7 +307,7 @@ def scxml(table: Table) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<scxml xmlns="{_W3C}" xmlns:p="{NAMESPACE}" {named}>',
         '  <state id="absent">',
-        *_ways(table, ABSENT),
+        *_transitions(table, ABSENT),
         "  </state>",
     ]
     for state in table.states:
@@ -316,19 +316,19 @@ def scxml(table: Table) -> str:
 
 
 def _state(table: Table, state: str) -> list[str]:
-    ways = _ways(table, state)
+    transitions = _transitions(table, state)
     named = f'id="{node_name(state)}" p:name="{escape(state)}"'
     for deadline in table.deadlines:
         if deadline.state == state and deadline.limit and deadline.trigger:
             named += f' p:deadline="{deadline.limit}" p:then="{deadline.trigger.value}"'
     if state in table.may_end:
-        if not ways:
+        if not transitions:
             return [f"  <final {named}/>"]
         named += ' p:may-end="true"'
-    return [f"  <state {named}>", *ways, "  </state>"]
+    return [f"  <state {named}>", *transitions, "  </state>"]
 
 
-def _ways(table: Table, state: str) -> list[str]:
+def _transitions(table: Table, state: str) -> list[str]:
     return [_transition(row) for row in table.rows if row.old == state]
 
 

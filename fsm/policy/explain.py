@@ -95,12 +95,12 @@ def _of_policy(policy: Policy, of: PolicySet) -> Iterator[Remark]:
     if not policy.rules:
         yield Remark(path, "has no rules, so nothing of it ever applies")
     above = _asked(of.scope.target) + _asked(policy.scope.target)
-    ways = (of.scope.direction, policy.scope.direction)
+    scopes = (of.scope.direction, policy.scope.direction)
     rules = in_order(policy.rules)
     for place, rule in enumerate(rules):
         path = path_of(of.scope, policy.scope, rule.scope)
         yield from _duties(rule.scope, path, (rule.effect,))
-        never = _never(rule, above, ways)
+        never = _never(rule, above, scopes)
         if never:
             yield Remark(path, f"never applies: {never}")
             continue
@@ -122,9 +122,9 @@ def _duties(scope: Scope, path: str, effects: Sequence[Result]) -> Iterator[Rema
 # ---- rules that cannot apply
 
 
-def _never(rule: Rule, above: tuple[Condition, ...], ways: Sequence[Direction]) -> str:
+def _never(rule: Rule, above: tuple[Condition, ...], scopes: Sequence[Direction]) -> str:
     """Return why no message can be meant; empty: one can."""
-    directions = {one for one in (*ways, rule.scope.direction) if one is not Direction.BOTH}
+    directions = {one for one in (*scopes, rule.scope.direction) if one is not Direction.BOTH}
     if len(directions) > 1:
         return "no message is incoming and outgoing"
     asked = above + _asked(rule.scope.target) + _asked(rule.condition)

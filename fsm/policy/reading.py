@@ -73,7 +73,7 @@ def _condition(at: Place, of: Attribute | None, depth: int) -> Condition:
 
 def _entry(at: Place, of: Attribute | None, depth: int) -> Condition:
     """Read one key of a table: a word of logic, an attribute, or an operator."""
-    name = at.way.rpartition(".")[2]
+    name = at.path.rpartition(".")[2]
     match name:
         case "not":
             return Not(_condition(at, of, depth - 1))
@@ -193,7 +193,7 @@ def _duties(at: Place) -> Duties:
         if table.value is None:
             continue
         for one in table.keys(tuple(EFFECTS)):
-            effect = EFFECTS[one.way.rpartition(".")[2]]
+            effect = EFFECTS[one.path.rpartition(".")[2]]
             tasks = tuple(_task(task, effect, key) for task in one.items(MAX_POLICY_TASKS))
             duties[effect] = duties.get(effect, ()) + tasks
     return duties

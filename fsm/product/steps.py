@@ -167,8 +167,8 @@ def _shape(kind: type) -> tuple[tuple[str, ...], bool]:
         own = each.__dict__.get("__slots__", ())
         slots += [own] if isinstance(own, str) else own
     names = tuple(name for name in dict.fromkeys(slots) if name not in {"__weakref__", "__dict__"})
-    way = getattr(kind, "__hash__", None)
-    _SHAPES[kind] = names, way is not None and way is not object.__hash__
+    method = getattr(kind, "__hash__", None)
+    _SHAPES[kind] = names, method is not None and method is not object.__hash__
     return _SHAPES[kind]
 
 
@@ -484,7 +484,7 @@ class Steps:
             case Kind.LOCAL | Kind.WISH:
                 place = self._place[self.composition.events[about].place]
             case _:
-                # Whichever way it came, to the cores it is the same message.
+                # By whatever channel it came, to the cores it is the same message.
                 place, kind, about = self._target[about], Kind.DELIVERED, 0
         token = kind, about, what
         known = self._reactions.get((place, state[place], token))

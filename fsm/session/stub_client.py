@@ -210,10 +210,10 @@ class _Backoff:
         self.tries = 0
 
     def lost(self, lasted: float) -> None:
-        """Note that what was had is lost again.
+        """Note the loss of a link that lasted some seconds.
 
-        Once that is the weather; but what never lasts longer than a first pause is no
-        success, and without this it would be tried again and again at once.
+        A link that never lasts longer than a first pause is no success, and without this it
+        would be tried again and again at once.
         """
         if lasted >= RECONNECT_BASE:
             self._relapses = 0
@@ -222,7 +222,10 @@ class _Backoff:
         self._relapses = min(self._relapses + 1, RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
-        """Return the seconds before the next attempt."""
+        """Return the seconds before the next attempt: half of the pause, to all of it by `jitter`.
+
+        So that many who lost the same peer do not come back together.
+        """
         if self.tries == 0:
             return 0.0
         doublings = min(self.tries, RECONNECT_TRIES) - 1

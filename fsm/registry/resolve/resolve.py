@@ -273,7 +273,7 @@ class ResolveCore:
                 assert_never(happened)
 
     def _owner_read(self, read: OwnerRead, now: float) -> list[Effect]:
-        # The way back is known before what waited for that goes on.
+        # The route back is known before what waited for that goes on.
         bound: list[Effect] = []
         if read.record is not None and read.record.status == RecordStatus.LIVE:
             bound = self._links.entities.bind(read.entity, read.record.runtime)
