@@ -43,6 +43,7 @@ __all__ = [
     "write_census",
 ]
 
+
 MACHINE_USERS: Final = (
     "fsm.bus",
     "fsm.catalogue",
@@ -55,6 +56,9 @@ MACHINE_USERS: Final = (
     "actors",
 )
 """The packages whose code fires triggers; checks and judges only look at machines."""
+
+
+# ---- the census
 
 
 @final
@@ -127,6 +131,9 @@ def _word(entry: Mapping[str, object], name: str, number: int) -> str:
     return word
 
 
+# ---- sources of cores
+
+
 _Names: TypeAlias = dict[str, str]
 
 
@@ -185,6 +192,9 @@ def _parts(node: ast.expr) -> Iterator[str]:
             yield name
         case _:
             yield ""  # the result of a call or the like: nothing that was imported
+
+
+# ---- the check
 
 
 def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
