@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.source import read_places
     from actors.catalogue.trust_file import read_trust
-    from actors.embedding.deployed import Deployed, DeployedApart
     from actors.embedding.node import open_node
-    from actors.embedding.runtime import Runtime, open_runtime
+    from actors.embedding.runtime import Deployed, DeployedApart, Runtime, open_runtime
     from actors.kit.counting.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig, PolicyConfig
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from actors.runtime.isolation.hyperty import NoCodeError
     from actors.runtime.objects.children import Child, ChildChange, Children
     from actors.runtime.objects.error import ObjectError, SchemaError
-    from actors.runtime.objects.observed_object import ObjectState, ObservedObject
+    from actors.runtime.objects.observation import ObjectState, ObservedObject
     from actors.runtime.objects.reported_object import ReportedObject
     from actors.runtime.policy.hook import Policy
     from actors.runtime.registry.allocation import AllocationError
@@ -113,9 +112,8 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.client": ("CatalogueAccess",),
         "actors.catalogue.source": ("read_places",),
         "actors.catalogue.trust_file": ("read_trust",),
-        "actors.embedding.deployed": ("Deployed", "DeployedApart"),
         "actors.embedding.node": ("open_node",),
-        "actors.embedding.runtime": ("Runtime", "open_runtime"),
+        "actors.embedding.runtime": ("Deployed", "DeployedApart", "Runtime", "open_runtime"),
         "actors.kit.counting.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig", "PolicyConfig"),
@@ -129,7 +127,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
         "actors.runtime.hyperty.lifecycle": ("HypertyFailedError", "HypertyState"),
         "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
-        "actors.runtime.objects.observed_object": ("ObjectState", "ObservedObject"),
+        "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy.hook": ("Policy",),
         "actors.runtime.registry.registrations": ("RegistrationError",),
         "actors.runtime.objects.reported_object": ("ReportedObject",),

@@ -1,19 +1,100 @@
-"""A message node inside a program."""
+"""A message node inside a program.
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+The network and the tracer that a node or a runtime of a program uses.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TypeAlias
 
 import attrs
 
-from actors.embedding.surroundings import Trace, bare_error, open_network, open_tracer
 from actors.kit.ids import clock_offset, fresh_ids
+from actors.kit.trace import NULL_TRACER, Tracer
 from actors.node import app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
 from specs.addresses.address import domain_name
+from specs.errors import BadUrlError
 from transports.link import Network
+from transports.system import open_system_network
+from transports.urls import read_websocket_url
 
-__all__ = ["open_node"]
+__all__ = ["Trace", "bare_error", "check_dialled", "open_network", "open_node", "open_tracer"]
+
+Trace: TypeAlias = Path | Tracer | None
+"""Where a trace is written: a directory that holds runs, a tracer, or None for nowhere."""
+
+
+@asynccontextmanager
+async def open_network(network: Network | None) -> AsyncIterator[Network]:
+    """Yield a given network, or open that of the operating system while the context is open.
+
+    A given network stays open. If cancelled, the opened network is closed.
+    """
+    if network is None:
+        async with open_system_network() as system:
+            yield system
+    else:
+        yield network
+
+
+@asynccontextmanager
+async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
+    """Yield the tracer of one node or runtime while the context is open.
+
+    Args:
+        trace: Directory, tracer, or None for no trace.
+        name: Name of the process in the trace; a given tracer has its own.
+
+    If cancelled, a trace file ends without its END record; a given tracer stays as it is.
+
+    Raises:
+        TraceDirectoryError: The directory cannot be made or written.
+    """
+    match trace:
+        case Tracer():
+            yield trace
+        case Path():
+            # Not needed by a program that keeps no files, and slow to import.
+            from actors.kit.trace_file import open_trace  # noqa: PLC0415
+
+            async with open_trace(trace, name) as tracer:
+                yield tracer
+        case None:
+            yield NULL_TRACER
+
+
+def check_dialled(node: str) -> None:
+    """Refuse a node URL that the network of the operating system cannot dial.
+
+    Raises:
+        BadUrlError: `node` is not a WebSocket URL.
+    """
+    try:
+        read_websocket_url(node)
+    except ValueError as exc:
+        raise BadUrlError(node, str(exc)) from exc
+
+
+@contextmanager
+def bare_error() -> Iterator[None]:
+    """Raise a single error as itself, without the exception groups of the nurseries around it.
+
+    Raises:
+        BaseException: The single error of the block.
+        BaseExceptionGroup: Several errors of the block.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            if len(error.exceptions) > 1:
+                raise
+            error = error.exceptions[0]
+        raise error from error.__cause__
 
 
 @asynccontextmanager

@@ -25,8 +25,8 @@ from actors.play.script.steps import (
     Scenario,
     Step,
 )
+from actors.play.stage.participants import StageError
 from actors.play.stage.stage import Stage, open_stage
-from actors.play.stage.stage_error import StageError
 from specs.errors import BadUrlError, ProtoflyError
 
 __all__ = ["Outcome", "perform", "play", "survive"]

@@ -26,7 +26,7 @@ from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.catalogue.makers import Evidence, StubMakers
+from actors.runtime.catalogue.fetching import Evidence, StubMakers
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
@@ -54,7 +54,7 @@ from actors.runtime.sync.context import (
 )
 from actors.runtime.sync.manager import SyncManager
 from fsm.p2p.link_policy import NO_LINKS
-from fsm.registry.resolve.resolve import ResolveConfig
+from fsm.registry.resolve.inputs import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import Network

@@ -17,7 +17,7 @@ from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.inputs import HandlerReady
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import subscription_manager
-from specs.bodies.body import Command, Path
+from specs.bodies.link import Command, Path
 from specs.bodies.word import StubMethod
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS

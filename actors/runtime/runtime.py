@@ -34,7 +34,7 @@ from actors.runtime.sync.context import ComponentLeft
 from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.inputs import LocalAdded
 from fsm.registry.resolve.link_entry import LinkEntry
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType

@@ -43,7 +43,7 @@ from actors.sandbox.network import PipeNetwork
 from fsm.bus.listeners import ANY
 from fsm.engine import Step
 from fsm.p2p.transfer import Behind
-from specs.bodies.body import Command
+from specs.bodies.link import Command
 from specs.bodies.word import StubMethod
 from specs.limits.foreign_code import PACKAGE_BYTES, SANDBOX_FAULT, SANDBOX_REASON
 from specs.limits.protocol import GOODBYE_TIMEOUT, OPEN_TIMEOUT

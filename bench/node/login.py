@@ -24,7 +24,7 @@ from actors.node.login.key_provider import KeyProvider, KeySource, by_keys, term
 from actors.node.login.provider import Login
 from bench.verdict import Verdict
 from specs.addresses import address
-from specs.bodies.body import SessionControl, SessionParams
+from specs.bodies.session import SessionControl, SessionParams
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import write_body

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import specs
-from specs.bodies.body import BODIES, Change, Discover, Forward, Free, SessionControl, UpdateRecord
+from specs.bodies.body import BODIES
+from specs.bodies.object import Forward
+from specs.bodies.registry import Discover, Free, UpdateRecord
+from specs.bodies.session import SessionControl
+from specs.bodies.sync import Change
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.json_schema import DIALECT, URN, body_schema, name_of, schema_files, schemas

@@ -9,7 +9,7 @@ import trio.lowlevel
 
 from actors.runtime.bus.messages import Granted, Origin, SentOut, Submitted
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op

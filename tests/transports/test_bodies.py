@@ -6,19 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specs.bodies.body import (
-    BODIES,
-    Allocate,
-    AllocationWish,
-    Free,
-    ObjectsResumed,
-    Path,
-    Record,
-    Register,
-    SessionControl,
-    SessionParams,
-    UpdateRecord,
-)
+from specs.bodies.answer import ObjectsResumed
+from specs.bodies.body import BODIES
+from specs.bodies.link import Path
+from specs.bodies.registry import Allocate, AllocationWish, Free, Record, Register, UpdateRecord
+from specs.bodies.session import SessionControl, SessionParams
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType

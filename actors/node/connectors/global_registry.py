@@ -27,7 +27,8 @@ from actors.node.connectors.service import (
 )
 from actors.node.messages import Asked
 from specs.addresses.address import canonical, scheme_of
-from specs.bodies.body import GlobalRecord, ReadRecord
+from specs.bodies.registry import ReadRecord
+from specs.bodies.session import GlobalRecord
 from specs.errors import BadMessageError, BadUrlError
 from specs.limits.protocol import MAX_JSON_TEXT
 from specs.message import MessageType

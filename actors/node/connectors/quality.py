@@ -35,7 +35,7 @@ from actors.node.connectors.service import (
 )
 from actors.node.messages import Asked
 from fsm.registry.relay import Reservation, Reservations
-from specs.bodies.body import AskQuality, QualityWish, TurnServer
+from specs.bodies.session import AskQuality, QualityWish, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import MAX_RESERVATIONS

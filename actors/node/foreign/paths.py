@@ -24,7 +24,7 @@ from actors.node.tables import Tables
 from fsm.effects import Refused
 from fsm.sync.subscriptions import Unsubscribe
 from specs.addresses.address import domain_of, is_node, subscription_manager
-from specs.bodies.body import Path
+from specs.bodies.link import Path
 from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code

@@ -16,7 +16,7 @@ from actors.node.login.provider import IdentityProvider, Login
 from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
-from specs.bodies.body import IdentityCall
+from specs.bodies.session import IdentityCall
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject

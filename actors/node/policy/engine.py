@@ -32,7 +32,8 @@ from fsm.policy.reading import read_set
 from fsm.policy.request import Place, Request, domain
 from fsm.policy.terms import Direction, Moment, Result
 from fsm.registry.node_rights import Ownership
-from specs.bodies.body import (
+from specs.bodies.policy import (
+    UNTIL_STOP,
     AddPolicies,
     PolicyBook,
     PolicyChange,
@@ -42,7 +43,6 @@ from specs.bodies.body import (
     RemovePolicies,
     ReplacePolicies,
 )
-from specs.bodies.policy import UNTIL_STOP
 from specs.errors import BadMessageError
 from specs.identity import Identity
 from specs.limits.node import MAX_POLICY_SETS

@@ -21,7 +21,7 @@ from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
-from specs.bodies.body import PolicyChange
+from specs.bodies.policy import PolicyChange
 from specs.limits.node import MAX_POLICY_BYTES, MAX_POLICY_SETS
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code

@@ -12,7 +12,8 @@ from fsm.registry import allocation
 from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_node, scheme_of
-from specs.bodies.body import Allocate, Allocated, Free, MoveAddress
+from specs.bodies.object import MoveAddress
+from specs.bodies.registry import Allocate, Allocated, Free
 from specs.bodies.word import AddressMethod
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to

@@ -42,7 +42,7 @@ from fsm.registry.records import (
 )
 from fsm.registry.registration import RegistrationCore
 from specs.addresses.address import canonical
-from specs.bodies.body import ReadRecord, Register, UpdateRecord
+from specs.bodies.registry import ReadRecord, Register, UpdateRecord
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import STORE_RETRY

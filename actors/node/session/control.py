@@ -24,7 +24,7 @@ from actors.node.session.opening import (
 )
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node
-from specs.bodies.body import SessionControl
+from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_FRAME_BYTES

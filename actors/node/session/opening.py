@@ -30,7 +30,7 @@ from fsm.session.node_session_io import (
     ReopenAsked,
 )
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
-from specs.bodies.body import IdentityCall, SessionControl, SessionGranted
+from specs.bodies.session import IdentityCall, SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
 from specs.limits.node import LOGINS_PENDING

@@ -5,9 +5,8 @@ from typing import Final, final
 
 import attrs
 
-from actors.play.match.content import Content
 from actors.play.match.difference import Candidate, NearMiss
-from actors.play.match.names import Names
+from actors.play.match.names import Content, Names
 from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match
 from actors.play.script.addresses import Places

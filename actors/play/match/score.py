@@ -23,9 +23,8 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from actors.play.match.difference import Candidate, Difference, NearMiss, show_message, show_step
-from actors.play.match.evidence import LOST
+from actors.play.match.evidence import LOST, Instance, Instances, MessageScore
 from actors.play.match.facts import FactScore, moves
-from actors.play.match.messages import Instance, Instances, MessageScore
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match, Order

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 from actors.play.script.hop import Place
-from actors.play.script.setting import Setting
+from actors.play.script.steps import Setting
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.jsonvalue import Json
 

@@ -12,7 +12,6 @@ import orjson
 from actors.play.script.addresses import Places, expanded
 from actors.play.script.fields import Fields
 from actors.play.script.hop import GAP, Hop, Place, read_hop, read_place
-from actors.play.script.setting import Setting
 from actors.play.script.steps import (
     AuthzStep,
     CallStep,
@@ -22,6 +21,7 @@ from actors.play.script.steps import (
     MessageStep,
     ResolveStep,
     Scenario,
+    Setting,
     StateStep,
     Step,
     TableStep,

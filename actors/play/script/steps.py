@@ -1,14 +1,31 @@
-"""A scenario, read: what is given, its steps, and what is done before each of them."""
+"""A scenario, read: what is given, its steps, and what is done before each of them.
 
-from collections.abc import Mapping
+All that is given in one scenario.
+"""
+
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TypeAlias, final
 
 import attrs
 
 from actors.play.script.hop import Hop, Place
-from actors.play.script.setting import Setting
-from actors.play.script.vocabulary import Action, Fault
+from actors.play.script.vocabulary import (
+    Action,
+    AddressAllocated,
+    Alias,
+    DataObject,
+    Denial,
+    Fault,
+    FieldKind,
+    Hyperty,
+    KeptAddress,
+    Node,
+    P2PLink,
+    Runtime,
+    Session,
+)
+from fsm.registry.resolve.inputs import Topology
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -23,11 +40,70 @@ __all__ = [
     "MessageStep",
     "ResolveStep",
     "Scenario",
+    "Setting",
     "StateStep",
     "Step",
     "TableStep",
     "TimeStep",
 ]
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Setting:
+    """Who exists in a scenario, and in what state.
+
+    Attributes:
+        deployed: Hyperties that are deployed in the scenario, and their runtimes.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    runtimes: tuple[Runtime, ...] = ()
+    hyperties: tuple[Hyperty, ...] = ()
+    kept: tuple[KeptAddress, ...] = ()
+    objects: tuple[DataObject, ...] = ()
+    links: tuple[P2PLink, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    addresses: tuple[AddressAllocated, ...] = ()
+    denials: tuple[Denial, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    beginning: str = ""
+    deployed: Mapping[str, str] = attrs.field(factory=dict)
+
+    def home(self, hyperty: str | None) -> str | None:
+        """Return the runtime of a hyperty."""
+        homes = {one.is_: one.in_ for one in self.hyperties} | {**self.deployed}
+        homes |= {one.is_: one.in_ for one in self.kept}
+        return None if hyperty is None else homes.get(hyperty)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The addresses whose last parts name places."""
+        return (
+            *(one.is_ for one in self.runtimes),
+            *(one.is_ for one in self.hyperties),
+            *(one.is_ for one in self.kept),
+            *(one.is_ for one in self.objects),
+            *self.deployed,
+        )
+
+    def topology(self, runtime: Runtime) -> Topology:
+        """Return how a runtime reaches other domains."""
+        node = next((one for one in self.nodes if one.domain == runtime.domain), None)
+        return Topology.TRIANGLE if node is None or not node.stubs else Topology.TRAPEZOID
+
+    def known(self, kind: FieldKind) -> Iterator[str]:
+        """Yield the addresses that a field of a kind may name."""
+        if kind in {FieldKind.RUNTIME, FieldKind.PROCESS, FieldKind.PROCESSES}:
+            yield from (one.is_ for one in self.runtimes)
+        if kind in {FieldKind.NODE, FieldKind.PROCESS, FieldKind.PROCESSES}:
+            yield from (one.address for one in self.nodes)
+        if kind in {FieldKind.HYPERTY, FieldKind.HYPERTIES}:
+            yield from (one.is_ for one in self.hyperties)
+            yield from (one.is_ for one in self.kept)
+            yield from self.deployed
+        if kind is FieldKind.OBJECT:
+            yield from (one.is_ for one in self.objects)
 
 
 class Flag(StrEnum):

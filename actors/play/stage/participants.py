@@ -1,4 +1,7 @@
-"""Who acts for the player: hyperties in runtimes, and peers that no runtime holds."""
+"""Who acts for the player: hyperties in runtimes, and peers that no runtime holds.
+
+What cannot be played.
+"""
 
 from enum import Enum, auto
 from typing import Final, final
@@ -10,7 +13,6 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
-from actors.play.stage.stage_error import StageError
 from actors.runtime.bus.mini_bus import MiniBusPort
 from specs.addresses.address import (
     address_allocation,
@@ -19,6 +21,7 @@ from specs.addresses.address import (
     scheme_of,
     session_manager,
 )
+from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
@@ -28,7 +31,21 @@ from transports.codec import BadLine, decode_frame, encode
 from transports.errors import LinkError
 from transports.link import Kind, Link, Network
 
-__all__ = ["OWN_WORDS", "Manners", "Peer", "ScriptedHyperty"]
+__all__ = ["OWN_WORDS", "Manners", "Peer", "ScriptedHyperty", "StageError"]
+
+
+@final
+class StageError(ProtoflyError):
+    """The player cannot do what a scenario asks of the world around the actors.
+
+    Attributes:
+        what: What, why, and what to do, as half a sentence.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
 
 OWN_WORDS: Final = "the player asks"
 """The value of what the player itself has a hyperty ask: always answered at once."""

@@ -23,8 +23,7 @@ from actors.play.script.vocabulary import (
     P2PLink,
     Session,
 )
-from actors.play.stage.participants import OWN_WORDS, Peer
-from actors.play.stage.stage_error import StageError
+from actors.play.stage.participants import OWN_WORDS, Peer, StageError
 from actors.play.stage.world import World
 from actors.runtime.hyperty.hyperty import Profile
 from specs.addresses.address import (

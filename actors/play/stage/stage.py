@@ -18,9 +18,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit.trace import message_fact
-from actors.play.match.content import says_the_same
 from actors.play.match.evidence import DELAYED, DOUBLED, LOST
-from actors.play.match.names import Names
+from actors.play.match.names import Names, says_the_same
 from actors.play.match.observer import Observer
 from actors.play.script.addresses import Places
 from actors.play.script.hop import Ride
@@ -54,9 +53,8 @@ from actors.play.script.vocabulary import (
     Watch,
 )
 from actors.play.stage.network import Carried
-from actors.play.stage.participants import Peer
+from actors.play.stage.participants import Peer, StageError
 from actors.play.stage.setup import ask_over_link, observing, set_up
-from actors.play.stage.stage_error import StageError
 from actors.play.stage.world import World, open_world
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.registry.allocation import NotKeptError

@@ -27,12 +27,10 @@ from actors.node.policy_hook import Asker, Decision, Ruling
 from actors.node.policy_hook import Policy as NodePolicy
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
-from actors.play.script.setting import Setting
-from actors.play.script.steps import Scenario
+from actors.play.script.steps import Scenario, Setting
 from actors.play.script.vocabulary import Denial, Node, Runtime
 from actors.play.stage.network import ScenarioNetwork
-from actors.play.stage.participants import Manners, Peer, ScriptedHyperty
-from actors.play.stage.stage_error import StageError
+from actors.play.stage.participants import Manners, Peer, ScriptedHyperty, StageError
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
@@ -44,7 +42,7 @@ from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.sandbox.local import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
-from specs.bodies.body import QualityWish, TurnServer
+from specs.bodies.session import QualityWish, TurnServer
 from specs.identity import Identity
 from specs.jsonvalue import JsonObject
 from specs.message import Message

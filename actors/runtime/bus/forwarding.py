@@ -13,13 +13,12 @@ import attrs
 import trio
 
 from actors.kit.supervision.actor import Reply
-from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.admission import Admission, SenderProofs
 from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
-from actors.runtime.bus.sender_proofs import SenderProofs
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore

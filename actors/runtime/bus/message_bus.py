@@ -16,9 +16,9 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.dead_letters import DeadLetters
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
+from actors.runtime.bus.delivery import LinkListener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.link_listener import LinkListener
 from actors.runtime.bus.messages import (
     Announced,
     BusMessage,

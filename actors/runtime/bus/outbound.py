@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import attrs
 
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.bus.delivery import Deliveries
-from actors.runtime.bus.link_listener import LinkListener, Listener
+from actors.runtime.bus.delivery import Deliveries, LinkListener, Listener
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, is_p2p_part

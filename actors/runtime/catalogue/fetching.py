@@ -4,9 +4,12 @@ What the configuration names comes first; nothing is fetched for it. Anything el
 fetched, verified and judged by `actors.catalogue`; here a verdict becomes a stub: one that
 ships and is only pointed at the domain's node, or code that runs in a sandbox. Code never
 runs in this process.
+
+What fetched stubs are made by, and where it is told what became of them.
 """
 
-from typing import Final, final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, final
 
 import attrs
 import structlog
@@ -14,11 +17,12 @@ from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import RefusedDescriptorError
+from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Outcome, Tally
 from actors.kit.egress import PUBLIC
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.catalogue.makers import Evidence, StubMakers
+from actors.kit.trace import Tracer
 from actors.runtime.stubs.catalogue import (
     Catalogue,
     Descriptor,
@@ -37,7 +41,34 @@ from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["FetchingCatalogue", "fetching"]
+__all__ = ["CodeStubs", "Evidence", "FetchingCatalogue", "StubMakers", "fetching"]
+
+CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
+"""Makes a stub of a package: its bytes, its entry point, the places it may dial."""
+
+
+@final
+@attrs.frozen
+class StubMakers:
+    """What stubs are made by.
+
+    Attributes:
+        shipped: Those that a profile may name.
+        code: Runs code in a sandbox; None: none is run.
+    """
+
+    shipped: Mapping[str, StubFactory]
+    code: CodeStubs | None = None
+
+
+@final
+@attrs.frozen
+class Evidence:
+    """Where it is told what was fetched and what became of it."""
+
+    tracer: Tracer
+    counters: Counters
+
 
 _log = structlog.get_logger("actors.runtime")
 

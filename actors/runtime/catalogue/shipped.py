@@ -40,8 +40,11 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
         StubOptionError: Its profile says what it does not know.
     """
     # Slow to import, and not needed by who has no such node to ask.
-    from actors.runtime.stubs.wires.rest import RestWire, receive_of  # noqa: PLC0415
-    from actors.runtime.stubs.wires.rest_link import RestPast  # noqa: PLC0415
+    from actors.runtime.stubs.wires.rest import (  # noqa: PLC0415
+        RestPast,
+        RestWire,
+        receive_of,
+    )
 
     receive, past = receive_of(context), RestPast()
     return NodeStub(context, lambda: RestWire(context, receive, past))

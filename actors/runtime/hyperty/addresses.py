@@ -16,7 +16,7 @@ from actors.runtime.registry.allocation import (
 )
 from fsm.registry.addresses import Purpose
 from specs.addresses.address import subscription_manager
-from specs.bodies.body import Path
+from specs.bodies.link import Path
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS

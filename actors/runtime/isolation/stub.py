@@ -17,7 +17,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HostTools, StubHost
 from actors.pipe.plan import PackageContents, SandboxPlan, Spawn
-from actors.runtime.isolation.mail import RoomMail
+from actors.runtime.isolation.hyperty import RoomMail
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of

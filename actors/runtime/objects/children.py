@@ -13,7 +13,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
-from actors.runtime.sync.child_messages import VERBS, child_body, read_said
+from actors.runtime.sync.reporter.children import VERBS, child_body, read_said
 from fsm.sync.children import (
     Act,
     AllChildren,

@@ -11,10 +11,9 @@ from typing import Final, final
 import trio
 
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.context import HypertyContext
+from actors.runtime.objects.context import HypertyContext, ObserverMoves
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, plain_copy
-from actors.runtime.objects.observers import ObserverMoves
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import can_be_set
 from specs.bodies.object import AllowObserver, Delegate, ExpelObserver, Resume, StoreObject

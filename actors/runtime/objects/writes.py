@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
-from actors.runtime.objects.live_parts import Place, Whole
-from actors.runtime.objects.live_value import LiveObject
+from actors.runtime.objects.live_value import LiveObject, Place, Whole
 from fsm.sync.value.json import Flaw, ObjectSchema
 from fsm.sync.value.writes import Unpublished, Verdict, WritesCore, Written
 from specs.bodies.sync import ChangeObject

@@ -9,7 +9,7 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
+from actors.runtime.p2p.link import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Entity
@@ -18,7 +18,8 @@ from fsm.p2p.handler import HandlerQuota, P2PHandlerCore, PerLink
 from fsm.p2p.link_io import SideInput
 from fsm.p2p.link_policy import P2pUse
 from specs.addresses.address import is_below, runtime_of, status_of
-from specs.bodies.body import Command, Path, Status
+from specs.bodies.link import Command, Path
+from specs.bodies.session import Status
 from specs.bodies.sync import Invitation
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError

@@ -2,11 +2,13 @@
 
 What is read goes to the bus before it is acknowledged, so that what the other
 end must remember is exactly what our bus does not have.
+
+What a P2P stub holds of one end of a link, and what its tasks tell it.
 """
 
 from collections import deque
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
 
 import attrs
 import trio
@@ -16,8 +18,11 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
 from actors.runtime.p2p.handshake import ProvenLink
-from fsm.p2p.link_io import LinkLost, Loss
+from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
+from fsm.p2p.negotiation import FIRST
+from fsm.p2p.proof import LinkKeys
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
+from fsm.sync.copy import ObserverCore
 from specs.errors import BadMessageError
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
 from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
@@ -27,7 +32,16 @@ from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
 from transports.errors import LinkError
 
-__all__ = ["LinkUse", "P2PLink"]
+__all__ = [
+    "Happened",
+    "LinkEnd",
+    "LinkEnded",
+    "LinkProven",
+    "LinkUse",
+    "P2PLink",
+    "P2PMessage",
+    "Understand",
+]
 
 
 @final
@@ -274,3 +288,83 @@ class P2PLink:
 
     def _trace_drop(self, message: Message, reason: DropReason) -> None:
         self._use.tracer.message(self._use.actor, Op.DROP, message, reason=reason.value)
+
+
+Understand: TypeAlias = Callable[[Message], SideInput | None]
+"""Makes of an answer what it means for the link; None: nothing."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Happened:
+    """A task of the stub tells what happened to one end.
+
+    Attributes:
+        end: Address of the end: PQ or PC.
+    """
+
+    end: str
+    what: SideInput
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkProven:
+    """A link is open and proven; the stub decides whether it is used.
+
+    Attributes:
+        negotiation: The one that its secret is of.
+    """
+
+    end: str
+    link: ProvenLink
+    opening: Opening
+    negotiation: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkEnded:
+    """A link that was in use is gone."""
+
+    end: str
+    what: LinkLost
+
+
+P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded
+"""What a P2P stub is told."""
+
+
+@final
+@attrs.define(eq=False)
+class LinkEnd:
+    """One end of one link, as its stub holds it.
+
+    Attributes:
+        name: PQ or PC.
+        remote: The other runtime.
+        peer: The stub to be invited: PH or PQ.
+        negotiation: Which offer and answer its secrets are of.
+        keys: Secrets, shared with the tasks that dial and accept.
+        proven: Links that are proven and not yet used or closed, by name.
+        link: The link in use.
+        own_object: The Connection object this end reports.
+        peer_object: The one it observes.
+        copy: What is known of that; None: it observes nothing yet.
+    """
+
+    name: str
+    remote: str
+    peer: str
+    negotiation: int = FIRST
+    keys: LinkKeys = attrs.field(factory=LinkKeys)
+    proven: dict[str, ProvenLink] = attrs.field(factory=dict)
+    link: P2PLink | None = None
+    own_object: str | None = None
+    peer_object: str | None = None
+    copy: ObserverCore | None = None
+
+    def begin_anew(self, negotiation: int) -> None:
+        """Forget all secrets: those of another offer and answer count from now on."""
+        self.negotiation = negotiation
+        self.keys = LinkKeys()

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
+from actors.runtime.p2p.link import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.p2p.link_io import (
@@ -25,7 +25,7 @@ from fsm.p2p.link_io import (
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.requester import P2PRequesterCore
 from specs.addresses.address import is_below
-from specs.bodies.body import Command
+from specs.bodies.link import Command
 from specs.bodies.sync import Invitation
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError, SpecError

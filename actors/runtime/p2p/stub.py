@@ -19,19 +19,25 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.p2p.candidates import Offered, machine_secret, open_candidates
-from actors.runtime.p2p.connection_objects import LinkObjects
-from actors.runtime.p2p.handshake import ProvenLink, dial_candidate, welcome
-from actors.runtime.p2p.link import LinkUse, P2PLink
-from actors.runtime.p2p.link_end import (
+from actors.runtime.p2p.handshake import (
+    Offered,
+    ProvenLink,
+    dial_candidate,
+    machine_secret,
+    open_candidates,
+    welcome,
+)
+from actors.runtime.p2p.link import (
     Happened,
     LinkEnd,
     LinkEnded,
     LinkProven,
+    LinkUse,
+    P2PLink,
     P2PMessage,
     Understand,
 )
-from actors.runtime.p2p.signalling import Signalling
+from actors.runtime.p2p.signalling import LinkObjects, Signalling
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
 from fsm.intent import is_p2p_part

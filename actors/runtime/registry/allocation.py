@@ -11,7 +11,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.addresses import AddressReuse, Purpose
 from specs.addresses.address import address_allocation
-from specs.bodies.body import Allocate, Allocated, AllocationWish, Free
+from specs.bodies.registry import Allocate, Allocated, AllocationWish, Free
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType, reason_in, refuse

@@ -1,4 +1,10 @@
-"""What the runtime's registry is told and shows, and whom it works with."""
+"""What the runtime's registry is told and shows, and whom it works with.
+
+What the registry tells the sync manager of its links: which lead where, and for whom (P2P-30).
+
+Both questions may wait: the one until another link leads there than the asker knows of, the
+other until the record has been read that answers it. Who asks sets the time.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, final
@@ -11,18 +17,123 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.link_routes import WaysWanted
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
+from fsm.intent import Intent
 from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
+from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from fsm.registry.resolve.effects import RequesterPlan
-from fsm.registry.resolve.inputs import ResolveConfig
+from fsm.registry.resolve.inputs import Asked, ResolveConfig, WitnessCalled
 from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.resolve import ResolveCore
 from transports.link import Kind
 
-__all__ = ["LinksClosed", "LinksWanted", "RegistryMessage", "RegistryParts", "RegistryView"]
+__all__ = [
+    "LinkAwaited",
+    "LinkWitnessed",
+    "LinksClosed",
+    "LinksWanted",
+    "RegistryMessage",
+    "RegistryParts",
+    "RegistryView",
+    "RegistryWays",
+    "WaysWanted",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkAwaited:
+    """Tell which live link leads to an entity or a runtime, once it is not `known`.
+
+    Attributes:
+        known: The link that leads there as far as is known; None: none does.
+        is_wanted: Whether a link may be set up for that.
+        reply: The link; None: none is live.
+    """
+
+    entity: str
+    known: str | None
+    is_wanted: bool
+    reply: Reply[str | None]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkWitnessed:
+    """Tell whether who speaks over a link speaks for an entity, by that one's record.
+
+    Attributes:
+        part: Who speaks: a part of the runtime at the other end, or nobody who may.
+    """
+
+    link: str
+    part: str
+    entity: str
+    reply: Reply[bool]
+
+
+WaysWanted: TypeAlias = LinkAwaited | LinkWitnessed
+"""What the registry is asked about its links."""
+
+
+@final
+class RegistryWays:
+    """Who waits for news of links; part of the registry's task.
+
+    Memory: one entry per question that somebody still waits for.
+    """
+
+    def __init__(self, core: ResolveCore) -> None:
+        self._core = core
+        self._awaited: list[LinkAwaited] = []
+        self._witnessed: list[LinkWitnessed] = []
+
+    def asked(self, wanted: WaysWanted, now: float) -> list[do.Effect]:
+        """Answer at once, or later; return what is to be done for that."""
+        match wanted:
+            case LinkAwaited(entity, _, is_wanted):
+                self._awaited.append(wanted)
+                self._tell_links()
+                may_seek = is_wanted and wanted.reply.is_open
+                effects = self._core.feed(Asked(entity, Intent.LINK), now) if may_seek else []
+                # No message waits for a way: that it may go by the node, too, is known.
+                return [one for one in effects if not isinstance(one, do.Route | do.NoRoute)]
+            case LinkWitnessed(link, _, entity):
+                self._witnessed.append(wanted)
+                called = WitnessCalled(link, entity)
+                effects = self._core.feed(called, now)
+                self._tell_witnesses(now)
+                return effects
+
+    def look(self, effects: list[do.Effect], now: float) -> None:
+        """Answer what can be answered, after something has happened."""
+        if self._awaited and any(isinstance(effect, do.RoutesChanged) for effect in effects):
+            self._tell_links()
+        if self._witnessed:
+            self._tell_witnesses(now)
+
+    def _tell_links(self) -> None:
+        waiting: list[LinkAwaited] = []
+        for one in self._awaited:
+            link = self._core.live_link(one.entity)
+            if link != one.known:
+                one.reply.send(link)
+            elif one.reply.is_open:
+                waiting.append(one)
+        self._awaited = waiting
+
+    def _tell_witnesses(self, now: float) -> None:
+        waiting: list[LinkWitnessed] = []
+        for one in self._witnessed:
+            speaks = self._core.speaks_for(one.link, one.part, one.entity, now)
+            if speaks is not None:
+                one.reply.send(speaks)
+            elif one.reply.is_open:
+                waiting.append(one)
+        self._witnessed = waiting
 
 
 @final

@@ -13,7 +13,8 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.catalogue import requester_descriptor
 from fsm.registry.resolve.inputs import HandlerReady
 from specs.addresses.address import domain_of, domain_registry, subscription_manager
-from specs.bodies.body import Path, Record, Register, UpdateRecord
+from specs.bodies.link import Path
+from specs.bodies.registry import Record, Register, UpdateRecord
 from specs.bodies.word import RecordAttribute, RecordStatus
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject

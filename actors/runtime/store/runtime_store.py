@@ -3,21 +3,39 @@
 Beside data objects it is what they come back by: the addresses of the hyperties that have
 anything stored, and the tokens of sessions, so that a node which still has one gives it back
 with all paths.
+
+The store of a runtime's data objects: the only actor that writes to its file.
+
+What comes in while one commit runs is the next one, so that a burst costs few syncs. What
+observers here have of others' objects may be written a little later: it only has to be
+a value that the object had.
+
+What is said of stored objects waits here until what it says is on disk (SYN-25, I-D2).
+
+The sync manager notes what is to be written as it goes; when its batch of messages is done
+all of it is committed together, and then what had to wait is said, in order. A store that
+cannot be written is tried again; until then what concerns the objects in question waits, new
+changes of stored objects are refused, and everything else goes on.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import structlog
+import trio
+from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.runtime.store.barrier import StoreGate
-from actors.runtime.store.file import ObjectFile
-from actors.runtime.store.writer import Commit, Later, ObjectStore, StoreMessage
+from actors.runtime.store.file import ObjectFile, StoreFileError
 from fsm.sync.stored import (
+    ChildrenKept,
     CopyForgotten,
     CopyKept,
     HomeForgotten,
@@ -26,9 +44,207 @@ from fsm.sync.stored import (
     Rest,
     SessionKept,
 )
-from specs.limits.sync import COPIES_STORED
+from specs.jsonvalue import JsonObject
+from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
+from specs.message import Message
 
-__all__ = ["RuntimeStore", "open_store"]
+__all__ = [
+    "Act",
+    "Commit",
+    "Later",
+    "ObjectStore",
+    "RuntimeStore",
+    "StoreGate",
+    "StoreMessage",
+    "Stored",
+    "open_store",
+]
+
+_log = structlog.get_logger("actors.runtime")
+
+Stored: TypeAlias = StoreFileError | None
+"""What a commit came to: an error, and nothing of it is durable; or None, and all is."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Commit:
+    """Make changes durable, and say when they are."""
+
+    changes: tuple[Keep, ...]
+    done: Reply[Stored]
+
+
+@final
+@attrs.frozen(slots=True)
+class Later:
+    """Make the newest copy durable soon; of those before it nothing is needed."""
+
+    copy: CopyKept | CopyForgotten
+
+
+StoreMessage: TypeAlias = Commit | Later
+
+
+@final
+class ObjectStore(Actor[StoreMessage]):
+    """Writes what it is asked to, together."""
+
+    def __init__(self, file: ObjectFile) -> None:
+        self._file = file
+        self._asked: list[Commit] = []
+        self._copies: dict[tuple[str, str], CopyKept | CopyForgotten] = {}
+        self._write_at = math.inf
+        self._is_broken = False
+
+    @override
+    async def handle(self, message: StoreMessage) -> None:
+        match message:
+            case Commit():
+                self._asked.append(message)
+            case Later(copy):
+                self._copies[copy.url, copy.observer] = copy
+                self._write_at = min(self._write_at, trio.current_time() + COPY_PAUSE)
+            case _:
+                assert_never(message)
+
+    @override
+    async def drained(self) -> None:
+        if self._asked:
+            await self._write()
+
+    @override
+    def deadline(self) -> float:
+        return self._write_at
+
+    @override
+    async def timed_out(self) -> None:
+        await self._write()
+
+    @override
+    async def stop(self) -> None:
+        await self._write()
+
+    async def _write(self) -> None:
+        asked, self._asked = self._asked, []
+        changes: list[Keep] = [one for commit in asked for one in commit.changes]
+        error = await self._commit([*changes, *self._copies.values()])
+        self._write_at = math.inf
+        if error is None:
+            self._copies.clear()
+        elif self._copies:
+            self._write_at = trio.current_time() + STORE_PAUSE
+        for commit in asked:
+            commit.done.send(error)
+
+    async def _commit(self, changes: list[Keep]) -> Stored:
+        try:
+            await self._file.commit(changes)
+        except StoreFileError as error:
+            if not self._is_broken:
+                _log.error("store cannot be written", path=str(error.where), why=error.reason)
+            self._is_broken = True
+            return error
+        if self._is_broken:
+            _log.warning("store is written again", path=str(self._file.path))
+        self._is_broken = False
+        return None
+
+
+Act: TypeAlias = Callable[[], Awaitable[None]]
+"""What is said once all is written."""
+
+
+@final
+class StoreGate:
+    """Between the sync manager and whom it tells.
+
+    Args:
+        store: Who writes; None: this runtime stores nothing.
+        rest: What is stored; it follows what is written.
+
+    Attributes:
+        is_broken: Whether the store cannot be written now.
+        stored: The objects that are stored.
+    """
+
+    def __init__(
+        self, store: ActorRef[StoreMessage] | None = None, rest: Rest | None = None
+    ) -> None:
+        self.is_broken = False
+        self.stored: Final[set[str]] = set()
+        self._store = store
+        self.rest: Final = Rest() if rest is None else rest
+        self._changes: list[Keep] = []
+        self._dirty: set[str] = set()
+        self._held: list[Act] = []
+        self._retry_at = math.inf
+
+    @property
+    def stores(self) -> bool:
+        """Whether anything can be stored."""
+        return self._store is not None
+
+    def keep(self, url: str, changes: Iterable[Keep]) -> None:
+        """Have changes written of an object; what is said of it from now on waits for that."""
+        before = len(self._changes)
+        self._changes += changes
+        if len(self._changes) > before:
+            self._dirty.add(url)
+
+    def keep_children(self, url: str, children: JsonObject) -> None:
+        """Have the children of an object written, if it is stored."""
+        if url in self.stored:
+            self.keep(url, [ChildrenKept(url, children)])
+
+    def holds(self, *messages: Message) -> bool:
+        """Say whether a message, or the answer to one, has to wait."""
+        return bool(self._dirty) and any(map(self._concerns, messages))
+
+    def _concerns(self, message: Message) -> bool:
+        named = message.body.get("resource")
+        said = (message.from_, message.to, named if isinstance(named, str) else "")
+        return any(one == url or one.startswith(f"{url}/") for url in self._dirty for one in said)
+
+    def hold(self, act: Act) -> None:
+        """Do something once all is written."""
+        self._held.append(act)
+
+    def hold_note(self, note: Callable[[], None]) -> None:
+        """Note something once all is written."""
+
+        async def act() -> None:
+            note()
+
+        self._held.append(act)
+
+    def is_dirty(self, url: str) -> bool:
+        """Say whether something of an object is not written yet."""
+        return url in self._dirty
+
+    def deadline(self) -> float:
+        """Return when `settle` is due although nothing has come."""
+        return self._retry_at
+
+    async def settle(self) -> None:
+        """Have all written that is to be, and then say what had to wait."""
+        if self._store is None or not self._changes:
+            return
+        if self.is_broken and trio.current_time() < self._retry_at:
+            return
+        error = await self._store.ask(partial(Commit, tuple(self._changes)))
+        self.is_broken = error is not None
+        if self.is_broken:
+            self._retry_at = trio.current_time() + STORE_PAUSE
+            return
+        self._retry_at = math.inf
+        self._changes.clear()
+        while self._held:
+            held, self._held = self._held, []
+            for act in held:
+                await act()
+        self._dirty.clear()
+
 
 _Writer: TypeAlias = ActorRef[StoreMessage]
 

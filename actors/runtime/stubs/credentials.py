@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from actors.runtime.bus.ports import CorePort
 from specs.addresses.address import session_manager
-from specs.bodies.body import SessionControl
+from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
 from specs.errors import ProtoflyError
 from specs.limits.node import TOKEN_CHARS

@@ -29,7 +29,7 @@ from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.registry.resolve.inputs import Deployed, DeployFailed, LocalRemoved, StubGone
 from specs.addresses.address import status_of
-from specs.bodies.body import Command
+from specs.bodies.link import Command
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from transports.bodies import write_body

@@ -45,7 +45,7 @@ from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.addresses.address import status_of
-from specs.bodies.body import Status
+from specs.bodies.session import Status
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from transports.bodies import write_body

@@ -29,7 +29,8 @@ from specs.addresses.address import (
     status_of,
     subscription_manager,
 )
-from specs.bodies.body import Path, Record
+from specs.bodies.link import Path
+from specs.bodies.registry import Record
 from specs.bodies.sync import CreateObject, DataObject
 from specs.child import children_addresses
 from specs.errors import BadMessageError

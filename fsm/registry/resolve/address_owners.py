@@ -14,7 +14,7 @@ import attrs
 from fsm.limits.timers import Alarms
 from fsm.registry.resolve.effects import Effect, OwnerDoubted, OwnerKnown, ReadOwner
 from fsm.registry.resolve.inputs import OwnerRead
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 

@@ -7,7 +7,7 @@ import attrs
 
 from fsm.intent import Intent
 from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 
 __all__ = [

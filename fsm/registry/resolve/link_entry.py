@@ -41,7 +41,7 @@ from fsm.registry.resolve.effects import (
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from specs.addresses.address import domain_of, is_below
 from specs.addresses.descriptor import is_other_stub
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
 

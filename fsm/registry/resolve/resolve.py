@@ -50,7 +50,7 @@ from fsm.registry.resolve.link_entry import LinkEntry, plan_of
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubTable
 from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import NEGATIVE_CACHE
 from specs.reply_code import Code

@@ -16,8 +16,7 @@ from actors.catalogue.trust_file import Trust
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Tally
 from actors.kit.trace import MemoryTracer
-from actors.runtime.catalogue.fetching import fetching
-from actors.runtime.catalogue.makers import Evidence, StubMakers
+from actors.runtime.catalogue.fetching import Evidence, StubMakers, fetching
 from actors.runtime.stubs.catalogue import BuiltInCatalogue
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, Publishing, Wall

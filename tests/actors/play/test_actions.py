@@ -7,8 +7,8 @@ from trio.testing import wait_all_tasks_blocked
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
 from actors.play.player import play
+from actors.play.stage.participants import StageError
 from actors.play.stage.stage import open_stage
-from actors.play.stage.stage_error import StageError
 from specs.trace import Kind, Op
 from tests.actors.play.scripts import TWO, done, msg, scenario, state, time
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from actors.play.match.content import Content
-from actors.play.match.names import Names
+from actors.play.match.names import Content, Names
 
 HA, ACTUAL = "hyperty://a.ex/ha", "hyperty://a.ex/5f0c"
 RA = "hyperty-runtime://a.ex/ra"

@@ -5,8 +5,8 @@ import pytest
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
 from actors.play.player import play
+from actors.play.stage.participants import StageError
 from actors.play.stage.stage import open_stage
-from actors.play.stage.stage_error import StageError
 from actors.play.stage.world import open_world
 from specs.trace import Kind, Op
 from tests.actors.play.scripts import TWO, done, golden, msg, scenario, state, time

@@ -14,7 +14,7 @@ from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hyperty.host import HypertyHost
-from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.sync.observer.observer import ObservedObjects
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.bus.transactions import TransactionsCore

@@ -9,7 +9,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject

@@ -6,8 +6,9 @@ from fsm.intent import Intent
 from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from fsm.registry.resolve.resolve import ResolveConfig, ResolveCore, Topology
-from specs.bodies.body import Record
+from fsm.registry.resolve.inputs import ResolveConfig, Topology
+from fsm.registry.resolve.resolve import ResolveCore
+from specs.bodies.registry import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"

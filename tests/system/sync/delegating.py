@@ -10,8 +10,7 @@ from contextlib import suppress
 import trio
 
 import actors
-from actors.runtime.sync.delegation.delegation import HandOvers
-from actors.runtime.sync.delegation.taking import TakeOvers
+from actors.runtime.sync.delegation.delegation import HandOvers, TakeOvers
 from actors.runtime.sync.manager import SyncManager
 
 STAGES = {

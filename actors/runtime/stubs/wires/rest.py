@@ -6,29 +6,352 @@ comes is asked for, by long polls or as server-sent events.
 
 A stub reaches the world by its `Network` alone, whatever it speaks: so its requests go over
 links of kind `STREAM`, and a network in memory, under any clock or weather, carries them.
+
+A link made of HTTP requests, the runtime's end (CON-06).
+
+A request that is not answered is asked once more, over another connection: posts have a
+number, and who asks for messages says what was read, so that nothing is taken twice. When
+the node cannot be reached, or says that it has no such session, the link is lost.
 """
 
-from collections.abc import Iterable, Iterator
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum, unique
 from functools import partial
 from typing import Final, final
 
+import attrs
 import httpcore
+import trio
 from typing_extensions import override
 
-from actors.kit.http_client import HttpClient, HttpUrlError, ServerUrl
-from actors.runtime.stubs.options import StubOptionError, read_options
+from actors.kit.http_client import (
+    HttpAnswer,
+    HttpClient,
+    HttpDialError,
+    HttpError,
+    HttpStream,
+    HttpUrlError,
+    ServerUrl,
+)
 from actors.runtime.stubs.stub import StubContext
-from actors.runtime.stubs.wires.protofly import OwnWire
-from actors.runtime.stubs.wires.rest_link import EventLink, PollLink, RestLink, RestPast
+from actors.runtime.stubs.wires.wire import OwnWire, StubOptionError, read_options
 from specs.bodies.word import SessionMethod
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT, MAX_FRAME_BYTES
-from transports.codec import frames
-from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
-from transports.link import Kind, Link, Network
+from transports.codec import frames, read_object
+from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError, LinkError
+from transports.link import Kind, Link, Network, Turn, Upgrade
 from transports.urls import join_host_port
 
-__all__ = ["Receive", "RestWire", "http_over", "receive_of"]
+__all__ = [
+    "EventLink",
+    "EventReader",
+    "PollLink",
+    "Receive",
+    "RestLink",
+    "RestPast",
+    "RestWire",
+    "http_over",
+    "receive_of",
+]
+
+_OK: Final = 200
+_ACCEPTED: Final = 202
+_TRIES: Final = 5
+"""As many connections may have been hung up unseen, and one that was not."""
+
+_EVENTS: Final = {"accept": "text/event-stream"}
+
+
+@final
+@attrs.define
+class RestPast:
+    """What one link of a stub leaves to the next.
+
+    Attributes:
+        links: How many there were.
+        read: Up to which message of the last one was read.
+    """
+
+    links: int = 0
+    read: int = 0
+
+
+class RestLink(Link):
+    """One session's requests.
+
+    Args:
+        http: Asks the node.
+        apart: Frames that are control of the session, which has a path of its own.
+        past: Of the links before.
+    """
+
+    __slots__ = (
+        "_apart", "_has_session", "_inbox", "_is_closed", "_is_leaving", "_news", "_past",
+        "_posts", "_receiving", "_sending", "http",
+    )  # fmt: skip
+
+    def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
+        past.links += 1
+        super().__init__(Kind.STREAM, f"rest-{past.links}-out", Upgrade())
+        self.http: Final = http
+        self._apart: Final = apart
+        self._past: Final = past
+        self._inbox: Final[deque[bytes]] = deque()
+        self._news = trio.Event()
+        self._has_session = False
+        self._is_leaving = False
+        self._is_closed = False
+        self._posts = 0
+        self._sending: Final = Turn("sending")
+        self._receiving: Final = Turn("receiving")
+
+    # ---- sending
+
+    @final
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        self._check_sizes(frames)
+        with self._sending:
+            for frame in frames:
+                self._check_open()
+                if frame in self._apart:
+                    await self._control(frame)
+                else:
+                    await self._post(frame)
+
+    async def _control(self, frame: bytes) -> None:
+        """Say something about the session; its answer is received like a message."""
+        self._is_leaving = self._has_session
+        path = f"/session?after={self._past.read}" if self._past.read else "/session"
+        answer = await self._asked("POST", path, frame)
+        said = _said(answer)
+        if "type" not in said:
+            raise LinkBrokenError(self.name, _reason(answer, said))
+        token = _token(said.get("body"))
+        if answer.status == _OK and token is not None:
+            self.http.bear(token)
+            self._has_session = True
+            self._past.read = 0
+        self._inbox.append(answer.body)
+        self._news.set()
+
+    async def _post(self, frame: bytes) -> None:
+        self._posts += 1
+        answer = await self._asked("POST", f"/messages?number={self._posts}", frame)
+        if answer.status != _ACCEPTED:
+            raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
+
+    async def _asked(self, method: str, path: str, body: bytes | None = None) -> HttpAnswer:
+        """Ask; and once a session is had, again: nothing then is done twice.
+
+        Raises:
+            LinkBrokenError: There is no answer to be had.
+        """
+        why = ""
+        for _ in range(_TRIES if self._has_session else 1):
+            try:
+                answer = await self.http.ask(method, path, body)
+            except HttpDialError as exc:
+                raise LinkBrokenError(self.name, exc.reason) from exc
+            except HttpError as exc:
+                why = exc.reason
+            else:
+                self.heard_at = trio.current_time()
+                return answer
+        raise LinkBrokenError(self.name, why)
+
+    # ---- receiving
+
+    @final
+    @override
+    async def receive(self) -> bytes:
+        with self._receiving:
+            while not self._inbox:
+                self._check_open()
+                if self._has_session and not self._is_leaving:
+                    await self._ask_for_more()
+                else:
+                    await self._news.wait()
+                    self._news = trio.Event()
+            return self._inbox.popleft()
+
+    @abstractmethod
+    async def _ask_for_more(self) -> None:
+        """Ask for messages until there are some, or the node wants to be asked again."""
+
+    @final
+    def _came(self, frame: bytes, up_to: int) -> None:
+        self._past.read = up_to
+        self._inbox.append(frame)
+
+    @final
+    def _refused(self, answer: HttpAnswer) -> None:
+        """Note that the node gave no messages; while the session is closed it cannot.
+
+        Raises:
+            LinkBrokenError: The session is not to be had by this link any more.
+        """
+        if not self._is_leaving:
+            raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
+
+    # ---- leaving
+
+    @override
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+        self._is_closed = True
+        self._news.set()
+        await self.http.aclose()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise LinkClosedError(self.name)
+
+
+@final
+class PollLink(RestLink):
+    """Asks by long polls: each says what was read."""
+
+    __slots__ = ()
+
+    @override
+    async def _ask_for_more(self) -> None:
+        read = self._past.read
+        answer = await self._asked("GET", f"/messages?after={read}")
+        if answer.status != _OK:
+            self._refused(answer)
+        elif answer.body:
+            self._came(answer.body, read + answer.body.count(b"\n"))
+
+
+@final
+class EventLink(RestLink):
+    """Has the messages sent as events, and says of each part that it was read."""
+
+    __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
+
+    def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
+        super().__init__(http, apart, past)
+        self._stream: HttpStream | None = None
+        self._reader = EventReader()
+        self._acknowledged = 0
+        self._failures = 0
+
+    @override
+    async def _ask_for_more(self) -> None:
+        if self._acknowledged != self._past.read:
+            self._acknowledged = self._past.read
+            await self._asked("POST", f"/messages?after={self._past.read}", b"")
+        if self._stream is None:
+            await self._open()
+        else:
+            await self._read(self._stream)
+
+    async def _open(self) -> None:
+        since = {**_EVENTS, "last-event-id": str(self._past.read)}
+        try:
+            stream = await self.http.open("GET", "/messages", headers=since)
+        except HttpDialError as exc:
+            raise LinkBrokenError(self.name, exc.reason) from exc
+        except HttpError as exc:
+            self._failed(exc.reason)
+            return
+        if stream.status == _OK:
+            self._stream, self._reader = stream, EventReader()
+        else:
+            answer = await stream.read(MAX_FRAME_BYTES)
+            self._refused(HttpAnswer(stream.status, answer, stream.server))
+            await stream.aclose()
+
+    async def _read(self, stream: HttpStream) -> None:
+        try:
+            part = await stream.next()
+            events = self._reader.take(part)
+        except (HttpError, BadMessageError) as exc:
+            self._failed(exc.reason)
+            part, events = b"", []
+        else:
+            self.heard_at = trio.current_time()
+        if events:
+            self._failures = 0
+            self._came(b"\n".join(events), self._reader.last or self._past.read)
+        if not part:
+            self._stream = None
+            await stream.aclose()
+
+    def _failed(self, why: str) -> None:
+        """Note that a stream broke; it is asked for again.
+
+        Raises:
+            LinkBrokenError: Again and again, and it brought nothing.
+        """
+        self._failures += 1
+        if self._failures == _TRIES:
+            raise LinkBrokenError(self.name, why)
+
+    @override
+    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
+        await super().aclose(close_reason)
+
+
+@final
+class EventReader:
+    """Reads server-sent events as they come: the part of them that a node uses.
+
+    Attributes:
+        last: The id of the last event that came whole; None: none had one.
+    """
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self._unread = b""
+
+    def take(self, part: bytes) -> list[bytes]:
+        """Return what the events said that are whole now, in order.
+
+        Raises:
+            BadMessageError: One is larger than any frame.
+        """
+        *events, self._unread = (self._unread + part).split(b"\n\n")
+        if len(self._unread) > MAX_FRAME_BYTES:
+            raise BadMessageError("an event is larger than any frame")
+        said = [self._event(event) for event in events]
+        return [one for one in said if one is not None]
+
+    def _event(self, event: bytes) -> bytes | None:
+        data: list[bytes] = []
+        for line in event.splitlines():
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                data.append(value)
+            elif name == b"id" and value.isdigit():
+                self.last = int(value)
+        return b"\n".join(data) if data else None
+
+
+def _said(answer: HttpAnswer) -> JsonObject:
+    try:
+        return read_object(answer.body)
+    except BadMessageError:
+        return {}
+
+
+def _reason(answer: HttpAnswer, said: JsonObject) -> str:
+    why = said.get("description")
+    return why if isinstance(why, str) else f"the node answered with HTTP {answer.status}"
+
+
+def _token(body: Json) -> str | None:
+    value = body.get("value") if isinstance(body, dict) else None
+    token = value.get("sessionToken") if isinstance(value, dict) else None
+    return token if isinstance(token, str) else None
+
 
 _STUB: Final = "rest"
 _KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2

@@ -3,22 +3,89 @@
 A wire is made for one link. It dials, writes session controls, and converts messages to frames
 and back; `fsm.session.stub_client` decides when, for every form in the same way. The module of a
 form says what the form cannot do.
+
+The options that a profile may set for a shipped stub, beside its URL.
+
+`protofly.v1`: normal form, a frame is lines, session control is messages (M-14..M-17).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, final
 
 import attrs
+from typing_extensions import override
 
 from actors.runtime.stubs.stub import StubContext
 from fsm.session.stub_client_io import SessionAnswered
+from specs.addresses.address import session_manager
+from specs.bodies.session import SessionControl, SessionGranted, SessionParams
 from specs.bodies.word import SessionMethod
-from specs.message import Message
-from transports.codec import BadLine
-from transports.link import Link
+from specs.errors import BadMessageError, ProtoflyError
+from specs.jsonvalue import JsonObject
+from specs.message import Message, MessageType, reason_in, reply_to
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body, write_body
+from transports.codec import BadLine, decode_frame, encode, frames
+from transports.link import Kind, Link
 
-__all__ = ["Asked", "Item", "NodeWire", "Reply", "Stray", "WireMaker"]
+__all__ = [
+    "Asked",
+    "Item",
+    "NodeWire",
+    "OwnWire",
+    "Reply",
+    "Stray",
+    "StubOptionError",
+    "WireMaker",
+    "read_options",
+]
+
+
+@final
+class StubOptionError(ProtoflyError):
+    """A profile sets an option that its stub does not know: the profile must be corrected.
+
+    Attributes:
+        stub: Name of the stub.
+        option: Name of the option.
+    """
+
+    def __init__(self, stub: str, option: str, reason: str) -> None:
+        super().__init__(f"the stub {stub} cannot be configured: {reason}")
+        self.stub = stub
+        self.option = option
+
+
+def read_options(
+    stub: str, options: JsonObject, known: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, str]:
+    """Return the value of each known option.
+
+    Args:
+        stub: Name of the stub, for errors.
+        options: The options of the profile.
+        known: The allowed values of each option; the first is the default.
+
+    Raises:
+        StubOptionError: An option, or its value, is not known.
+    """
+    for name in options:
+        if name not in known:
+            names = f"there are {_listed(known)}" if known else "there are none"
+            raise StubOptionError(stub, name, f"there is no option {name!r}; {names}")
+    chosen: dict[str, str] = {}
+    for name, words in known.items():
+        value = options.get(name, words[0])
+        if not isinstance(value, str) or value not in words:
+            reason = f"the option {name!r} is {value!r}; it can be {_listed(words)}"
+            raise StubOptionError(stub, name, reason)
+        chosen[name] = value
+    return chosen
+
+
+def _listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
+    return " or ".join(repr(word) for word in words)
 
 
 @final
@@ -100,3 +167,59 @@ class NodeWire(ABC):
 
 WireMaker: TypeAlias = Callable[[], NodeWire]
 """Makes the wire of one link."""
+
+
+class OwnWire(NodeWire):
+    """What our own stubs and nodes speak."""
+
+    def __init__(self, context: StubContext) -> None:
+        super().__init__(context)
+        self._ids = context.ids
+        self._manager = session_manager(context.config.domain)
+        self._controls: dict[int, SessionMethod] = {}
+
+    @override
+    async def dial(self) -> Link:
+        return await self._network.dial(Kind.WEBSOCKET, self._config.node_url or "")
+
+    @override
+    def ask(self, method: SessionMethod, token: str | None) -> bytes:
+        body = write_body(SessionControl(method.value, SessionParams(self._config.runtime, token)))
+        number = self._ids.next(self._stub)
+        self._controls[number] = method
+        return encode(Message(number, MessageType.EXECUTE, self._stub, self._manager, body))
+
+    @final
+    @override
+    def read(self, frame: bytes) -> Sequence[Item]:
+        return [self._item(line) for line in decode_frame(frame)]
+
+    @final
+    @override
+    def write(self, message: Message) -> bytes:
+        return encode(message)
+
+    @override
+    def frames(self, lines: Iterable[bytes]) -> Iterable[bytes]:
+        return frames(lines)
+
+    def _item(self, line: Message | BadLine) -> Item:
+        if isinstance(line, BadLine) or line.to != self._stub or line.from_ != self._manager:
+            return line
+        if not line.is_response:
+            return Reply(encode(reply_to(line, Code.OK)))
+        method = self._controls.pop(line.id, None)
+        if method is None:
+            return Stray(line)
+        return SessionAnswered(method, line.code, _token(line), reason_in(line))
+
+
+def _token(answer: Message) -> str | None:
+    """Return the session token an answer brings, if it says yes and brings one."""
+    value = answer.body.get("value")
+    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
+        return None
+    try:
+        return read_body(attrs.evolve(answer, body=value), SessionGranted).session_token
+    except BadMessageError:
+        return None

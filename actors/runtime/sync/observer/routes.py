@@ -9,14 +9,13 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.link_watches import LinkWatches
+from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
 from actors.runtime.sync.messages import LinkIs, Route, RouteMoved, Tell
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.routes import MoveTo, Moving, ObserverRoute
 from specs.addresses.address import subscription_manager
-from specs.bodies.body import Path
+from specs.bodies.link import Path
 from specs.bodies.sync import Subscription
 from specs.child import children_addresses
 from specs.message import Message, MessageType

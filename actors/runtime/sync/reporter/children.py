@@ -3,6 +3,8 @@
 What a creator says comes here first. What counts is kept and passed on to the reporter,
 which answers a new child; whatever the reporter itself creates is answered here. So a child
 that was acknowledged is kept, and is in every snapshot from then on.
+
+What is said of children, read from messages and written into them (M-48..M-50).
 """
 
 from collections.abc import Callable
@@ -14,33 +16,97 @@ import trio
 
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.sync.child_messages import read_op
 from actors.runtime.sync.context import SyncContext
 from fsm.sync.children import (
     Act,
     ChildGone,
     ChildOp,
     ChildRefused,
+    ChildSaid,
     ChildSet,
     ChildShown,
+    SignHeard,
     SignsCore,
     Taken,
     children_in,
+    op_in,
 )
 from fsm.sync.delegation import HandedOver
 from fsm.sync.leases import IsObserved
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
+from fsm.sync.value.json import NotJsonError, as_json
+from specs.bodies.object import Child, ChildName, ChildrenSign
 from specs.bodies.sync import DataObject
 from specs.child import RESOURCES, children_addresses
 from specs.errors import BadMessageError
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
-from transports.bodies import write_body
+from transports.bodies import read_body, write_body
 
-__all__ = ["Observes", "ReportedChildren"]
+__all__ = [
+    "VERBS",
+    "Observes",
+    "ReportedChildren",
+    "as_child_value",
+    "child_body",
+    "read_op",
+    "read_said",
+]
+
+VERBS = {
+    Act.CREATE: MessageType.CREATE,
+    Act.UPDATE: MessageType.UPDATE,
+    Act.DELETE: MessageType.DELETE,
+}
+"""The verb by which each thing is said."""
+
+
+def read_op(message: Message) -> ChildOp:
+    """Read what a message does to a child of its sender.
+
+    Raises:
+        BadMessageError: It is none, or does something to the child of another.
+    """
+    if message.type is MessageType.DELETE:
+        read_body(message, ChildName)
+    else:
+        as_child_value(read_body(message, Child).value)
+    op = op_in(message)
+    if op is None:
+        raise BadMessageError("not the child reporter: only its creator writes", Code.FORBIDDEN)
+    return op
+
+
+def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
+    """Read what is said where the children of an object are told of: by it, or by a creator.
+
+    Raises:
+        BadMessageError: It is neither a sign nor anything done to an own child.
+    """
+    if message.from_ == url:
+        return SignHeard(read_body(message, ChildrenSign))
+    return ChildSaid(read_op(message))
+
+
+def as_child_value(value: object) -> Json:
+    """Return a copy of a value as every peer would read it.
+
+    Raises:
+        BadMessageError: It is no JSON, or is nested too deep.
+    """
+    try:
+        return as_json(value, (), lambda part: part)
+    except NotJsonError as exc:
+        raise BadMessageError(f"the value of a child: {exc}") from exc
+
+
+def child_body(act: Act, name: str, value: Json) -> JsonObject:
+    """Write what is said of a child."""
+    return write_body(ChildName(name) if act is Act.DELETE else Child(name, value))
+
 
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""

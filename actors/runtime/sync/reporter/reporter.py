@@ -2,23 +2,489 @@
 
 Four classes work on the same cores: for the lifecycle of objects, for the admission of their
 observers, for objects that are restored from the store, and for their transfer.
+
+Objects reported here that come from another reporter, or go to one (SYN-26).
+
+Who observes what is reported here: asked, invited, let in and expelled (M-33..M-39, M-45).
+
+How objects reported here begin, are restored and end (M-32, M-35, M-40, M-46, M-51).
+
+After a restart the node gives a runtime the addresses that it had. The node may not know them any
+more, nor the paths of observers. So the sync manager of each observer is told that the object is
+back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object is
+served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
 """
 
-from typing import Final, final
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, final
 
+import structlog
 import trio
 
-from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.messages import Tell
-from actors.runtime.sync.registration import SUBSCRIPTION
-from actors.runtime.sync.reporter.admissions import Admissions
-from actors.runtime.sync.reporter.cores import ReportedCores, reporter_services
-from actors.runtime.sync.reporter.lifecycle import ObjectLifecycle, ObjectRestore
-from actors.runtime.sync.reporter.observers import OBSERVERS
-from actors.runtime.sync.reporter.transfers import ObjectTransfers
-from specs.child import parent_of
+from actors.runtime.sync.context import Spawn, SyncContext, observer_of
+from actors.runtime.sync.messages import (
+    Decided,
+    ObjectReady,
+    ObjectRegistered,
+    ObjectRemoved,
+    SenderChecked,
+    StillObserved,
+    Tell,
+)
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations, scheme_for
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices, reporter_services
+from actors.runtime.sync.reporter.pending import (
+    OBSERVERS,
+    allowed_observers,
+    told_by,
+    trace_allowed,
+)
+from actors.runtime.sync.reporter.stored import NO_STORE, Restored
+from fsm.engine import Step
+from fsm.registry.changes import LocalLive
+from fsm.sync import reporter_io as core
+from fsm.sync.delegation import HandedOver
+from fsm.sync.reporter import AllowedObservers, ReporterCore
+from fsm.sync.reporter_io import DelegatedTo, UnsubscribeAsked
+from fsm.sync.value.value import check_path
+from specs.bodies.object import AllowObserver, ExpelObserver, ObjectBack, Resume, StoreObject
+from specs.bodies.sync import (
+    ChangeObject,
+    CreateObject,
+    DataObject,
+    EndReport,
+    InviteObservers,
+    Subscription,
+)
+from specs.child import child_resources, parent_of
+from specs.errors import BadMessageError
+from specs.limits.protocol import READ_PAUSE
+from specs.limits.sync import RESTORE_TRIES, RESTORES_AT_ONCE
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS, Code
+from specs.trace import Op
+from transports.bodies import read_body, write_body
 
-__all__ = ["ReportedObjects"]
+__all__ = ["Admissions", "ObjectTransfers", "ReportedObjects"]
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["ObjectLifecycle", "ObjectRestore", "RestoredObjects"]
+
+_log = structlog.get_logger("actors.runtime")
+
+
+@final
+class RestoredObjects:
+    """Sets up anew what stored objects have outside of their reporter's runtime."""
+
+    def __init__(
+        self, context: SyncContext, registrations: ObjectRegistrations, tell: Tell
+    ) -> None:
+        self._context = context
+        self._registrations = registrations
+        self._tell = tell
+        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
+
+    async def announce(self, back: Restored) -> None:
+        """Have an object found and observed again; as often as it takes."""
+        url = back.shown.url
+        if not await self._registrations.renewals.renew(url):
+            return
+        refusal = await self._registrations.register(back.shown)
+        if refusal is not None:
+            _log.warning("stored object is not registered", url=url, why=refusal.why)
+        await self._context.registry.tell(LocalLive(url))
+        managers = back.managers - {self._context.bus.url}
+        async with trio.open_nursery() as nursery:
+            for manager in sorted(managers):
+                nursery.start_soon(self._call, url, manager)
+
+    async def _call(self, url: str, manager: str) -> None:
+        """Tell one sync manager; who it says does not observe any more, does not."""
+        async with self._limiter:
+            pause = READ_PAUSE
+            for _ in range(RESTORE_TRIES):
+                answer = await self._context.bus.request(self._word(url, manager))
+                if answer.code <= LAST_SUCCESS:
+                    there = answer.body.get("value")
+                    observers = frozenset(map(str, there if isinstance(there, list) else ()))
+                    await self._tell(StillObserved(url, manager, observers))
+                    return
+                await trio.sleep(pause)
+                pause *= 2
+
+    def _word(self, url: str, manager: str) -> Message:
+        body = write_body(ObjectBack(url))
+        sender = f"{url}/{SUBSCRIPTION}"
+        return self._context.request(MessageType.SUBSCRIBE, manager, body, sender)
+
+
+@final
+class ObjectRestore:
+    """Brings stored objects back, their observers first, then their reporters."""
+
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
+        self._cores = cores
+
+    async def restore(self) -> None:
+        """Serve what was stored, from now on; its reporters are away (SYN-28)."""
+        back = RestoredObjects(
+            self._services.context, self._services.registrations, self._services.tell
+        )
+        for there in self._services.stored.restore():
+            self._cores.add(there.shown.url, there.reported)
+            await self._services.listeners.open(there.shown)
+            await self._cores.perform(there.shown.url, None, there.effects)
+            self._services.spawn(partial(back.announce, there))
+
+    async def still_observed(self, report: StillObserved) -> None:
+        """Take note who does not observe any more an object that is back."""
+        there = self._cores.all.get(report.url)
+        for observer in () if there is None else there.observers:
+            if observer not in report.observers:
+                await self._cores.feed(report.url, UnsubscribeAsked(observer, report.manager))
+
+    async def resume(self, request: Message, body: Resume) -> None:
+        """Give a reporter the objects that it had (M-51)."""
+        whole = self._services.children.with_children
+        await self._services.stored.resume(request, body, self._cores.all, whole)
+
+    async def store(self, request: Message, body: StoreObject) -> None:
+        """Store an object that was handed over to its reporter (M-51, SYN-26).
+
+        Raises:
+            BadMessageError: The sender does not report it, or nothing is stored here.
+        """
+        reported, whole = self._cores.find(body.resource), self._services.children.with_children
+        if reported is None or reported.snapshot.reporter != request.from_:
+            raise BadMessageError("its sender does not report it", Code.NOT_FOUND)
+        shown = whole(reported.snapshot).children_objects
+        await self._services.stored.adopt(request, reported, shown or {})
+
+
+@final
+class ObjectLifecycle:
+    """Creates, registers, changes and deletes objects for their reporters."""
+
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
+        self._context = services.context
+        self._cores = cores
+        self._creating: list[str] = []
+
+    @property
+    def creators(self) -> Sequence[str]:
+        """Who is about to report something."""
+        return self._creating
+
+    # --- begin ----------------------------------------------------------------------------
+
+    def create(self, request: Message, wanted: CreateObject) -> None:
+        """Create an object (M-32)."""
+        # Before anything is begun: who asks for a hyperty's address gets none.
+        scheme_for(wanted.schema, request.from_)
+        if wanted.store and not self._context.gate.stores:
+            raise BadMessageError(NO_STORE)
+        self._creating.append(request.from_)
+        self._services.spawn(partial(self._create, request, wanted))
+
+    async def _create(self, request: Message, wanted: CreateObject) -> None:
+        created = await self._services.registrations.find(request, wanted)
+        await self._services.tell(ObjectReady(request, wanted, created))
+
+    async def ready(self, done: ObjectReady) -> None:
+        """Take a new object in: whoever finds it from now on can observe it."""
+        self._creating.remove(done.request.from_)
+        created = done.created
+        if created is None:
+            return
+        reported = ReporterCore(created, allowed_observers(done.wanted))
+        self._cores.add(created.url, reported)
+        if done.wanted.store:
+            self._services.stored.begin(reported)
+        await self._services.listeners.open(created)
+        self._context.written(created)
+        trace_allowed(self._context, created, reported.guests)
+        self._services.spawn(partial(self._register, done.request, created))
+
+    async def _register(self, request: Message, created: DataObject) -> None:
+        refusal = await self._services.registrations.register(created)
+        await self._services.tell(ObjectRegistered(request, created.url, refusal))
+
+    async def registered(self, done: ObjectRegistered) -> None:
+        """Answer the reporter; an object that is not registered is taken down (SYN-03)."""
+        url, reported = done.url, self._cores.find(done.url)
+        if reported is None:
+            await self._context.refuse(done.request, Code.GONE, "its reporter left meanwhile")
+        elif done.refusal is None:
+            await self._context.registry.tell(LocalLive(url))
+            names: list[Json] = [*child_resources(url)]
+            extra: JsonObject = {"childrenResources": names} if names else {}
+            await self._context.answer(done.request, Code.OK, resource=url, **extra)
+        else:
+            await self._context.refuse(done.request, done.refusal.code, done.refusal.why)
+            await self._cores.delete(url, reported)
+
+    # --- while it lives -------------------------------------------------------------------
+
+    async def change(self, request: Message, body: ChangeObject) -> None:
+        """Change an object on behalf of its reporter, and publish it (M-40)."""
+        check_path(body.attribute)
+        await self._cores.ask(body.resource, request, core.ChangeAsked(request.from_, body))
+
+    def renew_paths(self, domain: str) -> None:
+        """Claim the objects, and set their paths, that the node has forgotten."""
+        if domain == self._context.domain:
+            # Whose one in doubt is, who doubts finds out.
+            for url in [url for url, each in self._cores.all.items() if not each.is_held]:
+                self._services.spawn(partial(self._services.registrations.renewals.renew, url))
+
+    # --- end ------------------------------------------------------------------------------
+
+    async def delete(self, request: Message, body: EndReport) -> None:
+        """Delete an object (M-46)."""
+        if body.store and self._services.stored.rest(body.resource, request.from_):
+            await self._context.answer(request, Code.OK)
+        else:
+            await self._cores.ask(body.resource, request, core.DeleteAsked(request.from_))
+
+    async def removed(self, done: ObjectRemoved) -> None:
+        """Forget an object, and say so to its reporter."""
+        self._cores.drop(done.url)
+        await self._services.links.forget(done.url)
+        self._services.publications.removed(done.url)
+        if done.request is not None:
+            await self._context.answer(done.request, Code.OK)
+
+    async def leave(self, reporter: str) -> None:
+        """Delete what a reporter reports: it is leaving."""
+        for url, reported in list(self._cores.all.items()):
+            is_there = not reported.is_deleted and not reported.is_held
+            if reported.snapshot.reporter != reporter or not is_there:
+                continue
+            if not self._services.stored.rest(url, reporter):
+                await self._cores.delete(url, reported)
+
+    def let_go(self) -> None:
+        """End every subscription and invitation without a word: time is over."""
+        for url, reported in self._cores.all.items():
+            self._services.invitations.let_go(url)
+            deleting = core.DeleteAsked(reported.snapshot.reporter)
+            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversNotified())):
+                if isinstance(effect, Step):
+                    self._context.step(effect)
+
+
+@final
+class Admissions:
+    """Takes what observers ask of objects, and what reporters want of observers."""
+
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
+        self._context = services.context
+        self._cores = cores
+
+    # --- reporters ------------------------------------------------------------------------
+
+    async def invite(self, request: Message, body: InviteObservers) -> None:
+        """Invite one observer (M-33)."""
+        reported = self._cores.find(body.resource)
+        if reported is None:
+            await self._context.refuse(request, Code.NOT_FOUND, "no such object")
+        elif reported.snapshot.reporter != request.from_:
+            await self._context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
+        elif not await self._services.stored.refused(request, body.resource):
+            effects = reported.feed(core.Authorised(body.authorise[0]))
+            if not _is_refused(effects):
+                self._context.allowed_observer(
+                    Op.ADD, body.resource, body.authorise[0], request.from_
+                )
+            await self._cores.perform(body.resource, request, effects)
+            if not _is_refused(effects):
+                await self._services.invitations.send(request, body)
+
+    async def answered(self, url: str, answer: Message) -> None:
+        """Take an answer to an invitation (M-34), or to the word that an object is gone."""
+        if answer.from_ != f"{url}/{CHANGES}":
+            await self._services.invitations.answered(url, answer)
+        elif answer.is_final:
+            await self._cores.feed(url, told_by(answer))
+
+    async def allow(self, request: Message, body: AllowObserver) -> None:
+        """Let an observer in without a question, on behalf of the reporter."""
+        allowing = core.AllowAsked(request.from_, body.observer)
+        await self._obey(request, body.resource, allowing)
+
+    async def expel(self, request: Message, body: ExpelObserver) -> None:
+        """Expel an observer, on behalf of the reporter (SYN-21)."""
+        expelling = core.ExpelAsked(request.from_, body.observer)
+        await self._obey(request, body.resource, expelling)
+
+    async def _obey(
+        self, request: Message, url: str, asked: core.AllowAsked | core.ExpelAsked
+    ) -> None:
+        """Do what a reporter wants; it is traced if it is done (I-D9)."""
+        reported = self._cores.all.get(url)
+        if reported is None:
+            await self._context.refuse(request, Code.NOT_FOUND, "no such object")
+        elif not await self._services.stored.refused(request, url):
+            effects = reported.feed(asked)
+            if not _is_refused(effects):
+                done = Op.ADD if isinstance(asked, core.AllowAsked) else Op.DEL
+                self._context.allowed_observer(done, url, asked.observer, asked.by)
+            await self._cores.perform(url, request, effects)
+
+    async def decided(self, done: Decided) -> None:
+        """Take the reporter's decision about an observer."""
+        await self._cores.feed(done.url, done.decision)
+
+    # --- observers ------------------------------------------------------------------------
+
+    async def asked(self, url: str, request: Message) -> None:
+        """Take a request to one of the objects; to its observers there are no events but ours."""
+        reported = self._cores.all[url]
+        if request.is_request and await self._services.stored.refused(request, url):
+            return
+        if parent_of(request.to) == url:
+            await self._services.children.said(reported, request)
+        elif request.to != f"{url}/{OBSERVERS}":
+            if not await self._services.links.is_looked_at(url, request):
+                await self._asked(url, reported, request)
+        elif request.is_request:
+            await self._services.observers.asked(url, reported, request)
+
+    async def _asked(self, url: str, reported: ReporterCore, request: Message) -> None:
+        match request.type:
+            case MessageType.SUBSCRIBE:
+                if not await self._services.links.sent_on(url, observer_of(request), request):
+                    await self._subscribe(url, request)
+            case MessageType.UNSUBSCRIBE:
+                await self._unsubscribe(url, reported, request)
+            case MessageType.READ:
+                await self._read(reported, request)
+            case _:
+                await self._context.refuse(request, Code.MALFORMED, "an object does not do this")
+
+    async def _unsubscribe(self, url: str, reported: ReporterCore, request: Message) -> None:
+        """Let an observer go; while the object is handed over it is told to ask again."""
+        left = core.UnsubscribeAsked(observer_of(request), request.from_)
+        effects = reported.feed(left)
+        is_gone = not _is_refused(effects)
+        if is_gone:
+            self._services.links.left(url, left.observer)
+        await self._cores.perform(url, request, effects)
+        if is_gone:
+            await self._context.answer(request, Code.OK)
+
+    async def _subscribe(self, url: str, request: Message) -> None:
+        observer, reported = observer_of(request), self._cores.all[url]
+        if await self._services.stored.is_kept_out(request, observer, reported):
+            return
+        if self._services.pending.add(url, observer, request):
+            body = read_body(request, Subscription)
+            lease = self._context.lease if body.renews else None
+            asked = core.SubscribeAsked(observer, request.from_, lease, body.version)
+            await self._cores.perform(url, request, reported.feed(asked))
+        else:
+            why = "its requests wait for the reporter already"
+            await self._context.refuse(request, Code.TOO_LARGE, why)
+
+    async def sender_checked(self, checked: SenderChecked) -> None:
+        """Go on with an observer that asked by a link, or send it to the node."""
+        if checked.request.type is not MessageType.SUBSCRIBE:
+            await self._looked_at(checked)
+            return
+        if not await self._services.links.is_admitted(observer_of(checked.request), checked):
+            return
+        if checked.url in self._cores.all:
+            await self._subscribe(checked.url, checked.request)
+        else:
+            await self._context.refuse(checked.request, Code.NOT_FOUND, "no such object")
+
+    async def _looked_at(self, checked: SenderChecked) -> None:
+        """Let who asked by a link leave or read, if it is who it says (I-D1, S3)."""
+        if not await self._services.links.is_proven(checked):
+            return
+        reported = self._cores.all.get(checked.url)
+        if reported is None:
+            # Elsewhere by now, or gone: whoever asks again hears which.
+            await self._context.refuse(checked.request, Code.UNAVAILABLE, "it was here before")
+        else:
+            await self._asked(checked.url, reported, checked.request)
+
+    async def _read(self, reported: ReporterCore, request: Message) -> None:
+        if reported.is_deleted:
+            await self._context.refuse(request, Code.NOT_FOUND, "no such object")
+        elif reported.may_read(request.from_):
+            shown = self._services.children.with_children(reported.snapshot)
+            await self._context.answer(request, Code.OK, value=write_body(shown))
+        else:
+            await self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
+
+
+def _is_refused(effects: list[core.ReporterEffect]) -> bool:
+    return any(isinstance(each, core.Refused) for each in effects)
+
+
+@final
+class ObjectTransfers:
+    """Gives objects away and takes them over, once it is decided who reports them.
+
+    Attributes:
+        cores: The objects reported here.
+        listeners: Their addresses.
+    """
+
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
+        self.cores: Final = cores
+        self.listeners: Final = services.listeners
+
+    # --- the end that gives ---------------------------------------------------------------
+
+    def handed(self, reported: ReporterCore) -> HandedOver:
+        """Return all that whoever goes on with an object has to know."""
+        return self._services.children.handed(reported.handed())
+
+    async def pass_on(self, url: str, to: str) -> None:
+        """Let another component of this runtime report an object (SYN-26)."""
+        await self.cores.feed(url, DelegatedTo(to))
+        reported = self.cores.find(url)
+        if reported is not None:
+            await self.listeners.pass_on(reported.snapshot)
+            self._services.spawn(partial(self._services.registrations.register, reported.snapshot))
+
+    async def give_away(self, url: str) -> None:
+        """Forget an object that another runtime reports now (SYN-26)."""
+        reported = self.cores.all[url]
+        await self._services.invitations.object_gone(url)
+        await self.cores.perform(url, None, reported.give())
+        await self._services.links.forget(url)
+        await self.listeners.close_parts(reported.snapshot)
+        self._services.stored.forget(url)
+        self.cores.drop(url)
+        self._services.publications.removed(url)
+        await self.listeners.give_away(url)
+
+    def renew(self, url: str) -> None:
+        """Claim an object, and set its paths, that the node has forgotten."""
+        self._services.spawn(partial(self._services.registrations.renewals.renew, url))
+
+    # --- the end that takes ---------------------------------------------------------------
+
+    async def take_over(self, handed: HandedOver, reporter: str) -> None:
+        """Report an object that was handed over, with its next version (SYN-26)."""
+        thing = handed.thing
+        guests = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
+        reported = ReporterCore(thing, guests)
+        self.cores.add(thing.url, reported)
+        await self.listeners.open_parts(thing)
+        await self.cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
+        self._services.spawn(partial(self._services.registrations.take_over, reported.snapshot))
 
 
 @final

@@ -11,7 +11,7 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import HttpQualityBroker
 from actors.play.stage.world import RelaysFake
 from fsm.registry.relay import RelayLimits
-from specs.bodies.body import QualityWish, TurnServer
+from specs.bodies.session import QualityWish, TurnServer
 from specs.limits.node import MAX_RESERVATIONS
 from tests.actors.node.connectors.quality_server import QualityServer
 from tests.actors.node.connectors.rest_registry import hanging_up

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.registry.resolve.resolve import Topology
+from fsm.registry.resolve.inputs import Topology
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from specs.reply_code import DropReason
 from tests.actors.node.foreign.abroad_rooms import deaf_room, no_room, room_that_says

@@ -5,8 +5,7 @@ import tomllib
 import attrs
 import pytest
 
-from specs.bodies.body import PoliciesChanged, PoliciesListed, PoliciesShown
-from specs.bodies.policy import UNTIL_STOP
+from specs.bodies.policy import UNTIL_STOP, PoliciesChanged, PoliciesListed, PoliciesShown
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.node.policing import POLICY, anybody, logged_in, one_policy, policed, rule

@@ -29,7 +29,7 @@ from actors.runtime.registry.registrations import (
     UnregisterWanted,
 )
 from specs.addresses.address import address_allocation, domain_registry, subscription_manager
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code

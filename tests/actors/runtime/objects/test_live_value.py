@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.runtime.objects.error import ObjectError, SchemaError
-from actors.runtime.objects.live_parts import Place, Whole
-from actors.runtime.objects.live_value import LiveList, LiveObject, plain_copy
+from actors.runtime.objects.live_value import LiveList, LiveObject, Place, Whole, plain_copy
 from fsm.sync.value.value import changed, same
 from fsm.sync.value.writes import smallest_change
 from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wire, weight

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.objects.observation import ObservedObject
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change
 from specs.limits.sync import CHANGES_KEPT

@@ -11,10 +11,14 @@ import trio
 from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
-from actors.runtime.p2p.candidates import machine_secret, open_candidates
-from actors.runtime.p2p.handshake import ProvenLink, dial_candidate, welcome
-from actors.runtime.p2p.link import LinkUse, P2PLink
-from actors.runtime.p2p.link_end import LinkEnd
+from actors.runtime.p2p.handshake import (
+    ProvenLink,
+    dial_candidate,
+    machine_secret,
+    open_candidates,
+    welcome,
+)
+from actors.runtime.p2p.link import LinkEnd, LinkUse, P2PLink
 from actors.runtime.p2p.signalling import Signalling
 from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext

@@ -15,7 +15,7 @@ from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.handshake import dial_candidate
-from actors.runtime.p2p.link_end import Happened, LinkEnd, LinkProven
+from actors.runtime.p2p.link import Happened, LinkEnd, LinkProven
 from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy

@@ -13,7 +13,7 @@ from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink
-from actors.runtime.p2p.link_end import LinkProven
+from actors.runtime.p2p.link import LinkProven
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.link_io import Opening
 from fsm.p2p.proof import LinkKeys

@@ -11,7 +11,7 @@ import trio
 
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
-from actors.runtime.store.writer import Commit, Later, ObjectStore
+from actors.runtime.store.runtime_store import Commit, Later, ObjectStore
 from fsm.sync.stored import (
     AllowedKept,
     ChildrenKept,

@@ -6,7 +6,7 @@ import pytest
 
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE
 from tests.support.runtime.registry_core import CRQ, HB, HC, KNOWN, PQ, RA, RB, RC, S1, linked
 

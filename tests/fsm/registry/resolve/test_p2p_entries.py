@@ -7,7 +7,7 @@ from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.runtime.registry_core import (
     CRQ,

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fsm.registry.resolve.address_owners import RecordCache
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.errors import BadMessageError
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 

@@ -7,7 +7,7 @@ from fsm.intent import intent_of
 from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from fsm.registry.resolve.resolve import Topology
+from fsm.registry.resolve.inputs import Topology
 from specs.limits.protocol import (
     RETRY_COOL_DOWN,
     SANDBOX_COOL_DOWN,

@@ -10,7 +10,7 @@ from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from fsm.registry.resolve.jobs import ResolveJobs
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.limits.protocol import (
     NEGATIVE_CACHE,
     REGISTRATION_EXPIRES,

@@ -4,7 +4,7 @@ import pytest
 
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
-from specs.bodies.body import Record
+from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import REPLY_TIMEOUT
 from tests.support.runtime.registry_core import (

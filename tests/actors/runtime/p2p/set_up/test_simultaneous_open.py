@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.runtime.registry import registry
-from fsm.judge.replay import Verdict
+from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.reply_code import Code
 from tests.support.runtime.domain import judged, open_domain

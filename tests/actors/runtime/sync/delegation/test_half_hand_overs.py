@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.runtime.sync.delegation.taking import TakeOvers
-from specs.bodies.body import HandOver
+from actors.runtime.sync.delegation.delegation import TakeOvers
+from specs.bodies.object import HandOver
 from specs.bodies.sync import DataObject
 from specs.errors import BadMessageError
 from specs.limits.sync import HAND_OVERS

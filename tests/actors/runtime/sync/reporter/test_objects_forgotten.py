@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import actors
 from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.sync.reporter.publishing import Publications
+from actors.runtime.sync.reporter.cores import Publications
 from fsm.sync.reporter_io import Granted
 from specs.bodies.sync import DataObject
 from tests.support.report_world import Closed, Open
