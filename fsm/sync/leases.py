@@ -31,7 +31,7 @@ __all__ = ["IsObserved", "LeasesCore", "RenewalsCore", "RepeatedChange", "Repeat
 
 
 IsObserved: TypeAlias = Callable[[str], bool]
-"""Says whether anybody observes an object now."""
+"""A test whether an object has observers now."""
 
 
 # ---- leases
