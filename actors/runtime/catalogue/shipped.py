@@ -8,7 +8,7 @@ from actors.kit.supervision.actor import Actor
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
-from actors.runtime.stubs.wires.upstream import PlainWire, SessionWire, dialect_for
+from actors.runtime.stubs.upstream_wires import PlainWire, SessionWire, dialect_for
 
 __all__ = ["SHIPPED"]
 
@@ -40,11 +40,7 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
         StubOptionError: Its profile says what it does not know.
     """
     # Slow to import, and not needed by who has no such node to ask.
-    from actors.runtime.stubs.wires.rest import (  # noqa: PLC0415
-        RestPast,
-        RestWire,
-        receive_of,
-    )
+    from actors.runtime.stubs.rest_wire import RestPast, RestWire, receive_of  # noqa: PLC0415
 
     receive, past = receive_of(context), RestPast()
     return NodeStub(context, lambda: RestWire(context, receive, past))

@@ -17,15 +17,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.stub import StubContext, status_event
-from actors.runtime.stubs.wires.wire import (
-    Item,
-    NodeWire,
-    OwnWire,
-    Reply,
-    Stray,
-    WireMaker,
-    read_options,
-)
+from actors.runtime.stubs.wire import Item, NodeWire, OwnWire, Reply, Stray, WireMaker, read_options
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.machines.stub_connection import STUB_CONNECTION

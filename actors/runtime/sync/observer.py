@@ -23,7 +23,7 @@ from actors.runtime.sync.messages import (
     Route,
     Tell,
 )
-from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
+from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
