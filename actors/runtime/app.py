@@ -26,8 +26,7 @@ from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.catalogue.fetching import Evidence, StubMakers
-from actors.runtime.catalogue.shipped import SHIPPED
+from actors.runtime.catalogue.fetching import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
