@@ -146,7 +146,7 @@ def read_proof(frame: bytes) -> ProofLine:
     """Read a frame that must hold one line of the proof.
 
     Raises:
-        ProofError: It does not: the peer is a stranger.
+        ProofError: It does not: the peer is not the expected one.
     """
     try:
         match _fields(frame):
@@ -241,7 +241,7 @@ async def _prove(pipe: Link, proof: DiallerProof, keys: LinkKeys, secret: bytes)
 async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) -> ProvenLink | None:
     """Let a dialler of our candidate at `address` prove the secret; None: hung up.
 
-    A stranger is told nothing at all.
+    A peer without the secret gets no answer at all.
 
     If cancelled, the link is closed.
     """

@@ -300,7 +300,7 @@ Understand: TypeAlias = Callable[[Message], SideInput | None]
 @final
 @attrs.frozen(slots=True)
 class Happened:
-    """A task of the stub tells what happened to one end.
+    """A task of the stub reports what happened to one end.
 
     Attributes:
         end: Address of the end: PQ or PC.
@@ -335,7 +335,7 @@ class LinkEnded:
 
 
 P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded
-"""What a P2P stub is told."""
+"""Messages to a P2P stub."""
 
 
 @final
