@@ -61,9 +61,9 @@ class LinkListener:
 
     def try_tell(self, message: Delivery) -> bool:
         """Give a message to the stub, for this link."""
-        is_told = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
-        self.behind = None if is_told else self.behind
-        return is_told
+        is_delivered = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
+        self.behind = None if is_delivered else self.behind
+        return is_delivered
 
 
 @final

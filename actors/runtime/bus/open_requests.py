@@ -207,7 +207,7 @@ class OpenRequests:
         return over
 
     def leave(self) -> None:
-        """End what is open: the bus stops, and whoever waits here is told so by that."""
+        """End what is open: the bus stops, which ends all waits here, too."""
         for ended in self._open.give_up_all("the runtime ends"):
             self._hops.step(ended.step)
 

@@ -14,8 +14,13 @@ import trio
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
-from actors.runtime.p2p.handshake import ProvenLink
+from actors.runtime.p2p.handshake import (
+    ProvenLink,
+    is_own_line,
+    read_control,
+    write_behind,
+    write_control,
+)
 from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.proof import LinkKeys
@@ -295,7 +300,7 @@ Understand: TypeAlias = Callable[[Message], SideInput | None]
 @final
 @attrs.frozen(slots=True)
 class Happened:
-    """A task of the stub tells what happened to one end.
+    """A task of the stub reports what happened to one end.
 
     Attributes:
         end: Address of the end: PQ or PC.
@@ -330,7 +335,7 @@ class LinkEnded:
 
 
 P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded
-"""What a P2P stub is told."""
+"""Messages to a P2P stub."""
 
 
 @final

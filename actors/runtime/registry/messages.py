@@ -22,7 +22,7 @@ from fsm.intent import Intent
 from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs
 from fsm.registry.resolve.effects import RequesterPlan
 from fsm.registry.resolve.inputs import Asked, ResolveConfig, WitnessCalled
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -166,7 +166,7 @@ class LinksClosed:
 
 
 RegistryMessage: TypeAlias = (
-    told.Input
+    inputs.Input
     | Delivery
     | LinksWanted
     | LinksClosed
@@ -185,7 +185,7 @@ class RegistryParts:
     """Whom the registry works with.
 
     Attributes:
-        paths_lost: Told the domain whose node has forgotten our session.
+        paths_lost: Gets the domain whose node has forgotten our session.
         kinds: What P2P links may use, best first.
         p2p_host: Where they are listened for.
     """
@@ -200,7 +200,7 @@ class RegistryParts:
     p2p_host: str = LOOPBACK
 
     def requester(self, config: ResolveConfig, plan: RequesterPlan) -> StubConfig:
-        """Return what a requester is told (RES-08)."""
+        """Return the reason that a requester gets (RES-08)."""
         return StubConfig(
             config.runtime,
             config.domain,

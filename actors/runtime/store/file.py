@@ -140,8 +140,8 @@ def _around(change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKep
         case ChildrenKept(url, None):
             return "DELETE FROM child WHERE url = ?", (url,)
         case ChildrenKept(url, children):
-            told = (url, orjson.dumps(children))
-            return f"INSERT OR REPLACE INTO child SELECT ?1, ?2 {there}", told
+            row = (url, orjson.dumps(children))
+            return f"INSERT OR REPLACE INTO child SELECT ?1, ?2 {there}", row
 
 
 def _of_runtime(change: HomeKept | HomeForgotten | SessionKept) -> _Statement:

@@ -153,7 +153,7 @@ Act: TypeAlias = Callable[[], Awaitable[None]]
 
 @final
 class StoreGate:
-    """Between the sync manager and whom it tells.
+    """Between the sync manager and the receivers of its messages.
 
     Args:
         store: Who writes; None: this runtime stores nothing.

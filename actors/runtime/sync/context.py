@@ -141,7 +141,7 @@ class RegisteredObjects:
 
     async def unregister(self, url: str) -> None:
         """Set a record to disconnected. Idempotent."""
-        # What cannot be told now, the node notes when the session ends (REG-09).
+        # What cannot be reported now, the node notes when the session ends (REG-09).
         with suppress(ActorStoppedError):
             await self._registrar.ask(lambda reply: UnregisterWanted(url, reply))
 
@@ -185,7 +185,7 @@ class SyncContext:
         domain: Its domain, at whose node reporter paths are set.
         topology: Whose node paths to objects of other domains are set at.
         bus: Its handle on the Message BUS; the handle's address is its own.
-        registry: Tells other runtimes what is reported here, and hears its status events.
+        registry: Announces to other runtimes what is reported here, and hears its status events.
         counters: Where messages that end here are counted.
         schemas: What values must obey.
         gate: Where what is said of stored objects waits until it is on disk.
@@ -350,7 +350,7 @@ class ObjectsClosed:
     """Delete every object that is reported here, leave every one that is observed.
 
     Attributes:
-        done: Told when nothing is left; observers that do not answer hold it up.
+        done: Set when nothing is left; observers that do not answer hold it up.
     """
 
     done: Reply[None]
@@ -363,7 +363,7 @@ class ComponentLeft:
 
     Attributes:
         component: Its address; nothing is said as it any more.
-        done: Told when nothing of it is left; observers that do not answer hold it up.
+        done: Set when nothing of it is left; observers that do not answer hold it up.
     """
 
     component: str
@@ -371,7 +371,7 @@ class ComponentLeft:
 
 
 SyncMessage: TypeAlias = Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft
-"""What the sync manager is told."""
+"""Messages to the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]
 """Work for a task; what it returns is ignored."""
@@ -440,7 +440,7 @@ class _Watch:
 
 @final
 class LinkWatches:
-    """Asks the registry about links, and tells `LinkIs` for each that changes.
+    """Asks the registry about links, and reports `LinkIs` for each that changes.
 
     One question per watched entity waits at the registry.
     """

@@ -80,7 +80,7 @@ def read_op(message: Message) -> ChildOp:
 
 
 def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
-    """Read what is said where the children of an object are told of: by it, or by a creator.
+    """Read a message at the address of the children of an object: by it, or by a creator.
 
     Raises:
         BadMessageError: It is neither a sign nor anything done to an own child.
@@ -149,7 +149,7 @@ class ReportedChildren:
         self._answering[thing.url] = thing.reporter
         for address in children_addresses(thing.url):
             await self._context.bus.lend(address, thing.reporter)
-            # It is told by this keeper, of what counts only, whether it observes or not.
+            # It gets reports from here, of what counts only, whether it observes or not.
             await self._context.bus.unfollow(address, thing.reporter)
 
     async def _answers_no_more(self, url: str) -> None:

@@ -59,7 +59,7 @@ def link_of(request: Message) -> str | None:
 
 @final
 class ObserverLinks:
-    """The links by which the observers of all objects reported here are told."""
+    """The links by which the observers of all objects reported here get changes."""
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
         self._context = context
@@ -71,7 +71,7 @@ class ObserverLinks:
         self._looked_at = 0
 
     def direct(self, url: str) -> frozenset[str]:
-        """Return the runtimes that are told of an object by a link."""
+        """Return the runtimes that get changes of an object by a link."""
         return self._routes.direct(url)
 
     # --- who asks -------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class ObserverLinks:
         """Take it that an observer leaves: what it asked before is not decided on."""
         self._asking.pop((url, observer), None)
 
-    # --- who is told ----------------------------------------------------------------------
+    # --- observers -------------------------------------------------------------------------
 
     async def settle(self, url: str, reported: ReporterCore) -> None:
         """Tell each runtime that observes an object by its way, before anything is said."""
@@ -306,7 +306,7 @@ class ReporterServices:
         observers: Their observers resources.
         children: Their children.
         listeners: Their addresses.
-        links: By which links observers are told.
+        links: The links by which observers get changes.
         publications: What is published.
         pending: Who is to be decided on.
         invitations: Who was invited.

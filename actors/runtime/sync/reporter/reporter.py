@@ -32,7 +32,7 @@ from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices, 
 from actors.runtime.sync.reporter.pending import (
     OBSERVERS,
     allowed_observers,
-    told_by,
+    notification_in,
     trace_allowed,
 )
 from actors.runtime.sync.reporter.stored import NO_STORE, Restored
@@ -307,7 +307,7 @@ class Admissions:
         if answer.from_ != f"{url}/{CHANGES}":
             await self._services.invitations.answered(url, answer)
         elif answer.is_final:
-            await self._cores.feed(url, told_by(answer))
+            await self._cores.feed(url, notification_in(answer))
 
     async def allow(self, request: Message, body: AllowObserver) -> None:
         """Let an observer in without a question, on behalf of the reporter."""
@@ -365,7 +365,7 @@ class Admissions:
                 await self._context.refuse(request, Code.MALFORMED, "an object does not do this")
 
     async def _unsubscribe(self, url: str, reported: ReporterCore, request: Message) -> None:
-        """Let an observer go; while the object is handed over it is told to ask again."""
+        """Let an observer go; while the object is handed over it is asked to try again."""
         left = core.UnsubscribeAsked(observer_of(request), request.from_)
         effects = reported.feed(left)
         is_gone = not _is_refused(effects)
@@ -474,8 +474,8 @@ class ObjectTransfers:
     async def take_over(self, handed: HandedOver, reporter: str) -> None:
         """Report an object that was handed over, with its next version (SYN-26)."""
         thing = handed.thing
-        guests = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
-        reported = ReporterCore(thing, guests)
+        allowed = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
+        reported = ReporterCore(thing, allowed)
         self.cores.add(thing.url, reported)
         await self.listeners.open_parts(thing)
         await self.cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
@@ -488,7 +488,7 @@ class ReportedObjects:
 
     Attributes:
         listeners: Their addresses.
-        links: The links by which observers are told.
+        links: The links by which observers get changes.
         children: Their children.
         lives: How they begin, change and end.
         admissions: Who observes them.

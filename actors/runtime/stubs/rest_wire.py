@@ -34,7 +34,7 @@ from actors.kit.http_client import (
     ServerUrl,
 )
 from actors.runtime.stubs.stub import StubContext
-from actors.runtime.stubs.wires.wire import OwnWire, StubOptionError, read_options
+from actors.runtime.stubs.wire import OwnWire, StubOptionError, read_options
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject

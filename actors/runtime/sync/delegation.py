@@ -53,7 +53,7 @@ _ANOTHER: Final = "another hand-over of it is under way here"
 _OUT_OF_ORDER: Final = "a part of the hand-over is missing"
 _CROWD: Final = "too many objects are being handed over to this runtime"
 _NAMED: Final = 4 * HAND_OVER_PART
-"""Observers of the old runtime that the node is told of: the others keep the path alive."""
+"""Observers of the old runtime that the node is informed of: the others keep the path alive."""
 
 
 @final
