@@ -7,12 +7,7 @@ from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.child import CHILDREN
 from specs.message import Message, MessageType
 
-__all__ = [
-    "Intent",
-    "intent_of",
-    "is_p2p_part",
-    "taken_off",
-]
+__all__ = ["Intent", "intent_of", "is_p2p_part", "taken_off"]
 
 _CONNECTION_SCHEME: Final = "connection"
 _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
@@ -41,7 +36,7 @@ class Intent(Enum):
     telling observers what only that owner may, which its node has checked (M-45, M-52)."""
 
     DIRECT = "direct"
-    """By the live link there is, or not at all: who sends it has another way (P2P-30)."""
+    """By the live link there is, or not at all: who sends it has another route (P2P-30)."""
 
 
 def intent_of(message: Message) -> Intent:

@@ -43,6 +43,7 @@ __all__ = [
     "write_census",
 ]
 
+
 MACHINE_USERS: Final = (
     "fsm.bus",
     "fsm.catalogue",
@@ -55,6 +56,9 @@ MACHINE_USERS: Final = (
     "actors",
 )
 """The packages whose code fires triggers; checks and judges only look at machines."""
+
+
+# ---- the census
 
 
 @final
@@ -127,6 +131,9 @@ def _word(entry: Mapping[str, object], name: str, number: int) -> str:
     return word
 
 
+# ---- sources of cores
+
+
 _Names: TypeAlias = dict[str, str]
 
 
@@ -187,21 +194,24 @@ def _parts(node: ast.expr) -> Iterator[str]:
             yield ""  # the result of a call or the like: nothing that was imported
 
 
+# ---- the check
+
+
 def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
     """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
-    ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
+    paths: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
     while waiting:
         state = waiting.popleft()
         for row in table.rows:
-            if row.source is state and row.target not in ways:
-                ways[row.target] = (*ways[state], row)
+            if row.source is state and row.target not in paths:
+                paths[row.target] = (*paths[state], row)
                 waiting.append(row.target)
-    return ways
+    return paths
 
 
 def can_end(table: Table) -> frozenset[StrEnum]:
-    """The states that may end, or have a way to one that may."""
+    """The states that may end, or have a path to one that may."""
     found = set(table.may_end)
     while True:
         more = {row.source for row in table.rows if row.target in found and row.source}

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.claims.fold import Fold, GroupKey
-from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
 from specs.claims.all import CATALOGUE
 from specs.claims.claim import Claim
 

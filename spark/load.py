@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import attrs
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
@@ -72,8 +72,7 @@ def read_source(
     writers: set[tuple[str, str]] = set()
     for path in paths:
         text = _text(session, path)
-        # Spark names files by URLs.
-        there = {unquote(file) for file in text.inputFiles()}
+        there = {_plain(file) for file in text.inputFiles()}
         # A report, which may lie among the runs, is Parquet as well, but of no process.
         told = {file for file in there if not file.endswith(_PARQUET) or writer_of(file)}
         new = told - seen
@@ -95,6 +94,21 @@ def read_source(
         raise TraceMissingError("nowhere", "no path was named")
     bad = reduce(DataFrame.unionByName, aside) if aside else small_frame(session, [], QUARANTINE)
     return Source(reduce(DataFrame.unionByName, found), frozenset(writers), bad)
+
+
+_SCHEME: Final = "^file:/+"
+
+
+def _plain(url: str) -> str:
+    """Return the name of a file as a person writes it: Spark names files by encoded URLs."""
+    return re.sub(_SCHEME, "/", unquote(url))
+
+
+def _file() -> Column:
+    """Return the same of the file that a record is read from."""
+    # A plus sign stands for itself in these URLs, and for a space in a form.
+    url = F.regexp_replace(F.col("_metadata.file_path"), "[+]", "%2B")
+    return F.regexp_replace(F.url_decode(url), _SCHEME, "/")
 
 
 def _reader(session: SparkSession) -> DataFrameReader:
@@ -120,7 +134,7 @@ def _of_lines(text: DataFrame, *, is_all_read: bool) -> DataFrame:
     reading = iterating(decode, DECODED.simpleString())
     lines = text.select(
         F.col("value").cast("binary").alias("line"),
-        F.col("_metadata.file_path").alias("file"),
+        _file().alias("file"),
         F.col("_metadata.file_block_start").alias("block"),
     )
     line = F.struct("line", F.xxhash64("file", "block").alias("piece"))
@@ -140,7 +154,7 @@ def _of_columns(
     no_text, no_number = F.lit(None).cast("string"), F.lit(None).cast("bigint")
     return frame.select(
         *fields, no_text.alias("flaw"), no_text.alias("text"), no_number.alias("position"),
-        F.col("_metadata.file_path").alias("file"), no_number.alias("block"), *more,
+        _file().alias("file"), no_number.alias("block"), *more,
     )  # fmt: skip
 
 
@@ -190,7 +204,7 @@ def place_lines(session: SparkSession, bad: Sequence[Mapping[str, Json]]) -> Dat
         Rows of QUARANTINE.
     """
     lines = small_frame(session, bad, PLACE)
-    split = sorted({unquote(str(row["file"])) for row in bad if row["block"]})
+    split = sorted({str(row["file"]) for row in bad if row["block"]})
     if split:
         lines = lines.join(F.broadcast(_pieces(session, split)), on=["file", "block"], how="left")
     else:
@@ -206,7 +220,7 @@ def _pieces(session: SparkSession, files: Sequence[str]) -> DataFrame:
         _reader(session)
         .text([*files])
         .select(
-            F.col("_metadata.file_path").alias("file"),
+            _file().alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
         )
     )

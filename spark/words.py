@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from fsm.judge.claims.catalogue import CLAIMS_JUDGED
-from fsm.judge.claims.not_judged import NOT_JUDGED
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.trace_line import Claim, Flaw, Verdict
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims.all import CLAIMS

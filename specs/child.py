@@ -51,7 +51,7 @@ def parent_of(address: str) -> str | None:
 
 
 def misnamed(message: Message) -> str | None:
-    """Say what is wrong with what is sent to the address of children; None: nothing.
+    """Return the error in what is sent to the address of children; None: nothing.
 
     Only the three verbs are for children, and each names one of the sender's own.
     """

@@ -4,39 +4,6 @@ from enum import IntEnum, StrEnum, unique
 from typing import Final, final
 
 
-@final
-@unique
-class LinkEnd(StrEnum):
-    """Reasons of the end of a node's link; each has exactly one."""
-
-    LEFT = "left"
-    BROKEN = "broken"
-    CLOSED = "closed"
-    GOING_AWAY = "going-away"
-    NO_SESSION = "no-session"
-    MADE_ROOM = "made-room"
-    REFUSED = "refused"
-    TAKEN_OVER = "taken-over"
-    SLOW_CONSUMER = "slow-consumer"
-    SHED = "shed"
-    SILENT = "silent"
-    SLOW_FRAME = "slow-frame"
-    TOO_LARGE = "too-large"
-    MALFORMED = "malformed"
-
-
-@final
-@unique
-class TurnedAway(StrEnum):
-    """Reasons to refuse a connection."""
-
-    TOO_FAST = "too-fast"
-    MADE_ROOM = "made-room"
-    TOO_LATE = "too-late"
-    ORIGIN = "origin"
-    BAD_REQUEST = "bad-request"
-
-
 class Code(IntEnum):
     """The reply codes in use (HTTP semantics, MSG-17)."""
 
@@ -90,3 +57,36 @@ class DropReason(StrEnum):
     DENIED = "denied"
     UNKNOWN_SOURCE = "unknown-source"
     CRASHED = "crashed"
+
+
+@final
+@unique
+class LinkEnd(StrEnum):
+    """Reasons of the end of a node's link; each has exactly one."""
+
+    LEFT = "left"
+    BROKEN = "broken"
+    CLOSED = "closed"
+    GOING_AWAY = "going-away"
+    NO_SESSION = "no-session"
+    MADE_ROOM = "made-room"
+    REFUSED = "refused"
+    TAKEN_OVER = "taken-over"
+    SLOW_CONSUMER = "slow-consumer"
+    SHED = "shed"
+    SILENT = "silent"
+    SLOW_FRAME = "slow-frame"
+    TOO_LARGE = "too-large"
+    MALFORMED = "malformed"
+
+
+@final
+@unique
+class TurnedAway(StrEnum):
+    """Reasons to refuse a connection."""
+
+    TOO_FAST = "too-fast"
+    MADE_ROOM = "made-room"
+    TOO_LATE = "too-late"
+    ORIGIN = "origin"
+    BAD_REQUEST = "bad-request"

@@ -1,7 +1,4 @@
-"""A message node inside a program.
-
-The network and the tracer that a node or a runtime of a program uses.
-"""
+"""A message node inside a program, and the network and tracer of nodes and runtimes there."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager

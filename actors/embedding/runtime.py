@@ -1,7 +1,4 @@
-"""A hyperty runtime inside a program.
-
-The handle to a deployed hyperty: its state, its end, and requests in its name.
-"""
+"""A hyperty runtime inside a program, and the handles to its deployed hyperties."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -156,7 +153,7 @@ class Runtime:
         Args:
             make: Makes the hyperty, and makes it anew after each crash: its class, or another
                 callable without arguments.
-            profile: What the domain registry is told about it; a text is its name, which need
+            profile: Its description for the domain registry; a text is its name, which need
                 not be unique. None: it is named after its class.
 
         Returns:
@@ -194,7 +191,7 @@ class Runtime:
         Args:
             made: Class of the hyperty, at the top level of a module; the sandbox calls it
                 without arguments.
-            profile: What the domain registry is told about it; as for `deploy`.
+            profile: Its description for the domain registry; as for `deploy`.
 
         Returns:
             The handle, which is also an async context manager that undeploys the hyperty.
@@ -210,8 +207,10 @@ class Runtime:
             RegistrationError: The domain registry did not take the record.
             ActorStoppedError: The runtime has closed.
         """
-        told, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
-        return DeployedApart(self._running, await self._running.settle_apart(told, code, _rooms()))
+        described, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
+        return DeployedApart(
+            self._running, await self._running.settle_apart(described, code, _processes())
+        )
 
     async def enter(self) -> None:
         """Log in at the node of the domain now; without this call the first message does it.
@@ -373,7 +372,7 @@ async def _running(
         yield running
 
 
-def _rooms() -> Spawn:
+def _processes() -> Spawn:
     """Return a maker of sandbox processes that import from the same folders as this process."""
     return process_sandboxes(str(Path(one).resolve()) for one in sys.path)
 

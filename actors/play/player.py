@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def is_pass(self) -> bool:
-        """Whether all was as told."""
+        """Whether the run is as the scenario says."""
         return self.difference is None
 
 
@@ -71,17 +71,17 @@ async def survive(work: Callable[[], Awaitable[Difference | None]]) -> Differenc
     try:
         difference = await work()
     except* (StageError, BadUrlError) as group:
-        difference = Difference(0, "a world as it is before the first step", _told(group))
+        difference = Difference(0, "a world as it is before the first step", _texts(group))
     except* RestartLimitError as group:
-        difference = Difference(0, "actors that do not crash", _told(group))
+        difference = Difference(0, "actors that do not crash", _texts(group))
     return difference
 
 
-def _told(group: BaseExceptionGroup[ProtoflyError]) -> tuple[str, ...]:
+def _texts(group: BaseExceptionGroup[ProtoflyError]) -> tuple[str, ...]:
     """Return what the errors in a group say, each once."""
     told: list[str] = []
     for error in group.exceptions:
-        told += _told(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
+        told += _texts(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
     return tuple(dict.fromkeys(told))
 
 

@@ -26,12 +26,11 @@ from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.catalogue.fetching import Evidence, StubMakers
-from actors.runtime.catalogue.shipped import SHIPPED
+from actors.runtime.catalogue.fetching import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.isolation.stub import StubCode, room_stub
+from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.parts import RuntimeParts
@@ -168,10 +167,10 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
     async with (
         open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=seen) as watching,
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
-        open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
+        open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as isolated,
         open_background() as background,
     ):
-        parts = await _start(plan, core, rooms, Followers(plan.tracer, watching))
+        parts = await _start(plan, core, isolated, Followers(plan.tracer, watching))
         runtime = Runtime(parts, background)
         plan.replay.to(runtime.paths_lost)
         await runtime.boot()
@@ -193,7 +192,7 @@ def _tell_drops(name: str, ledger: DropLedger) -> None:
 
 
 async def _start(
-    plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers
+    plan: _Plan, core: Supervisor, isolated: Supervisor, followers: Followers
 ) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
@@ -203,7 +202,7 @@ async def _start(
     plan.dead_mail.attach(bus, plan.counters)
     await plan.store.start(core)
     agent = CorePort(f"{own}/ua", bus)
-    sandboxes = Sandboxes(rooms, bus, agent, plan.tracer, plan.counters)
+    sandboxes = Sandboxes(isolated, bus, agent, plan.tracer, plan.counters)
     catalogue = _catalogue(plan)
     make_loader = partial(_loader, plan, agent, sandboxes, catalogue)
     loader = await core.start_child(ChildSpec("loader", make_loader))
@@ -236,7 +235,7 @@ def _makers(spawn: Spawn) -> StubMakers:
     """Return the makers of fetched stubs: their code runs in sandbox processes."""
 
     def code(archive: bytes, entry_point: str, endpoints: tuple[str, ...]) -> StubFactory:
-        return room_stub(StubCode(archive, entry_point), endpoints, spawn)
+        return sandboxed_stub(StubCode(archive, entry_point), endpoints, spawn)
 
     return StubMakers(SHIPPED, code)
 
@@ -272,8 +271,8 @@ async def _registry(
     loader: ActorRef[LoaderMessage],
 ) -> ActorRef[RegistryMessage]:
     config = plan.config
-    wishes = config.links if config.kinds else NO_LINKS
-    resolve = ResolveConfig(config.runtime, config.domain, wishes, config.topology)
+    p2p = config.links if config.kinds else NO_LINKS
+    resolve = ResolveConfig(config.runtime, config.domain, p2p, config.topology)
     parts = RegistryParts(
         port=port,
         bus=bus,

@@ -1,4 +1,4 @@
-"""How the runtime's routers and stubs report what happens to messages."""
+"""Trace records of messages, written by the routers and stubs of a runtime."""
 
 from typing import Unpack, final
 

@@ -21,7 +21,7 @@ from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
-from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, room_hyperty
+from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.presence import Presence
@@ -119,7 +119,7 @@ class Runtime:
         """Run a hyperty and register it; return its address (HYP-01).
 
         Args:
-            profile: What the domain registry is told about it; a text is its name.
+            profile: Its description for the domain registry; a text is its name.
             make: Makes the hyperty, and makes it anew after each crash; a class will do.
 
         If cancelled, as `host`.
@@ -136,7 +136,7 @@ class Runtime:
         """Run a hyperty as `deploy` does; return its context and its lifecycle.
 
         Args:
-            profile: What the domain registry is told about it.
+            profile: Its description for the domain registry.
             make: Makes the hyperty, and makes it anew after each crash.
 
         If cancelled, as `host`.
@@ -153,8 +153,8 @@ class Runtime:
         """Run a hyperty in a sandbox process of its own, and register it; return its address.
 
         Args:
-            profile: What the domain registry is told about it; a text is its name.
-            code: Where its class is; see `room_hyperty` for what it can do there.
+            profile: Its description for the domain registry; a text is its name.
+            code: Where its class is; see `sandboxed_hyperty` for what it can do there.
             spawn: Makes the process, such as `process_sandboxes(folders)`.
 
         If cancelled, as `host`.
@@ -171,7 +171,7 @@ class Runtime:
         """Run a hyperty as `deploy_apart` does; return its lifecycle.
 
         Args:
-            profile: What the domain registry is told about it.
+            profile: Its description for the domain registry.
             code: Where its class is.
             spawn: Makes the process.
 
@@ -183,7 +183,7 @@ class Runtime:
         """
         config, life = self._parts.config, self._lifecycle(profile)
         tools = HypertyTools(config.runtime, config.ids, self.counters, life)
-        await self.host(profile, room_hyperty(code, spawn, tools), life)
+        await self.host(profile, sandboxed_hyperty(code, spawn, tools), life)
         return life
 
     def _lifecycle(self, profile: str | Profile) -> Lifecycle:
@@ -196,7 +196,7 @@ class Runtime:
         """Run an actor as a hyperty: it handles messages, and answers requests, itself.
 
         Args:
-            profile: What the domain registry is told about it; a text is its name.
+            profile: Its description for the domain registry; a text is its name.
             make: Makes the actor around its port, anew for each life.
             life: Shows what becomes of it; None: a new one.
 
@@ -215,16 +215,16 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
             Exception: What making or starting the actor raised.
         """
-        told = Profile(profile) if isinstance(profile, str) else profile
+        described = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
-        given = await self.reserve(told)
+        given = await self.reserve(described)
         if self._is_leaving:
             raise ActorStoppedError(self.url)
         url = life.url = given.address
-        deployment = self._deployments[url] = _Deployment(url, told, life)
+        deployment = self._deployments[url] = _Deployment(url, described, life)
         try:
             sandbox = await self._run(url, make)
-            await self._register(url, told)
+            await self._register(url, described)
             await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
             deployment.is_up = True
         finally:

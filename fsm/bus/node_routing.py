@@ -164,7 +164,7 @@ class NodeRouting:
     def _objection(self, message: Message, by: str) -> Refusal | None:
         """Return why a sender, though it is the one it claims to be, may not send this message."""
         if is_node(by) and not self._is_ours(message.to, by):
-            why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
+            why = f"the node of {self._domain} is no route to {domain_of(message.to)}"
             return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)
         if CHILDREN in message.to and not message.is_response:
             return self._of_child(message, by)
@@ -232,7 +232,7 @@ class NodeRouting:
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:
-            return Nobody("the only way leads back to where it came from")
+            return Nobody("the only route leads back to where it came from")
         return ToRuntimes((owner,))
 
     def _beyond(self, to: str, by: str | None) -> str | None:
@@ -257,7 +257,7 @@ class NodeRouting:
     def _why_nobody(self, to: str) -> str:
         if domain_of(to) == self._domain:
             return "no session owns address"
-        return f"the node of {self._domain} knows no way to {domain_of(to)}"
+        return f"the node of {self._domain} knows no route to {domain_of(to)}"
 
 
 def _is_circle(via: tuple[str, ...]) -> bool:

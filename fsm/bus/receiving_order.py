@@ -233,6 +233,8 @@ class PairOrderCore(Generic[T]):
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""
+        if not self._waiting:
+            return math.inf
         times = (one.until for waiting in self._waiting.values() for one in waiting)
         return min(times, default=math.inf)
 

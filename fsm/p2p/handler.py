@@ -249,7 +249,7 @@ class HandlerQuota:
         self._buckets: Final = TokenBuckets[str](_RATE)
 
     def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
-        """Say why a runtime may not have a link now; None: it may.
+        """Return the reason to refuse a runtime a link now; None: there is none.
 
         Args:
             remote: Who asks.

@@ -393,7 +393,7 @@ class ReleaseLink:
 @final
 @attrs.frozen(slots=True)
 class CloseLink:
-    """Say goodbye on the link, close it, hand back what it did not deliver."""
+    """Send `Bye` on the link, close it, return the messages that it did not deliver."""
 
     link: str
 

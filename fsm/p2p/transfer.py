@@ -330,7 +330,7 @@ class P2PTransferCore:
         """The end of the wait for acknowledgements: a message is as good as a ping.
 
         So who waits for an answer hears nothing of a link that died under it: there is
-        time left to send by another way.
+        time left to send by another route.
         """
         if self._owed_since is None:
             return math.inf

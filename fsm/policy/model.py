@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Check: TypeAlias = Callable[[Request], bool | None]
-"""Says whether a condition holds; None: that cannot be known."""
+"""A test of a condition; None: the result cannot be known."""
 
 
 @final

@@ -67,7 +67,7 @@ class Pattern:
 
 
 Test: TypeAlias = Callable[[Value], bool]
-"""Says whether an attribute is as one operator with its parameters wants it."""
+"""A test of an attribute by one operator with its parameters."""
 
 _EXACT: Final = (Operator.EQUALS, Operator.IN)
 _ORDER: Final = (Operator.MORE_THAN, Operator.LESS_THAN, Operator.BETWEEN)

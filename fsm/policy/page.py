@@ -20,14 +20,14 @@ class BadPolicyError(ProtoflyError):
 
     Attributes:
         source: Which file, or by whose message.
-        way: Where in it, such as `policies[0].rules[2].effect`; empty: all of it.
+        path: Where in it, such as `policies[0].rules[2].effect`; empty: all of it.
         reason: Which rule it breaks and what to write instead, as half a sentence.
     """
 
-    def __init__(self, source: str, way: str, reason: str) -> None:
-        super().__init__(": ".join(part for part in (source, way, reason) if part))
+    def __init__(self, source: str, path: str, reason: str) -> None:
+        super().__init__(": ".join(part for part in (source, path, reason) if part))
         self.source = source
-        self.way = way
+        self.path = path
         self.reason = reason
 
 
@@ -49,21 +49,21 @@ def is_number(value: object) -> TypeGuard[float]:
 @final
 @attrs.frozen
 class Place:
-    """One value, and the way to it.
+    """One value and its path.
 
     Attributes:
         source: The file, or by whose message it came.
-        way: Such as `policies[0].rules[2].effect`; empty: all of it.
+        path: Such as `policies[0].rules[2].effect`; empty: all of it.
         value: What stands there; None: nothing.
     """
 
     source: str
-    way: str
+    path: str
     value: object
 
     def bad(self, reason: str) -> BadPolicyError:
         """Return the error that says what is wrong here."""
-        return BadPolicyError(self.source, self.way, reason)
+        return BadPolicyError(self.source, self.path, reason)
 
     def table(self) -> Table:
         """Return a table.
@@ -77,8 +77,8 @@ class Place:
 
     def key(self, name: str) -> "Place":
         """Go to a key of this table."""
-        way = f"{self.way}.{name}" if self.way else name
-        return Place(self.source, way, self.table().get(name))
+        path = f"{self.path}.{name}" if self.path else name
+        return Place(self.source, path, self.table().get(name))
 
     def keys(self, known: Collection[str]) -> Iterator["Place"]:
         """Visit each key that is there.
@@ -109,7 +109,7 @@ class Place:
         if len(self.value) > most:
             raise self.bad(f"lists {len(self.value)}; more than {most} are too many")
         return [
-            Place(self.source, f"{self.way}[{number}]", one)
+            Place(self.source, f"{self.path}[{number}]", one)
             for number, one in enumerate(self.value)
         ]
 

@@ -86,7 +86,7 @@ class Pdp:
         self.is_stamping = any(map(_is_stamping, book.sets))
 
     def decide(self, request: Request) -> Verdict:
-        """Say what the policies say; with `notApplicable` the default holds.
+        """Return the result of the policies; with `notApplicable` the default holds.
 
         A message that names several resources is judged once for each: one that is
         denied denies it, one that cannot be decided leaves it undecided.

@@ -36,14 +36,7 @@ from specs.limits.node import (
 )
 from specs.limits.protocol import MAX_LIST
 
-__all__ = [
-    "POLICY_KEYS",
-    "RULE_KEYS",
-    "SET_KEYS",
-    "TASK_KEYS",
-    "read_condition",
-    "read_set",
-]
+__all__ = ["POLICY_KEYS", "RULE_KEYS", "SET_KEYS", "TASK_KEYS", "read_condition", "read_set"]
 
 _LOGIC: Final = ("not", "anyOf", "allOf")
 """Words that join conditions."""
@@ -80,7 +73,7 @@ def _condition(at: Place, of: Attribute | None, depth: int) -> Condition:
 
 def _entry(at: Place, of: Attribute | None, depth: int) -> Condition:
     """Read one key of a table: a word of logic, an attribute, or an operator."""
-    name = at.way.rpartition(".")[2]
+    name = at.path.rpartition(".")[2]
     match name:
         case "not":
             return Not(_condition(at, of, depth - 1))
@@ -200,7 +193,7 @@ def _duties(at: Place) -> Duties:
         if table.value is None:
             continue
         for one in table.keys(tuple(EFFECTS)):
-            effect = EFFECTS[one.way.rpartition(".")[2]]
+            effect = EFFECTS[one.path.rpartition(".")[2]]
             tasks = tuple(_task(task, effect, key) for task in one.items(MAX_POLICY_TASKS))
             duties[effect] = duties.get(effect, ()) + tasks
     return duties

@@ -22,7 +22,7 @@ Value: TypeAlias = str | int | float | bool | frozenset[str]
 """Values of an attribute."""
 
 Owns: TypeAlias = Callable[[str, str], bool]
-"""Says whether an address is of a runtime's session."""
+"""A test whether an address is of a runtime's session."""
 
 
 @final
@@ -56,7 +56,7 @@ class Place:
     Attributes:
         domain: The domain of the node.
         zone: Where its clock hangs: what time of the day it is there.
-        owns: Says whether an address is of a runtime's session; None: nobody knows.
+        owns: Tests whether an address is of a runtime's session; None: nobody knows.
         sessions: Where sessions are opened.
         allocation: Where addresses are allocated.
     """

@@ -58,9 +58,7 @@ def policy_schema() -> JsonObject:
             }
         ),
         "$defs": {
-            "condition": {
-                "oneOf": [_joining("condition", attributes), _either("condition")],
-            },
+            "condition": {"oneOf": [_joining("condition", attributes), _either("condition")]},
             **{f"of-{name}": attribute for name, attribute in _definitions().items()},
             "tasks": {
                 "type": "object",
@@ -73,10 +71,7 @@ def policy_schema() -> JsonObject:
 
 def _policy() -> JsonObject:
     rule = _element({"effect": _words(EFFECTS), "condition": _always(), "reason": _TEXT}, "effect")
-    return {
-        "ruleCombiningAlgorithm": _words(ALGORITHMS),
-        "rules": _list(rule, MAX_POLICY_RULES),
-    }
+    return {"ruleCombiningAlgorithm": _words(ALGORITHMS), "rules": _list(rule, MAX_POLICY_RULES)}
 
 
 def _element(own: JsonObject, *required: str) -> JsonObject:

@@ -88,9 +88,7 @@ class Exploration:
 
 
 def explore(
-    composition: Composition,
-    max_states: int = MAX_STATES,
-    until: Collection[Fault] = (),
+    composition: Composition, max_states: int = MAX_STATES, until: Collection[Fault] = ()
 ) -> Exploration:
     """Explore a composition.
 

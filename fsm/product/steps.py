@@ -24,26 +24,12 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.machine_list import MACHINES
-from fsm.product.composition import (
-    Composition,
-    Haste,
-    Medium,
-    Patience,
-    Situation,
-)
+from fsm.product.composition import Composition, Haste, Medium, Patience, Situation
 from fsm.product.host import Host, Sent, UnsafeError
 from fsm.table import Table
 from specs.trace import ABSENT
 
-__all__ = [
-    "FAIR",
-    "Kind",
-    "Next",
-    "Reaction",
-    "Refusal",
-    "State",
-    "Steps",
-]
+__all__ = ["FAIR", "Kind", "Next", "Reaction", "Refusal", "State", "Steps"]
 
 Key: TypeAlias = Hashable
 
@@ -78,7 +64,7 @@ def _reduced_entity(
 _REDUCERS: Final = copyreg.dispatch_table | {Table: _reduced_table, Entity: _reduced_entity}
 
 
-def kept(host: Host) -> bytes:
+def _kept(host: Host) -> bytes:
     """The host as bytes."""
     file = io.BytesIO()
     pickler = pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -87,7 +73,7 @@ def kept(host: Host) -> bytes:
     return file.getvalue()
 
 
-def restored(data: bytes) -> Host:
+def _restored(data: bytes) -> Host:
     """A host like the one that was kept."""
     host = pickle.loads(data)  # noqa: S301 - bytes of this process
     assert isinstance(host, Host)  # noqa: S101 - for the type checker
@@ -97,13 +83,8 @@ def restored(data: bytes) -> Host:
 # --- as a key -------------------------------------------------------------------------------
 
 
-def key_of(host: Host, horizon: float) -> Key:
-    """Return the key of a host: equal hosts have equal keys.
-
-    Args:
-        host: The host.
-        horizon: Seconds beyond which deadlines are not told apart.
-    """
+def _key_of(host: Host, horizon: float) -> Key:
+    """Return the key of a host: equal hosts have equal keys."""
     return _Freezer(host, horizon).of_host()
 
 
@@ -186,8 +167,8 @@ def _shape(kind: type) -> tuple[tuple[str, ...], bool]:
         own = each.__dict__.get("__slots__", ())
         slots += [own] if isinstance(own, str) else own
     names = tuple(name for name in dict.fromkeys(slots) if name not in {"__weakref__", "__dict__"})
-    way = getattr(kind, "__hash__", None)
-    _SHAPES[kind] = names, way is not None and way is not object.__hash__
+    method = getattr(kind, "__hash__", None)
+    _SHAPES[kind] = names, method is not None and method is not object.__hash__
     return _SHAPES[kind]
 
 
@@ -267,10 +248,10 @@ class _Hosts:
         """The number of a host, known or new."""
         # Asked first, for it may put away what is of no use any more.
         waits = host.deadline() != math.inf
-        key = key_of(host, self._whole.horizon)
+        key = _key_of(host, self._whole.horizon)
         number = self._numbers.setdefault(key, len(self.looks))
         if number == len(self.looks):
-            self._kept.append(kept(host))
+            self._kept.append(_kept(host))
             self.looks.append(host)
             self.waits.append(waits)
             seen = Situation({self._place: host})
@@ -279,7 +260,7 @@ class _Hosts:
 
     def again(self, number: int) -> Host:
         """A host of that number, to be changed."""
-        return restored(self._kept[number])
+        return _restored(self._kept[number])
 
 
 @final
@@ -503,7 +484,7 @@ class Steps:
             case Kind.LOCAL | Kind.WISH:
                 place = self._place[self.composition.events[about].place]
             case _:
-                # Whichever way it came, to the cores it is the same message.
+                # By whatever channel it came, to the cores it is the same message.
                 place, kind, about = self._target[about], Kind.DELIVERED, 0
         token = kind, about, what
         known = self._reactions.get((place, state[place], token))

@@ -294,7 +294,7 @@ def _row(url: str, runtime: str, status: State, now: float, value: JsonObject) -
 
 
 def _told(held: Row | None, row: Row) -> list[StatusChanged]:
-    """Tell what has changed for those who see it."""
+    """Return the effects of a visible change."""
     before, after = None if held is None else shown(held.status), shown(row.status)
     return [StatusChanged(row.url, after)] if row.status in _TOLD and before != after else []
 

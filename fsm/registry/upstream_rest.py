@@ -149,17 +149,17 @@ def read_call(asked: Read | Find) -> RestCall | Answered:
         kind = ("url",) if _is_hyperty(asked.url) else ("dataobject", "url")
         return RestCall("GET", ("hyperty", *kind, asked.url))
     search = asked.search
-    way = _WAYS.get(search.by)
-    if way is None:
+    lookup = _LOOKUPS.get(search.by)
+    if lookup is None:
         return UNKNOWN
-    path, narrowed = way
+    path, narrowed = lookup
     query = _query(search)
     if query and narrowed:
         return RestCall("GET", ("hyperty", *path, search.value, narrowed), query)
     return RestCall("GET", ("hyperty", *path, search.value))
 
 
-_WAYS: Final[Mapping[By, tuple[tuple[str, ...], str]]] = {
+_LOOKUPS: Final[Mapping[By, tuple[tuple[str, ...], str]]] = {
     By.USER: (("user",), "hyperty"),
     By.GUID: (("guid",), ""),
     By.IDENTIFIER: (("email",), "hyperty"),

@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+# ---- used tokens
+
+
 @final
 @attrs.frozen(slots=True)
 class Use:
@@ -109,42 +112,7 @@ def _digest(issuer: str, name: str) -> bytes:
     return hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest()
 
 
-@final
-class KeyCacheCore:
-    """Decides for one source of keys.
-
-    Args:
-        fresh: Seconds for which keys need not be looked at again.
-        pause: Seconds between two attempts.
-    """
-
-    __slots__ = ("_fresh", "_got", "_pause", "_tried")
-
-    def __init__(self, fresh: float, pause: float) -> None:
-        self._fresh = fresh
-        self._pause = pause
-        self._got = -math.inf
-        self._tried = -math.inf
-
-    def is_due(self, now: float) -> bool:
-        """Return whether the keys at hand are to be got anew."""
-        return now - self._got >= self._fresh and self.may_be_tried(now)
-
-    def may_be_tried(self, now: float) -> bool:
-        """Return whether they may be got anew, for a token that names a key not at hand."""
-        return now - self._tried >= self._pause
-
-    def tried(self, now: float) -> None:
-        """Note that an attempt begins."""
-        self._tried = now
-
-    def got(self, now: float) -> None:
-        """Note that it brought keys."""
-        self._got = now
-
-    def are_usable(self, now: float) -> bool:
-        """Return whether the keys at hand may still be used."""
-        return now - self._got < KEYS_STALE
+# ---- the judgement
 
 
 USED: Final = "it has been used already: each opens one session"
@@ -320,3 +288,44 @@ def _runtime(value: Json) -> str | None:
     if url is None or not (is_runtime or is_node(url.text)):
         raise _BadClaimError("its claim 'runtime' names no runtime and no node")
     return url.text
+
+
+# ---- keys
+
+
+@final
+class KeyCacheCore:
+    """Decides for one source of keys.
+
+    Args:
+        fresh: Seconds for which keys need not be looked at again.
+        pause: Seconds between two attempts.
+    """
+
+    __slots__ = ("_fresh", "_got", "_pause", "_tried")
+
+    def __init__(self, fresh: float, pause: float) -> None:
+        self._fresh = fresh
+        self._pause = pause
+        self._got = -math.inf
+        self._tried = -math.inf
+
+    def is_due(self, now: float) -> bool:
+        """Return whether the keys at hand are to be got anew."""
+        return now - self._got >= self._fresh and self.may_be_tried(now)
+
+    def may_be_tried(self, now: float) -> bool:
+        """Return whether they may be got anew, for a token that names a key not at hand."""
+        return now - self._tried >= self._pause
+
+    def tried(self, now: float) -> None:
+        """Note that an attempt begins."""
+        self._tried = now
+
+    def got(self, now: float) -> None:
+        """Note that it brought keys."""
+        self._got = now
+
+    def are_usable(self, now: float) -> bool:
+        """Return whether the keys at hand may still be used."""
+        return now - self._got < KEYS_STALE

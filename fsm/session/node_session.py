@@ -56,46 +56,6 @@ from specs.reply_code import Code
 __all__ = ["Beat", "Heartbeat", "NodeSessionCore"]
 
 
-@final
-@unique
-class Beat(Enum):
-    """The action for a peer."""
-
-    WAIT = auto()
-    PING = auto()
-    GIVE_UP = auto()
-
-
-@final
-class Heartbeat:
-    """One peer, looked at when its deadline has passed."""
-
-    __slots__ = ("_pinged_at",)
-
-    def __init__(self) -> None:
-        self._pinged_at: float | None = None
-
-    def deadline(self, heard_at: float) -> float:
-        """Return when to look at the peer; `heard_at`: when it last gave a sign of life."""
-        if self._pinged_at is None or heard_at >= self._pinged_at:
-            return heard_at + PING_PERIOD
-        return self._pinged_at + PONG_TIMEOUT
-
-    def look(self, heard_at: float, now: float) -> Beat:
-        """Decide whether to ping or to give up.
-
-        Args:
-            heard_at: Time of the last frame of the peer.
-            now: Seconds on the host's clock.
-        """
-        if now < self.deadline(heard_at):
-            return Beat.WAIT
-        if self._pinged_at is None or heard_at >= self._pinged_at:
-            self._pinged_at = now
-            return Beat.PING
-        return Beat.GIVE_UP
-
-
 _OVER: Final = "the credentials of the session are over; log in again"
 
 
@@ -344,3 +304,46 @@ class NodeSessionCore:
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
+
+
+# ---- the heartbeat of a link
+
+
+@final
+@unique
+class Beat(Enum):
+    """The action for a peer."""
+
+    WAIT = auto()
+    PING = auto()
+    GIVE_UP = auto()
+
+
+@final
+class Heartbeat:
+    """One peer, looked at when its deadline has passed."""
+
+    __slots__ = ("_pinged_at",)
+
+    def __init__(self) -> None:
+        self._pinged_at: float | None = None
+
+    def deadline(self, heard_at: float) -> float:
+        """Return when to look at the peer; `heard_at`: when it last gave a sign of life."""
+        if self._pinged_at is None or heard_at >= self._pinged_at:
+            return heard_at + PING_PERIOD
+        return self._pinged_at + PONG_TIMEOUT
+
+    def look(self, heard_at: float, now: float) -> Beat:
+        """Decide whether to ping or to give up.
+
+        Args:
+            heard_at: Time of the last frame of the peer.
+            now: Seconds on the host's clock.
+        """
+        if now < self.deadline(heard_at):
+            return Beat.WAIT
+        if self._pinged_at is None or heard_at >= self._pinged_at:
+            self._pinged_at = now
+            return Beat.PING
+        return Beat.GIVE_UP

@@ -43,72 +43,11 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
-__all__ = ["Backoff", "StubClientCore", "StubMirror", "StubOutbox", "refused"]
-
-_RESTS: Final = {
-    State.CREATED: Trigger.CONNECT_IMPOSSIBLE,
-    State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
-    State.LIVE: Trigger.CLOSED,
-}
-"""The last step of a connection whose sandbox has ended."""
+__all__ = ["StubClientCore", "StubMirror", "refused"]
 
 
 @final
-class StubMirror:
-    """Steps along with a stub that cannot be trusted to step by the tables.
-
-    Args:
-        stub: Its address.
-    """
-
-    def __init__(self, stub: str) -> None:
-        self._connection = Entity(STUB_CONNECTION, stub)
-        self._link = Entity(NODE_LINK, stub)
-
-    @property
-    def state(self) -> State | None:
-        """The state of the stub's connection; None: not begun."""
-        state = self._connection.state
-        return None if state is None else State(state)
-
-    def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
-        """Take a step that the stub reports.
-
-        Args:
-            machine: Name of the machine.
-            cause: The trigger.
-            target: The new state.
-            why: Reason, for the trace.
-
-        Raises:
-            UndeclaredTransitionError: No row of the table leads there.
-        """
-        entity = self._link if machine == NODE_LINK.name else self._connection
-        if machine != entity.table.name or cause not in set(entity.table.triggers):
-            raise _refused(entity, cause)
-        step = entity.step(entity.table.triggers(cause), why)
-        if step.new != target:
-            raise _refused(entity, cause)
-        return step
-
-    def rest(self, why: str) -> list[Step]:
-        """End the link, then the connection, of a stub whose sandbox has ended."""
-        steps: list[Step] = []
-        if self._link.state in _TALKING:
-            steps.append(self._link.step(LinkTrigger.LOST, why))
-        if not self._link.may_end:
-            steps.append(self._link.step(LinkTrigger.END, why))
-        state = self.state
-        trigger = None if state is None else _RESTS.get(state)
-        return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
-
-
-def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
-    return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)
-
-
-@final
-class StubOutbox:
+class _StubOutbox:
     """Two queues in order of arrival, both bounded (STB-17, I-S9)."""
 
     def __init__(self) -> None:
@@ -162,12 +101,7 @@ class StubOutbox:
         return kept
 
     def refuse(self, why: str, code: Code = Code.UNAVAILABLE) -> list[Effect]:
-        """Refuse all messages that wait.
-
-        Args:
-            why: Reason.
-            code: Code of the answers.
-        """
+        """Refuse all messages that wait."""
         waiting, self._waiting = self._waiting, deque()
         effects: list[Effect] = []
         for message in waiting:
@@ -190,7 +124,7 @@ def refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
 
 
 @final
-class Backoff:
+class _Backoff:
     """Counts attempts at one thing: the first is at once, then pauses double.
 
     Attributes:
@@ -215,13 +149,10 @@ class Backoff:
         self.tries = 0
 
     def lost(self, lasted: float) -> None:
-        """Note that what was had is lost again.
+        """Note the loss of a link that lasted some seconds.
 
-        Once that is the weather; but what never lasts longer than a first pause is no
-        success, and without this it would be tried again and again at once.
-
-        Args:
-            lasted: Seconds it was had.
+        A link that never lasts longer than a first pause is no success, and without this it
+        would be tried again and again at once.
         """
         if lasted >= RECONNECT_BASE:
             self._relapses = 0
@@ -230,11 +161,9 @@ class Backoff:
         self._relapses = min(self._relapses + 1, RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
-        """Return the seconds before the next attempt.
+        """Return the seconds before the next attempt: half of the pause, to all of it by `jitter`.
 
-        Args:
-            jitter: Between 0 and 1: the pause is half to whole, so that many who
-                lost the same peer do not come back together.
+        So that many who lost the same peer do not come back together.
         """
         if self.tries == 0:
             return 0.0
@@ -269,9 +198,9 @@ class StubClientCore:
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._link_life = Entity(NODE_LINK, url)
-        self._outbox = StubOutbox()
+        self._outbox = _StubOutbox()
         self._token = token
-        self._backoff = Backoff()
+        self._backoff = _Backoff()
         self._until = math.inf
         self._give_up = math.inf
         self._tried = -math.inf
@@ -511,3 +440,68 @@ class StubClientCore:
             case _:
                 pass
         return [*effects, *self._outbox.refuse("the stub is closed"), ev.Ended()]
+
+
+# ---- a stub in a sandbox
+
+
+_RESTS: Final = {
+    State.CREATED: Trigger.CONNECT_IMPOSSIBLE,
+    State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
+    State.LIVE: Trigger.CLOSED,
+}
+"""The last step of a connection whose sandbox has ended."""
+
+
+@final
+class StubMirror:
+    """Steps along with a stub that cannot be trusted to step by the tables.
+
+    Args:
+        stub: Its address.
+    """
+
+    def __init__(self, stub: str) -> None:
+        self._connection = Entity(STUB_CONNECTION, stub)
+        self._link = Entity(NODE_LINK, stub)
+
+    @property
+    def state(self) -> State | None:
+        """The state of the stub's connection; None: not begun."""
+        state = self._connection.state
+        return None if state is None else State(state)
+
+    def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
+        """Take a step that the stub reports.
+
+        Args:
+            machine: Name of the machine.
+            cause: The trigger.
+            target: The new state.
+            why: Reason, for the trace.
+
+        Raises:
+            UndeclaredTransitionError: No row of the table leads there.
+        """
+        entity = self._link if machine == NODE_LINK.name else self._connection
+        if machine != entity.table.name or cause not in set(entity.table.triggers):
+            raise _refused(entity, cause)
+        step = entity.step(entity.table.triggers(cause), why)
+        if step.new != target:
+            raise _refused(entity, cause)
+        return step
+
+    def rest(self, why: str) -> list[Step]:
+        """End the link, then the connection, of a stub whose sandbox has ended."""
+        steps: list[Step] = []
+        if self._link.state in _TALKING:
+            steps.append(self._link.step(LinkTrigger.LOST, why))
+        if not self._link.may_end:
+            steps.append(self._link.step(LinkTrigger.END, why))
+        state = self.state
+        trigger = None if state is None else _RESTS.get(state)
+        return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
+
+
+def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
+    return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)

@@ -527,7 +527,7 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
 def _no_room(
     op: ChildOp, there: Kept | None, creator: _Creator, count: int, size: int
 ) -> ChildRefused | None:
-    """Say which bound a child would break; None: none."""
+    """Return the bound that a child would break; None: none."""
     fresh, known = _size(op.name, op.value), 0 if there is None else there.size
     more, one = fresh - known, 1 if there is None else 0
     bounds = (

@@ -2,7 +2,7 @@
 
 Each pair of an address and a runtime, a path, is an entity of
 `fsm.machines.sync.node_subscription`. A node may hold millions, so none is kept as an object:
-`PathTable` keeps its state, and the observers that the owner consented to, in dictionaries;
+`_PathTable` keeps its state, and the observers that the owner consented to, in dictionaries;
 a step makes the entity anew. Most paths serve one observer: one is kept as it is, and only
 several as a tuple.
 
@@ -37,40 +37,30 @@ __all__ = [
     "Moved",
     "Observers",
     "Opened",
-    "PathTable",
     "RuntimeGone",
     "Subscribe",
     "SubscriptionCore",
     "Unsubscribe",
     "Withdrawn",
-    "each",
     "entity_of",
-    "joined",
-    "one_or_more",
-    "without",
 ]
 
 Observers: TypeAlias = str | tuple[str, ...] | None
 """Whom the owner consented to: one, several; None: the path needs no consent."""
 
 
-def each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
+def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return them one by one."""
     return (observers,) if isinstance(observers, str) else observers
 
 
-def one_or_more(observers: tuple[str, ...]) -> str | tuple[str, ...]:
+def _one_or_more(observers: tuple[str, ...]) -> str | tuple[str, ...]:
     """Return these as a table keeps them; there is one at least."""
     return observers if len(observers) > 1 else observers[0]
 
 
-def joined(known: Observers, observer: str) -> Observers:
-    """Return the observers of a path after one more consent.
-
-    Args:
-        known: The observers before; None: the path needs no consent, which stays so.
-        observer: The observer that the owner consented to.
-    """
+def _joined(known: Observers, observer: str) -> Observers:
+    """Return the observers of a path after one more consent."""
     match known:
         case None:
             return None
@@ -80,13 +70,8 @@ def joined(known: Observers, observer: str) -> Observers:
             return known if observer in known else (*known, observer)
 
 
-def without(known: str | tuple[str, ...], observer: str) -> Observers:
-    """Return the observers of a path without one; None: there is none left.
-
-    Args:
-        known: The observers before.
-        observer: The observer that left.
-    """
+def _without(known: str | tuple[str, ...], observer: str) -> Observers:
+    """Return the observers of a path without one; None: there is none left."""
     if isinstance(known, str):
         return None if known == observer else known
     left = tuple(one for one in known if one != observer)
@@ -224,7 +209,7 @@ class SubscriptionCore:
     """The subscription table of one node."""
 
     def __init__(self) -> None:
-        self._paths = PathTable()
+        self._paths = _PathTable()
 
     def subscribers(self, resource: str) -> Collection[str]:
         """Return the runtimes that get the messages to an address, oldest first."""
@@ -244,7 +229,7 @@ class SubscriptionCore:
         if runtime not in there:
             return False
         observers = there[runtime]
-        return observers is None or observer in each(observers)
+        return observers is None or observer in _each(observers)
 
     def held(self, resource: str) -> Collection[str]:
         """Return the runtimes whose path on an address waits for its owner."""
@@ -387,7 +372,7 @@ class SubscriptionCore:
                 yield self._turn(resource, runtime, Trigger.CONSENT, observer)
             else:
                 known = self._paths.active(resource)[runtime]
-                self._paths.agree(resource, runtime, joined(known, observer))
+                self._paths.agree(resource, runtime, _joined(known, observer))
 
     def _refuse(
         self, entity: str, runtime: str, observer: str, trigger: Trigger
@@ -401,7 +386,7 @@ class SubscriptionCore:
         for resource, state in self._paths.on(runtime, entity):
             known = self._paths.active(resource)[runtime] if state is State.ACTIVE else None
             if known is not None:
-                left = without(known, observer)
+                left = _without(known, observer)
                 self._paths.agree(resource, runtime, left)
                 if left is None:
                     yield self._turn(resource, runtime, Trigger.WITHDRAW, None)
@@ -420,7 +405,7 @@ class SubscriptionCore:
         yield from self._remove([(one, old) for one in goes], Trigger.UNSUBSCRIBE)
         for resource, state in self._paths.on(old, entity):
             if state is State.ACTIVE:
-                self._paths.agree(resource, old, one_or_more(moved.observers))
+                self._paths.agree(resource, old, _one_or_more(moved.observers))
         for resource, state in self._paths.on(new, entity):
             if state is State.HELD:
                 yield self._turn(resource, new, Trigger.CONSENT, None)
@@ -464,7 +449,7 @@ V = TypeVar("V")
 
 
 @final
-class PathTable:
+class _PathTable:
     """All paths of one node, by address, by runtime and by the entity of the address."""
 
     def __init__(self) -> None:
@@ -493,12 +478,7 @@ class PathTable:
         return self._parts.get(entity, ())
 
     def on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
-        """Return the paths of a runtime on an entity, by a walk through the smaller table.
-
-        Args:
-            runtime: Address of the runtime.
-            entity: Address of the entity.
-        """
+        """Return the paths of a runtime on an entity, by a walk through the smaller table."""
         parts, mine = self._parts.get(entity), self._states.get(runtime)
         if parts is None or mine is None:
             return []
@@ -507,55 +487,25 @@ class PathTable:
         return [(one, state) for one, state in mine.items() if one in parts]
 
     def state(self, resource: str, runtime: str) -> State:
-        """Return the state of a path, which exists.
-
-        Args:
-            resource: Address of the path.
-            runtime: Runtime of the path.
-        """
+        """Return the state of a path, which exists."""
         return self._states[runtime][resource]
 
     def put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Enter a new path.
-
-        Args:
-            resource: Address of the path.
-            runtime: Runtime of the path.
-            state: Its state.
-            observers: The observers that the owner consented to; None: it needs no consent.
-        """
+        """Enter a new path."""
         self._place(resource, runtime, state, observers)
         self._parts.setdefault(entity_of(resource), {})[resource] = None
 
     def turn(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Change the state of a path, which exists.
-
-        Args:
-            resource: Address of the path.
-            runtime: Runtime of the path.
-            state: Its new state.
-            observers: The observers that the owner consented to; None: it needs no consent.
-        """
+        """Change the state of a path, which exists."""
         self._lift(resource, runtime)
         self._place(resource, runtime, state, observers)
 
     def agree(self, resource: str, runtime: str, observers: Observers) -> None:
-        """Change the observers of an active path.
-
-        Args:
-            resource: Address of the path.
-            runtime: Runtime of the path.
-            observers: The observers that the owner consented to; None: it needs no consent.
-        """
+        """Change the observers of an active path."""
         self._active[resource][runtime] = observers
 
     def take_out(self, resource: str, runtime: str) -> None:
-        """Remove a path, which exists; nothing of it is left (I-X2).
-
-        Args:
-            resource: Address of the path.
-            runtime: Runtime of the path.
-        """
+        """Remove a path, which exists; nothing of it is left (I-X2)."""
         self._lift(resource, runtime)
         _take_out(self._states, runtime, resource)
         if resource not in self._active and resource not in self._held:

@@ -11,6 +11,58 @@ from specs.schema.field import Address, Filled, WordNeeds, checked, ruled, wire
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
+class Status:
+    """A status event of a stub (M-13); readers take one of a P2P link for it, too.
+
+    Attributes:
+        value: State entered, in the machine's words.
+        resource: Remote runtime; present exactly for P2P links (I-S11).
+        link: Name of the link or session the event is about.
+        description: Half a sentence for people.
+    """
+
+    value: Annotated[str, StatusValue]
+    resource: Address | None = None
+    description: str | None = None
+    link: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SessionParams:
+    """Arguments of session control.
+
+    Attributes:
+        runtime_url: The runtime whose session it is (MN-21).
+        token: Session token; mandatory for re-open.
+    """
+
+    runtime_url: Address | None = attrs.field(default=None, metadata=wire("runtimeURL"))
+    token: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(
+    WordNeeds("method", (SessionMethod.OPEN, SessionMethod.REOPEN), "params.runtime_url"),
+    WordNeeds("method", (SessionMethod.REOPEN,), "params.token", Code.UNAUTHENTICATED),
+)
+class SessionControl:
+    """Open, re-open, close or ping a session (M-14..M-17)."""
+
+    method: Annotated[str, SessionMethod]
+    params: SessionParams = SessionParams()
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SessionGranted:
+    """What a node answers to an open or re-open: the token that resumes it."""
+
+    session_token: Filled = attrs.field(metadata=wire("sessionToken"))
+
+
+# ---- back ends of a node
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class IdentityCall:
     """Call a method of an identity provider (M-55).
 
@@ -59,52 +111,3 @@ class TurnServer:
     turn: Filled
     username: Filled
     credential: Filled
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-class Status:
-    """A status event of a stub (M-13); readers take one of a P2P link for it, too.
-
-    Attributes:
-        value: State entered, in the machine's words.
-        resource: Remote runtime; present exactly for P2P links (I-S11).
-        link: Name of the link or session the event is about.
-        description: Half a sentence for people.
-    """
-
-    value: Annotated[str, StatusValue]
-    resource: Address | None = None
-    description: str | None = None
-    link: str | None = None
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-class SessionParams:
-    """Arguments of session control.
-
-    Attributes:
-        runtime_url: The runtime whose session it is (MN-21).
-        token: Session token; mandatory for re-open.
-    """
-
-    runtime_url: Address | None = attrs.field(default=None, metadata=wire("runtimeURL"))
-    token: str | None = None
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-@ruled(
-    WordNeeds("method", (SessionMethod.OPEN, SessionMethod.REOPEN), "params.runtime_url"),
-    WordNeeds("method", (SessionMethod.REOPEN,), "params.token", Code.UNAUTHENTICATED),
-)
-class SessionControl:
-    """Open, re-open, close or ping a session (M-14..M-17)."""
-
-    method: Annotated[str, SessionMethod]
-    params: SessionParams = SessionParams()
-
-
-@attrs.frozen(slots=True, field_transformer=checked)
-class SessionGranted:
-    """What a node answers to an open or re-open: the token that resumes it."""
-
-    session_token: Filled = attrs.field(metadata=wire("sessionToken"))

@@ -76,7 +76,7 @@ MAX_POLICY_COUNTERS: Final = 256
 
 REST_CONNECTIONS: Final = 4096
 """HTTP connections at once to a node that has sessions over HTTP: two for each of them, one to
-ask and one to tell (ours: as many sessions as UNAUTHENTICATED_LINKS)."""
+post and one to read (ours: as many sessions as UNAUTHENTICATED_LINKS)."""
 
 REST_PER_HOST: Final = 1024
 """Of these, from one host (ours: a quarter)."""

@@ -57,8 +57,8 @@ HAND_OVER_PAUSE: Final = 1.0
 """Seconds between two questions to a node whose an address is, that it did not answer (ours)."""
 
 LEAVE_TRIES: Final = 5
-"""How often an observer leaves an object that answers that it is being handed over, at such
-pauses (ours: longer than a hand-over takes in which nothing is lost)."""
+"""Attempts of an observer to leave an object that is being delegated, at such pauses (ours: longer
+than a delegation takes in which nothing is lost)."""
 
 HAND_OVER_GRACE: Final = 30.0
 """Seconds that a node which has forgotten all is given to hear from the new reporter, before the
@@ -94,8 +94,8 @@ CHILD_ATTEMPTS: Final = 2
 """Maximum sendings of a new child without an answer (ours, SYN-24)."""
 
 REASSERTIONS: Final = 3
-"""How often a creator says again what the reporter's end does not have, of one child; then that
-end's word counts (ours, SYN-24)."""
+"""Repeats of an operation of a creator that the reporter's end does not have, of one child; then
+that end counts (ours, SYN-24)."""
 
 WRITES_WAITING: Final = 256
 """Writes of one object that wait to be published; more are refused (ours)."""
@@ -119,7 +119,7 @@ SCHEMA_WORDS: Final = 200
 
 WITNESS_TIMEOUT: Final = 5.0
 """Seconds in which it must be found out that a link's other end speaks for an observer: a third
-of what its request may take, so that there is time for the other way (ours)."""
+of what its request may take, so that there is time for the other route (ours)."""
 
 MAX_WITNESSED: Final = 256
 """Observers for whom that is being found out at a time (ours)."""
@@ -135,15 +135,14 @@ COPIES_STORED: Final = 10_000
 """Copies of observed objects that one runtime stores (ours, SYN-25)."""
 
 RESTORES_AT_ONCE: Final = 16
-"""Sync managers that are told at a time that an object is back (ours, SYN-25)."""
+"""Sync managers that are notified at a time of a restored object (ours, SYN-25)."""
 
 RENEWED_AT_ONCE: Final = 16
 """Objects whose address and paths a runtime sets anew at a time (ours, STB-09: so that the answers
 for thousands of them come in time)."""
 
 RESTORE_TRIES: Final = 5
-"""How often the observers of an object that is back are told so, if they do not answer (ours,
-SYN-25)."""
+"""Attempts to notify an observer of a restored object (ours, SYN-25)."""
 
 LEASE_SLACK: Final = 5.0
 """Seconds that the end of a lease may be noticed late by a process that was awake all the time

@@ -115,7 +115,7 @@ class OneOf:
     code: Code = Code.MALFORMED
 
     def broken(self, body: object) -> str | None:
-        """Say how a body breaks the rule; None if it does not."""
+        """Return how a body breaks the rule; None: it does not."""
         if (_of(body, self.first) is None) != (_of(body, self.second) is None):
             return None
         first, second = wire_path(type(body), self.first), wire_path(type(body), self.second)
@@ -131,7 +131,7 @@ class Needs:
     code: Code = Code.MALFORMED
 
     def broken(self, body: object) -> str | None:
-        """Say how a body breaks the rule; None if it does not."""
+        """Return how a body breaks the rule; None: it does not."""
         if _of(body, self.field) is None or _of(body, self.needed) is not None:
             return None
         field, needed = wire_path(type(body), self.field), wire_path(type(body), self.needed)
@@ -152,7 +152,7 @@ class WordNeeds:
     code: Code = Code.MALFORMED
 
     def broken(self, body: object) -> str | None:
-        """Say how a body breaks the rule; None if it does not."""
+        """Return how a body breaks the rule; None: it does not."""
         word = _of(body, self.field)
         if word not in self.words or _of(body, self.needed) is not None:
             return None
@@ -168,7 +168,7 @@ class ObjectUnless:
     code: Code = Code.MALFORMED
 
     def broken(self, body: object) -> str | None:
-        """Say how a body breaks the rule; None if it does not."""
+        """Return how a body breaks the rule; None: it does not."""
         value = _of(body, self.field)
         if value is None or isinstance(value, dict) or _of(body, self.other) is not None:
             return None

@@ -72,7 +72,7 @@ STORIES = {
     "tests.actors.runtime.sync.delegation.test_delegation": (
         "test_the_machines_of_a_hand_over_are_traced_by_both_ends",
     ),
-    "tests.fsm.sync.test_reporter_handed": (
+    "tests.fsm.sync.test_reporter_delegated": (
         "test_another_runtime_goes_on_with_all_that_is_known_of_it",
     ),
     "tests.fsm.sync.test_object_delegation": ("test_the_stories_take_every_row_of_both_tables",),

@@ -101,7 +101,7 @@ def nodes(found, *names):
 
 
 def test_lines_that_are_no_records_are_quarantined_with_file_line_and_reason(found, directory):
-    file = f"file:{directory}/node=bad/part-00000.jsonl"
+    file = f"{directory}/node=bad/part-00000.jsonl"
     told = [bad for bad in found.bad_lines if bad.file == file]
 
     assert [bad.reason for bad in told] == [reason for _, reason in BAD_LINES.values()]
@@ -145,6 +145,21 @@ def test_rotated_and_packed_parts_are_one_trace(found):
 def test_a_run_that_told_nothing_is_not_hidden_by_another_of_the_same_name(found):
     told = [(node.run, node.records, node.verdict.value) for node in nodes(found, NAME)]
     assert told == [("r1", 2, "conformant"), ("r2", 0, "incomplete")]
+
+
+QUOTED = ("alice:8080", "a b", "ü", "a+b", "50%")
+
+
+def test_a_node_whose_name_is_quoted_in_paths_is_one_node(spark_session, tmp_path):
+    for name in QUOTED:
+        told = records(whole([]), "r1", name)
+        write_trace(tmp_path / trace_folder("r1", name), [*told, "garbage"])
+
+    found = validate(spark_session, Question(traces=(str(tmp_path),)))
+
+    assert {node.node: node.quarantined for node in found.nodes} == dict.fromkeys(QUOTED, 1)
+    files = {bad.file for bad in found.bad_lines}
+    assert files == {str(part) for part in tmp_path.rglob("part-*")}
 
 
 def test_lines_are_numbered_across_the_pieces_of_a_file(spark_session, tmp_path):

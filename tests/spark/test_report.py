@@ -6,8 +6,7 @@ from html import escape
 
 import pytest
 
-from fsm.judge.claims.catalogue import CLAIMS_JUDGED
-from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.trace_line import Claim
 from fsm.machine_list import MACHINES
 from spark.pipeline import Question

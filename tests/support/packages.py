@@ -7,7 +7,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from actors.pipe.process import open_process_sandbox
-from actors.runtime.isolation.stub import StubCode, room_stub
+from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.stubs.catalogue import Catalogue, Descriptor, NotInCatalogueError, StubKind
 from specs.addresses.address import catalogue_stub
 
@@ -42,7 +42,7 @@ class OneStub(Catalogue):
 
     def __init__(self, domain, code, endpoints, spawn=open_process_sandbox, options=None):
         self._address = catalogue_stub(domain)
-        self._activate = room_stub(code, endpoints, spawn)
+        self._activate = sandboxed_stub(code, endpoints, spawn)
         self._options = options or {}
 
     @override

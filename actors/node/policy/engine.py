@@ -157,7 +157,7 @@ def _set_of(document: object, by: Identity) -> PolicySet:
     try:
         return read_set(document, by.user)
     except BadPolicyError as exc:
-        way = f"value.{exc.way}" if exc.way else "value"
+        way = f"value.{exc.path}" if exc.path else "value"
         raise BadMessageError(f"{way}: {exc.reason}") from exc
 
 

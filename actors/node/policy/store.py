@@ -57,7 +57,7 @@ def read_policy(path: Path) -> PolicySet:
     try:
         return read_set(_document(path), str(path))
     except BadPolicyError as exc:
-        what = f"{exc.way}: {exc.reason}" if exc.way else exc.reason
+        what = f"{exc.path}: {exc.reason}" if exc.path else exc.reason
         raise PolicyFileError(path, what) from exc
 
 

@@ -1,1 +1,1 @@
-"""Compares what actors were seen doing with what a scenario tells."""
+"""Compares what actors were seen doing with a scenario."""

@@ -53,7 +53,7 @@ def belongs(move: Move, step: StateStep, names: Names) -> bool:
     """Tell whether a step seen can be of the entity that a scenario means.
 
     Each part of the scenario's key is a part of the entity's own, in this order; a
-    node's name in front may also say where the entity is. What is left (which story,
+    node's name in front may also say where the entity is. What is left (which history,
     which stub) the scenario does not tell.
     """
     parts = move.key.split("|")
@@ -100,7 +100,7 @@ class FactScore:
         self._places = places
         self._names = names
         self._observer = observer
-        self._told = _told_states(scenario)
+        self._states = _states_of(scenario)
 
     def _items(self) -> Iterator[Seen]:
         yield from self._observer.items[self._observer.start :]
@@ -139,7 +139,7 @@ class FactScore:
         return belongs(move, step, trial)
 
     def _chain(self, step: StateStep, chain: list[Move], trial: Names) -> Candidate | NearMiss:
-        told = self._told[(step.machine, *step.key)]
+        told = self._states[(step.machine, *step.key)]
         for move in chain:
             if move.new == step.new:
                 return Candidate(Match(chain[0].number, move.number), trial, move.key)
@@ -236,7 +236,7 @@ class FactScore:
                 yield NearMiss(_LIKE_KEY, f"{fact.decision}, {fact.why or 'no reason given'}")
 
 
-def _told_states(scenario: Scenario) -> dict[tuple[str, ...], set[str]]:
+def _states_of(scenario: Scenario) -> dict[tuple[str, ...], set[str]]:
     """Collect the states that a scenario tells of each entity."""
     told: dict[tuple[str, ...], set[str]] = {}
     for step in scenario.steps:

@@ -1,4 +1,4 @@
-"""What the actors call things, by what a scenario calls them.
+"""Names of a scenario and names of the actors, and the comparison of values by them.
 
 A scenario names addresses that only the actors can choose: those a message node
 allocates, the numbers of stubs and connections, ids of messages, tokens. Each of
@@ -6,11 +6,8 @@ its names is bound to what was observed in its place, once, and nothing observed
 for two names. Everything else is called the same by both: schemes, domains, runtimes
 and their parts.
 
-Whether what a message or row says is what the scenario says.
-
-The scenario's value must be contained in the one seen: more keys may be there, lists
-are of the same length. Addresses are compared by their bindings (`Names`). A
-scenario cannot foresee everything; this is compared by kind only:
+The scenario's value must be contained in the observed one: more keys may be there, lists
+are of the same length. A scenario cannot foresee everything; this is compared by kind only:
 
 - the `description` of a message is a sentence for people: there must be one;
 - what stands in a catalogue is named by its path: each domain has a catalogue;
@@ -18,7 +15,7 @@ scenario cannot foresee everything; this is compared by kind only:
 - what a transport offers (`iceCandidates`, `sdp`) depends on the transport, and so
   does whether it offers any of it;
 - the paths of an object's children stand beside those of its changes: where a scenario
-  lists paths and tells of no children, those that are there are passed over;
+  lists paths and mentions no children, those that are there are passed over;
 - versions of an object count its changes: each of the scenario's stands for one of
   theirs, and they grow alike.
 """

@@ -1,7 +1,4 @@
-"""A scenario, read: what is given, its steps, and what is done before each of them.
-
-All that is given in one scenario.
-"""
+"""A scenario, read: its setting, its steps, and the actions before each of them."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum

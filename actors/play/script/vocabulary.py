@@ -291,7 +291,7 @@ class Denial:
 
     Attributes:
         at: The runtime or node whose bus it is.
-        why: What the sender is told.
+        why: The reason that the sender gets.
     """
 
     at: str = attrs.field(metadata=_as(FieldKind.PROCESS))

@@ -107,7 +107,7 @@ class RelaysFake(QualityBroker):
         self._granted: dict[str, TurnServer] = {}
 
     @override
-    async def reserve(self, name: str, wish: QualityWish) -> TurnServer | None:
+    async def reserve(self, name: str, quality: QualityWish) -> TurnServer | None:
         await trio.lowlevel.checkpoint()
         if name not in self._granted and self._free:
             self._granted[name] = self._free.pop(0)

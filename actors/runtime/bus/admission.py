@@ -1,6 +1,7 @@
-"""Who may submit what: the checks before a message has any effect (BUS-12, I-B8..I-B10).
+"""Checks of a message before it has any effect on a Message BUS (BUS-12, I-B8..I-B10).
 
-Has what peers send over links wait until its sender is proven (I-B10, S1).
+`Admission` checks what components and links submit. `SenderProofs` holds back what a peer sends
+over a link until its sender is proven by a registry record (I-B10, S1).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +101,7 @@ class Admission:
             self._origins.pop(owner, None)
 
     def let_tell(self, address: str, link: str | None) -> None:
-        """Let changes of an object be told by this link, and no other; None: by none."""
+        """Let changes of an object come by this link, and no other; None: by none."""
         if link is None:
             self._tellers.pop(address, None)
         else:
@@ -177,8 +178,8 @@ class Admission:
         return check
 
     def status_sender(self, row: Interception) -> Stage:
-        """Make the check that a status is told by its owner (ADR-06)."""
-        objection = Refusal(row.drop, "a status is told by its owner only", row.refusal)
+        """Make the check that a status is reported by its owner (ADR-06)."""
+        objection = Refusal(row.drop, "only its owner reports a status", row.refusal)
 
         def check(message: Message, by: str) -> Refusal | None:
             return None if self._may_tell(message, by) else objection
@@ -202,7 +203,7 @@ class Admission:
         """Say what is wrong with who writes a child; the node knows of those elsewhere."""
         origin = self.origin(by)
         if origin is Origin.P2P_STUB:
-            return "children are told of by the node, and by no link"
+            return "events of children come by the node, and by no link"
         if message.from_ == url:
             return None
         if origin is Origin.LOCAL and not self._writes(message, by):
@@ -210,7 +211,7 @@ class Admission:
         return misnamed(message)
 
     def _writes(self, message: Message, by: str) -> bool:
-        """Say whether a component here is told of children itself, or answers for them."""
+        """Say whether a component here gets events of children itself, or answers for them."""
         return self._listens(by, message.to) or message.to in self._granted.get(by, ())
 
     def loop(self, row: Interception) -> Stage:
@@ -333,7 +334,7 @@ class SenderProofs:
 
     Args:
         admission: Knows what is proven.
-        outward: Leads to the registry, which reads whose an address is.
+        outbound: Leads to the registry, which reads whose an address is.
         passes: Takes a message whose sender is decided on.
         refuses: Refuses one that is not to be decided on any more.
     """
@@ -341,14 +342,14 @@ class SenderProofs:
     def __init__(
         self,
         admission: Admission,
-        outward: Outbound,
+        outbound: Outbound,
         hops: HopTrace,
         passes: _Pass,
         refuses: _Refuse,
     ) -> None:
         self._admission = admission
         self._senders = admission.senders
-        self._outbound = outward
+        self._outbound = outbound
         self._hops = hops
         self._passes = passes
         self._refuses = refuses
@@ -403,7 +404,7 @@ class SenderProofs:
             # One that finds no room is said again with the next such message.
             registry.try_tell(LinkForged(link))
 
-    def told(self, news: SenderEvents, now: float) -> None:
+    def proven(self, news: SenderEvents, now: float) -> None:
         """Take what the registry says of links, and of whose an address is."""
         match news:
             case PeerKnown(link, remote):

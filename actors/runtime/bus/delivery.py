@@ -1,6 +1,7 @@
-"""How a Message BUS gives messages to its listeners (BUS-01..03).
+"""Delivery of messages by a Message BUS to its listeners (BUS-01..03).
 
-A link as a listener of what is told in its runtime to whoever follows it (P2P-25, P2P-30).
+A listener is a mailbox of the runtime, or a link of a stub that follows an address of the
+runtime (`LinkListener`, P2P-25, P2P-30).
 """
 
 from typing import Protocol, final
@@ -60,9 +61,9 @@ class LinkListener:
 
     def try_tell(self, message: Delivery) -> bool:
         """Give a message to the stub, for this link."""
-        is_told = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
-        self.behind = None if is_told else self.behind
-        return is_told
+        is_delivered = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
+        self.behind = None if is_delivered else self.behind
+        return is_delivered
 
 
 @final

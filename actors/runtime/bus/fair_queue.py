@@ -39,10 +39,10 @@ class Permits(Permit):
     and the ids of one sender rise (I-T7).
     """
 
-    __slots__ = ("_line", "_room")
+    __slots__ = ("_line", "_permits")
 
     def __init__(self) -> None:
-        self._room = trio.Semaphore(SUBMITTED)
+        self._permits = trio.Semaphore(SUBMITTED)
         self._line = trio.StrictFIFOLock()
 
     def enter_nowait(self) -> bool:
@@ -50,7 +50,7 @@ class Permits(Permit):
         if self._line.locked():
             return False
         try:
-            self._room.acquire_nowait()
+            self._permits.acquire_nowait()
         except trio.WouldBlock:
             return False
         return True
@@ -60,7 +60,7 @@ class Permits(Permit):
         if not self.enter_nowait():
             # One at a time: of two that are woken at once either may run first.
             async with self._line:
-                await self._room.acquire()
+                await self._permits.acquire()
 
     @override
     def take(self) -> None:
@@ -68,7 +68,7 @@ class Permits(Permit):
 
     @override
     def give_back(self) -> None:
-        self._room.release()
+        self._permits.release()
 
 
 @final

@@ -1,7 +1,7 @@
 """The steps of a Message BUS for each message (BUS-03, 06, 07, 11..14).
 
 After the pipelines, an answer goes to the sender of its request, and any other message to the
-listeners of its `to`, or, if there are none, outward. No step waits for room in a mailbox.
+listeners of its `to`, or, if there are none, to a stub. No step waits for room in a mailbox.
 Messages from outside wait for their turn, whatever path they take (C-20, I-B7).
 """
 
@@ -42,7 +42,7 @@ Take: TypeAlias = Callable[[Submitted, str, float], bool]
 @final
 @attrs.frozen(slots=True, eq=False)
 class _CatchingUp:
-    """A component waits until a link brings what is told at an address."""
+    """A component waits until a link brings the events of an address."""
 
     address: str
     link: str
@@ -93,11 +93,11 @@ class Arrivals:
         self._take_in_order(self._order.announced(behind, link, now), now)
 
     def expects(self, address: str, link: str) -> None:
-        """Take it that a link is going to announce what is told at an address."""
+        """Take it that a link is going to announce the events of an address."""
         self._order.expects(_teller(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Tell when a link brings what is told at an address, and all before it has come."""
+        """Tell when a link brings the events of an address, and all before it has come."""
         self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
         self._tell_caught_up(now)
 
@@ -115,7 +115,8 @@ class Arrivals:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min([self._order.deadline(), *(one.until for one in self._catching_up)])
+        due = self._order.deadline()
+        return min(due, *(one.until for one in self._catching_up)) if self._catching_up else due
 
     def tick(self, now: float) -> None:
         """Handle what has waited for so long that what is missing counts as lost."""
@@ -123,7 +124,7 @@ class Arrivals:
 
 
 def _teller(address: str) -> str:
-    """Return who tells what is heard at an address: `O` at `O/changes`."""
+    """Return the source of what is heard at an address: `O` at `O/changes`."""
     return address.rpartition("/")[0]
 
 
@@ -138,7 +139,7 @@ class Forwarding:
     Attributes:
         routing: Who listens to what.
         admission: Who may send as what.
-        outward: The ways out.
+        outbound: The routes out.
         proofs: Who may send over links.
         arrivals: What comes from outside, each pair's messages in order.
     """
@@ -156,8 +157,8 @@ class Forwarding:
         self._answers = OpenRequests(self._handing, hops)
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
-        self.outward = Outbound(self._handing, hops, self.refuse)
-        self.proofs = SenderProofs(self.admission, self.outward, hops, self._decided, self._deny)
+        self.outbound = Outbound(self._handing, hops, self.refuse)
+        self.proofs = SenderProofs(self.admission, self.outbound, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
         self.arrivals = Arrivals(hops, self._take_arrived)
 
@@ -204,7 +205,7 @@ class Forwarding:
             return False
         is_by_node = self._origin(submitted) is Origin.NODE_STUB
         if submitted.message.is_request and is_by_node and _is_known(passed):
-            self.outward.asked_by(submitted.message, submitted.by)
+            self.outbound.asked_by(submitted.message, submitted.by)
         self._take(submitted, passed, Direction.INCOMING, now)
         return isinstance(passed, Message) or passed.reason in _GIVEN
 
@@ -231,8 +232,8 @@ class Forwarding:
             self._answers.open(passed, waiter, now, submitted.terms)
         self._forward(passed, direction, now, submitted.intent)
         if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
-            # Those who are told here are not all (BUS-09).
-            self.outward.go(passed, submitted.intent or intent_of(passed), now)
+            # The listeners here are not all (BUS-09).
+            self.outbound.go(passed, submitted.intent or intent_of(passed), now)
 
     def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
         """Say whether a message that has listeners here is for others elsewhere, too."""
@@ -280,7 +281,7 @@ class Forwarding:
         elif submitted.reply is not None:
             submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
-            # Who changes a child that is not its own is told so (SC-36).
+            # Who changes a child that is not its own is refused (SC-36).
             self._answers.reject(submitted, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
@@ -303,7 +304,7 @@ class Forwarding:
             return
         if answer.is_last:
             is_reached = response.code <= LAST_SUCCESS
-            self.outward.settled(answer.transaction.request, now, is_reached=is_reached)
+            self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
         self._give(response, answer.transaction.waiter, now)
         if not response.is_final:
             self._answers.waits_anew(answer.transaction.request)
@@ -313,13 +314,13 @@ class Forwarding:
             self._answers.give(response, waiter)
         elif waiter.session and self.routing.find(waiter.session):
             # An answer returns over the session that brought the request (MN-18).
-            self.outward.go_back(response, waiter.session, now)
+            self.outbound.go_back(response, waiter.session, now)
         else:
-            self.outward.go(response, waiter.way_back(response), now)
+            self.outbound.go(response, waiter.way_back(response), now)
 
     def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
         """End a message here: a request is answered, anything else counted."""
-        self.outward.settled(message, now)
+        self.outbound.settled(message, now)
         ended = self._answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
         if ended is None:
             is_full = code is Code.TOO_LARGE
@@ -348,19 +349,19 @@ class Forwarding:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
-            self.outward.go(message, intent or intent_of(message), now)
+            self.outbound.go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: those who waited for it go."""
-        waiting, following = self.outward.routes.told(route)
+        waiting, following = self.outbound.routes.reported(route)
         for one in waiting:
             if self._is_wanted(one.message, now):
                 if one.route is None:
-                    self.outward.go_by_node(one.message, route.url, now)
+                    self.outbound.go_by_node(one.message, route.url, now)
                 else:
-                    self.outward.go_by(one.message, one.route, now)
+                    self.outbound.go_by(one.message, one.route, now)
         if following is not None:
-            self.outward.ask(route.to, following, now)
+            self.outbound.ask(route.to, following, now)
 
     def _is_wanted(self, message: Message, now: float) -> bool:
         """Say whether a message that waited still matters; a 408 may have come first.
@@ -371,7 +372,7 @@ class Forwarding:
         if is_for_all or self._answers.is_open(message):
             return True
         self._hops.dropped(message, DropReason.NO_TARGET)
-        self.outward.settled(message, now)
+        self.outbound.settled(message, now)
         return False
 
     # ---- back, and time
@@ -379,12 +380,12 @@ class Forwarding:
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
         """Route again what a stub could not deliver (I-R9, I-P22)."""
         is_link = self.admission.origin(by) is Origin.P2P_STUB
-        routes = self.outward.returned(messages, by, now)
+        routes = self.outbound.returned(messages, by, now)
         for message in messages:
             route = routes.get(instance_id(message))
             if route is not None:
                 if self._is_wanted(message, now):
-                    self.outward.go_by(message, route, now)
+                    self.outbound.go_by(message, route, now)
             elif is_link and message.is_event and is_below(message.to, message.from_):
                 # Said to those who follow something here, and one does not by this link: it
                 # begins anew with all there is.
@@ -394,7 +395,7 @@ class Forwarding:
             elif self._is_wanted(message, now):
                 is_published = is_below(message.to, message.from_)
                 way = Intent.NODE if is_published else intent_of(message)
-                self.outward.go(message, way, now)
+                self.outbound.go(message, way, now)
 
     def hand_on(self, message: Message, component: str, now: float) -> None:
         """Give a component what came to another part of this runtime."""
@@ -403,8 +404,12 @@ class Forwarding:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        hosts = self._answers, self.proofs, self.arrivals, self.outward
-        return min(host.deadline() for host in hosts)
+        return min(
+            self._answers.deadline(),
+            self.proofs.deadline(),
+            self.arrivals.deadline(),
+            self.outbound.deadline(),
+        )
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
@@ -412,20 +417,20 @@ class Forwarding:
             # Who has it here, is at it; what went out may be lost.
             if not self.routing.find(request.to) or parent_of(request.to) is not None:
                 self._hops.submitted(request, request.from_)
-                self.outward.settled(request, now)
-                self.outward.go(request, intent_of(request), now)
+                self.outbound.settled(request, now)
+                self.outbound.go(request, intent_of(request), now)
         for ended in self._answers.overdue(now):
-            self.outward.settled(ended.request, now)
+            self.outbound.settled(ended.request, now)
             if ended.waiter.is_ours:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
                 self._hops.synthesised(response, ended.request)
                 self._give(response, ended.waiter, now)
         self.proofs.tick(now)
-        self.outward.tick(now)
+        self.outbound.tick(now)
         self.arrivals.tick(now)
 
     def leave(self) -> None:
-        """End what is open: the bus stops, and whoever waits here is told so by that."""
+        """End what is open: the bus stops, which ends all waits here, too."""
         self._answers.leave()
 
 

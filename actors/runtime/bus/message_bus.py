@@ -63,7 +63,7 @@ __all__ = ["DeadMail", "MessageBus"]
 class DeadMail(DeadLetters):
     """Counts them all; requests among them are answered 503 by the Message BUS.
 
-    When that is gone, too, whoever asks is told so by its end; each message is a drop.
+    When that is gone, too, its end tells the requester so; each message is a drop.
     """
 
     def __init__(self) -> None:
@@ -120,9 +120,9 @@ class MessageBus(Actor[BusMessage]):
             case Route() | NoRoute() | RoutesChanged():
                 self._route(message)
             case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
-                self._forwarding.proofs.told(message, trio.current_time())
+                self._forwarding.proofs.proven(message, trio.current_time())
             case RegistryJoined(registry, done):
-                self._forwarding.outward.registry = registry
+                self._forwarding.outbound.registry = registry
                 done.send(None)
             case _:
                 self._write(message)
@@ -132,9 +132,9 @@ class MessageBus(Actor[BusMessage]):
             case Route():
                 self._forwarding.routed(message, trio.current_time())
             case NoRoute():
-                self._forwarding.outward.no_route(message, trio.current_time())
+                self._forwarding.outbound.no_route(message, trio.current_time())
             case RoutesChanged():
-                self._forwarding.outward.routes.forget()
+                self._forwarding.outbound.routes.forget()
             case _:
                 assert_never(message)
 
@@ -192,7 +192,7 @@ class MessageBus(Actor[BusMessage]):
             case SentOut(_, link, writer):
                 for stub in routing.find(link):
                     now = trio.current_time()
-                    branch = self._forwarding.outward.branch(address, stub, link, now)
+                    branch = self._forwarding.outbound.branch(address, stub, link, now)
                     self._hops.rows(routing.add(address, branch, writer))
             case KeptIn(_, link, writer):
                 for row in routing.find(address):

@@ -1,4 +1,4 @@
-"""What the buses of a runtime are told: they share no objects, only these."""
+"""Messages of the buses of a runtime, which share no other objects."""
 
 from enum import Enum
 from typing import TypeAlias, final
@@ -112,7 +112,7 @@ class Announced:
 @final
 @attrs.frozen(slots=True)
 class CaughtUp:
-    """Tell when a link brings what is told at an address, and all that went before has come.
+    """Tell when a link brings the events of an address, and all that went before has come.
 
     Attributes:
         done: Told then, or after `REPLY_TIMEOUT`.
@@ -235,7 +235,7 @@ class KeptIn:
 @final
 @attrs.frozen(slots=True)
 class HeardBy:
-    """What is told at `address` may come by this link, and no other; None: by none."""
+    """Events of `address` may come by this link, and no other; None: by none."""
 
     address: str
     link: str | None
@@ -267,7 +267,7 @@ class RegistryJoined:
 
 
 BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
-"""What a Message BUS tells the registry."""
+"""Messages of a Message BUS to the registry."""
 
 FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
 """What speaks of a listener by the component it listens to."""
@@ -294,7 +294,7 @@ BusMessage: TypeAlias = (
     | RegistryJoined
     | RoutingMessage
 )
-"""What a Message BUS is told; the routes by the registry, which it asks for them."""
+"""Messages to a Message BUS; routes come from the registry, which it asks for them."""
 
 MiniBusMessage: TypeAlias = Delivery | ListenerAdded | ListenerRemoved
-"""What a MiniBUS is told."""
+"""Messages to a MiniBUS."""

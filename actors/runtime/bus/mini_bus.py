@@ -107,7 +107,7 @@ class MiniBusPort(ABC):
             behind: The announcement of the peer.
             by: Address of the link.
 
-        If cancelled, the bus was not told.
+        If cancelled, the bus does not know.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -158,7 +158,7 @@ class MiniBus(Actor[MiniBusMessage]):
         """Construct it.
 
         Args:
-            lost: Tells the Message BUS which messages no component has room for, or listens
+            lost: Reports to the Message BUS the messages that no component has room for, or listens
                 to.
             hops: Takes the trace records.
         """
@@ -199,7 +199,7 @@ class MiniBus(Actor[MiniBusMessage]):
             self._lose(_undelivered(delivery, listeners))
 
     def _lose(self, lost: Lost) -> None:
-        # Whoever waits for an answer is told 408 if not even the bus has room.
+        # The requester gets 408 if not even the bus has room.
         if not self._lost(lost) and not lost.delivery.message.is_request:
             self._hops.dropped(lost.delivery.message, DropReason.OVERFLOW)
 

@@ -1,7 +1,4 @@
-"""The open requests of a Message BUS: who waits, and who has answered (MSG-04..07, BUS-07).
-
-Who waits for the answer to a request, and by which way it may go back.
-"""
+"""The open requests of a Message BUS: senders, answers, return routes (MSG-04..07, BUS-07)."""
 
 from collections import Counter, OrderedDict
 from typing import TypeAlias, final
@@ -210,7 +207,7 @@ class OpenRequests:
         return over
 
     def leave(self) -> None:
-        """End what is open: the bus stops, and whoever waits here is told so by that."""
+        """End what is open: the bus stops, which ends all waits here, too."""
         for ended in self._open.give_up_all("the runtime ends"):
             self._hops.step(ended.step)
 

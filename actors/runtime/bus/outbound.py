@@ -1,6 +1,6 @@
-"""The ways out of a Message BUS: what has no listener here goes by a stub (BUS-06, BUS-17).
+"""Routes out of a Message BUS: a message without a listener here leaves by a stub (BUS-06, BUS-17).
 
-Messages that wait until the registry knows a way, and the ways it told (BUS-06).
+A message to an unknown destination waits until the registry has reported its route.
 """
 
 from collections import OrderedDict, deque
@@ -50,7 +50,7 @@ class Waiting:
     """A message, and what may be done for it.
 
     Attributes:
-        route: Its own route; None: it goes by the route that is told.
+        route: Its own route; None: it goes by the route that is reported.
     """
 
     message: Message
@@ -60,7 +60,7 @@ class Waiting:
 
 @final
 class RouteCache:
-    """Per target: what waits, in order of arrival, and the route that was told last."""
+    """Per target: what waits, in order of arrival, and the route that was reported last."""
 
     def __init__(self) -> None:
         self._routes: OrderedDict[tuple[str, Intent], Route] = OrderedDict()
@@ -100,7 +100,7 @@ class RouteCache:
         queue.append(Waiting(message, queue[-1].intent, route))
         return Asking.WAIT
 
-    def told(self, route: Route) -> tuple[list[Waiting], Intent | None]:
+    def reported(self, route: Route) -> tuple[list[Waiting], Intent | None]:
         """Take a route; return who can go by it, and what must be asked next for the rest."""
         self._routes[route.to, route.intent] = route
         if len(self._routes) > _CAPACITY:
@@ -148,7 +148,7 @@ class Outbound:
     """Routes of one runtime, and the order of what goes by them; part of the bus's task.
 
     Attributes:
-        routes: The ways out that the registry told.
+        routes: The routes out that the registry reported.
         registry: Knows the ways out; None before it has joined.
     """
 
@@ -272,7 +272,7 @@ class Outbound:
         return {key: route for key, route in routes.items() if self._handing.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Make a link a listener of what is told at an address, behind what went by the node."""
+        """Make a link a listener of an address, behind what went by the node."""
         behind = self._paths.behind(address.rpartition("/")[0], address, now)
         is_told = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_told else behind)

@@ -3,12 +3,12 @@
 What the configuration names comes first; nothing is fetched for it. Anything else is
 fetched, verified and judged by `actors.catalogue`; here a verdict becomes a stub: one that
 ships and is only pointed at the domain's node, or code that runs in a sandbox. Code never
-runs in this process.
-
-What fetched stubs are made by, and where it is told what became of them.
+runs in this process. `StubMakers` are the factories of both. A declarative profile names a
+stub that ships (PFY-01, STB-01).
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -23,6 +23,7 @@ from actors.kit.egress import PUBLIC
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
+from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import (
     Catalogue,
     Descriptor,
@@ -32,7 +33,9 @@ from actors.runtime.stubs.catalogue import (
 )
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from actors.runtime.stubs.guarded_network import GuardedNetwork
+from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
+from actors.runtime.stubs.upstream_wires import PlainWire, SessionWire, dialect_for
 from fsm.catalogue.descriptor_io import Here, Level, Reach, Reason, Refused
 from fsm.machine_list import MACHINES, fingerprints
 from specs.addresses.descriptor import CatalogueType, Entry, read_entry
@@ -41,7 +44,51 @@ from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["CodeStubs", "Evidence", "FetchingCatalogue", "StubMakers", "fetching"]
+__all__ = ["SHIPPED", "CodeStubs", "Evidence", "FetchingCatalogue", "StubMakers", "fetching"]
+
+
+def _plain(context: StubContext) -> Actor[NodeStubMessage]:
+    """Make the stub that speaks upstream's plain form.
+
+    Raises:
+        StubOptionError: Its profile says what it does not know.
+    """
+    dialect = dialect_for("legacy-websocket", context.config.options)
+    return NodeStub(context, lambda: PlainWire(context, dialect))
+
+
+def _session(context: StubContext) -> Actor[NodeStubMessage]:
+    """Make the stub that opens a session as upstream's do.
+
+    Raises:
+        StubOptionError: Its profile says what it does not know.
+    """
+    dialect = dialect_for("legacy-session", context.config.options)
+    return NodeStub(context, lambda: SessionWire(context, dialect))
+
+
+def _rest(context: StubContext) -> Actor[NodeStubMessage]:
+    """Make the stub that speaks `protofly.v1` over HTTP.
+
+    Raises:
+        StubOptionError: Its profile says what it does not know.
+    """
+    # Slow to import, and not needed by who has no such node to ask.
+    from actors.runtime.stubs.rest_wire import RestPast, RestWire, receive_of  # noqa: PLC0415
+
+    receive, past = receive_of(context), RestPast()
+    return NodeStub(context, lambda: RestWire(context, receive, past))
+
+
+SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
+    {
+        "websocket": node_stub.activate,
+        "legacy-websocket": _plain,
+        "legacy-session": _session,
+        "rest": _rest,
+    }
+)
+"""What a profile may name: our own code, which a foreign domain only points at its node."""
 
 CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 """Makes a stub of a package: its bytes, its entry point, the places it may dial."""

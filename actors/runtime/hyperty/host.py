@@ -54,7 +54,7 @@ T = TypeVar("T")
 @final
 @attrs.frozen
 class _Fault:
-    """An exception of a handler, as the requester is told of it.
+    """An exception of a handler, as the requester gets it.
 
     Attributes:
         code: Reply code of the answer.
@@ -226,9 +226,9 @@ class HypertyHost(Actor[Delivery]):
 
 def _invited(request: Message) -> Invited:
     """Read an invitation, which only the sync manager of an object sends (M-34)."""
-    told = read_body(request, Invitation)
+    invitation = read_body(request, Invitation)
     url = request.from_.removesuffix(_INVITING)
-    return Invited(url, told.source, told.schema, told.value, request)
+    return Invited(url, invitation.source, invitation.schema, invitation.value, request)
 
 
 def _is_told(request: Message) -> bool:

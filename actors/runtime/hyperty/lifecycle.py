@@ -46,8 +46,8 @@ class HypertyFailedError(ProtoflyError):
 
     def __init__(self, url: str, name: str, cause: Exception) -> None:
         # Also of an exception that cannot be put into words itself.
-        told = "".join(format_exception_only(cause)).strip()
-        super().__init__(f"hyperty {name!r} at {url} was given up, it crashes too often: {told}")
+        last = "".join(format_exception_only(cause)).strip()
+        super().__init__(f"hyperty {name!r} at {url} was given up, it crashes too often: {last}")
         self.url = url
         self.name = name
         self.cause = cause
@@ -76,7 +76,7 @@ class Lifecycle(Faults):
     Args:
         name: Its name, as it was deployed.
         entropy: Source of random bytes, for correlation ids.
-        monitor: Is told each exception of a handler, too; None: nobody is.
+        monitor: Gets each exception of a handler, too.
 
     Attributes:
         url: Its address; empty before it has one.
@@ -107,13 +107,13 @@ class Lifecycle(Faults):
         self.noted(correlation, handler, exc_info=error)
         return correlation
 
-    def noted(self, correlation: str, handler: str, **told: object) -> None:
+    def noted(self, correlation: str, handler: str, **fields: object) -> None:
         """Count and log an exception of a handler.
 
         Args:
             correlation: The correlation id.
             handler: What was handled, for people.
-            told: Further fields of the log line.
+            fields: Further fields of the log line.
         """
         self.errors += 1
         _log.error(
@@ -122,7 +122,7 @@ class Lifecycle(Faults):
             url=self.url,
             handler=handler,
             correlation=correlation,
-            **told,
+            **fields,
         )
 
     def given_up(self, crash: Exception) -> HypertyFailedError:

@@ -2,9 +2,8 @@
 
 The sandbox of the runtime has only the host of the process. A hyperty that crashes, blocks
 its process, or breaks the protocol of the pipe ends with its process: its host crashes, and is
-started again with another process, until the restarts are used up.
-
-What goes in and out of a sandbox of a runtime: whoever asked it is answered, come what may.
+started again with another process, until the restarts are used up. Every request that enters or
+leaves a sandbox is answered, also when its process has ended.
 """
 
 import re
@@ -42,21 +41,19 @@ from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode
 
-__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "RoomMail", "room_hyperty"]
+__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "RoomMail", "sandboxed_hyperty"]
 
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
 @final
 class RoomMail:
-    """The mail of one sandbox; part of its keeper's task."""
+    """The mail of one sandbox; part of its host's task."""
 
-    def __init__(
-        self, port: MiniBusPort, counters: Counters, keeper: SandboxHost[Delivery]
-    ) -> None:
+    def __init__(self, port: MiniBusPort, counters: Counters, host: SandboxHost[Delivery]) -> None:
         self._port = port
         self._counters = counters
-        self._keeper = keeper
+        self._keeper = host
         self._handed = OutstandingCore()
         self._asking = 0
 
@@ -224,7 +221,7 @@ class HypertyTools:
     life: Lifecycle = attrs.field(factory=Lifecycle)
 
 
-def room_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
+def sandboxed_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> ComponentMaker:
     """Return a maker of the host of a hyperty in a sandbox process, for `Runtime.host`.
 
     The other process calls the class without arguments: configuration must come by messages.

@@ -1,8 +1,8 @@
 """Stubs that came as packages: each in a sandbox process of its own (PFY-01, STB-12, T13, T16).
 
-In the runtime's own sandbox there is only their keeper. Nothing a stub says is believed: it
-speaks as itself or for its domain, answers what it was asked, and tells the status of its
-connection that its table allows; the status events on the bus are the keeper's.
+In the runtime's own sandbox there is only their host. Nothing a stub says is believed: it
+speaks as itself or for its domain, answers what it was asked, and reports the status of its
+connection that its table allows; the status events on the bus are the host's.
 """
 
 from functools import partial
@@ -26,10 +26,10 @@ from specs.limits.protocol import PEER_OFFENCES
 from specs.message import Message, refuse, stamped
 from specs.reply_code import Code, DropReason
 
-__all__ = ["StubCode", "room_stub"]
+__all__ = ["StubCode", "sandboxed_stub"]
 
 _OWN_IDS: Final = 1_000_000_000
-"""Message ids in a stub's name that are its keeper's; those of the stub itself begin above."""
+"""Message ids in a stub's name that are its host's; those of the stub itself begin above."""
 
 
 @final
@@ -46,7 +46,7 @@ class StubCode:
     entry_point: str
 
 
-def room_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> StubFactory:
+def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> StubFactory:
     """Return what keeps such a stub in a sandbox, for each of its deployments.
 
     Its actor starts when the stub runs; if that cannot be it raises why. When the sandbox
@@ -144,7 +144,7 @@ class RoomStub(StubHost[Delivery]):
         if not is_below(message.to, status_of(self.plan.url)):
             await self._context.bus.post(message)
         elif message.body.get("value") != self.state:
-            raise PipeError("it told a status that is not so")
+            raise PipeError("it reported a status that is not so")
 
     async def _answer(self, message: Message) -> None:
         if self._mail.answered(message):

@@ -1,8 +1,6 @@
-"""The context of a hyperty in its runtime: its port, its store, and its data objects.
+"""The context of a hyperty in its runtime: its port, its store, its data objects and observers.
 
 There is one context for all lives of a hyperty, which the program that deployed it uses, too.
-
-The observers of the objects that one hyperty reports (SYN-23, M-53).
 """
 
 from abc import ABC, abstractmethod
@@ -61,7 +59,7 @@ class Observers:
         """Whether a notice was lost, so that the whole list has to be read."""
         return self._core.is_behind and not self.is_over
 
-    def told(self, change: ObserversChange) -> None:
+    def changed(self, change: ObserversChange) -> None:
         """Take a notice of the sync manager."""
         self._add(self._core.told(change))
 
@@ -176,7 +174,7 @@ class ReportedObservers:
         if observers is None and self._expecting:
             observers = self._of.setdefault(url, Observers())
         if observers is not None:
-            observers.told(read_body(message, ObserversChange))
+            observers.changed(read_body(message, ObserversChange))
         return observers
 
 

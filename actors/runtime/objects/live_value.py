@@ -5,12 +5,10 @@ checked, changes the value at once, and is published in the background. An attri
 any name, so an object has no methods: only `in`, `len` and iteration over names. Comparison is
 that of JSON, also with plain values.
 
-Places of the objects and lists in a live value, which may change around them.
-
-The value is never changed in place: a write makes a new value, which shares what it did not
-touch. A part is known by its place, the path to it from the whole. It keeps its place while it
-is written to, and while others are added or removed beside it; once it was replaced or removed
-it is no part any more.
+The plain value is never changed in place: a write makes a new value, which shares what it did
+not touch. An object or list inside the value is known by its `Place`, the path to it from the
+whole. It keeps its place while others are added or removed beside it; once it was replaced or
+removed it belongs to the value no more.
 """
 
 from abc import ABC, abstractmethod

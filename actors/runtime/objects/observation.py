@@ -1,8 +1,7 @@
-"""The observation of a data object: the host of the copy's core (SYN-06, SYN-12, SYN-17).
+"""The observation of a data object, and the copy that its observer has (SYN-06, SYN-12, SYN-17).
 
+`Observation` hosts the core of the copy, `ObservedObject` is what the application sees of it.
 `StoredCopy` keeps the copy for the next life of the hyperty (SYN-25, M-52).
-
-A data object as an observer has it: a copy with the newest value that is known.
 """
 
 from collections import deque
@@ -351,14 +350,16 @@ _News: TypeAlias = Message | ObserverInput
 
 
 @asynccontextmanager
-async def open_observation(context: HypertyContext, wish: Observe) -> AsyncIterator[ObservedObject]:
+async def open_observation(
+    context: HypertyContext, wanted: Observe
+) -> AsyncIterator[ObservedObject]:
     """Observe an object while the context is open; the copy has its value from the beginning.
 
     When the context is left, the subscription ends, within `GOODBYE_TIMEOUT` seconds.
 
     Args:
         context: The context of the hyperty.
-        wish: The object, and how it is observed.
+        wanted: The object, and how it is observed.
 
     Yields:
         The copy.
@@ -372,15 +373,15 @@ async def open_observation(context: HypertyContext, wish: Observe) -> AsyncItera
             observes it already; 410: the runtime has closed; 413: the store is full.
     """
     news, intake = trio.open_memory_channel[_News](_WAITING)
-    url = wish.resource
-    if wish.store:
+    url = wanted.resource
+    if wanted.store:
         check_room(context, url)
     context.watch(url, news)
     copy = ObservedObject(url, Children.of(context, url))
     try:
         async with copy.children.open(), open_background() as nursery:
             observation = _Observation(context, copy, news, nursery)
-            await nursery.start(observation.run, wish, intake)
+            await nursery.start(observation.run, wanted, intake)
             copy.check()
             yield copy
     finally:
@@ -409,11 +410,11 @@ class _Observation:
         self._core = ObserverCore(copy.url, context.url)
         self._refusal: ObjectError | None = None
         self._stored: StoredCopy | None = None
-        self._wish = Observe(copy.url)
+        self._wanted = Observe(copy.url)
 
     async def run(
         self,
-        wish: Observe,
+        wanted: Observe,
         intake: trio.MemoryReceiveChannel[_News],
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
@@ -421,25 +422,25 @@ class _Observation:
         """Observe until the object is gone.
 
         Args:
-            wish: The object, and how it is observed.
+            wanted: The object, and how it is observed.
             intake: Messages and inputs for the core.
             task_status: Started when there is a value or a refusal.
 
         If cancelled, the copy ends, and what is stored of it remains.
         """
-        is_started, self._wish = False, wish
+        is_started, self._wanted = False, wanted
         try:
-            if wish.store:
-                self._stored = StoredCopy(self._context, wish.resource)
+            if wanted.store:
+                self._stored = StoredCopy(self._context, wanted.resource)
             self._feed(ObserveBegun())
-            self._nursery.start_soon(self._subscribe, wish)
+            self._nursery.start_soon(self._subscribe, wanted)
             while not self._copy.is_gone:
                 self._feed(await self._next(intake))
                 if not is_started and (self._copy.version or self._copy.is_gone):
                     is_started = True
                     task_status.started()
         finally:
-            # Nobody reads any more: whoever still tells the copy something must not wait.
+            # Nobody reads any more: whoever still reports to the copy must not wait.
             intake.close()
             # What is stored stays so: whoever left may come back.
             self._stored = None
@@ -447,8 +448,8 @@ class _Observation:
 
     async def _next(self, intake: trio.MemoryReceiveChannel[_News]) -> ObserverInput:
         with trio.move_on_at(self._core.deadline()):
-            told = await intake.receive()
-            happened = self._understood(told) if isinstance(told, Message) else told
+            received = await intake.receive()
+            happened = self._understood(received) if isinstance(received, Message) else received
             if isinstance(happened, GivenUp) and self._refusal is None:
                 # Nobody has ended it but this end: the others have to hear of that.
                 self._nursery.start_soon(self._leave)
@@ -480,8 +481,8 @@ class _Observation:
 
     # --- asking ---------------------------------------------------------------------------
 
-    async def _subscribe(self, wish: Observe) -> None:
-        body, url = write_body(wish), wish.resource
+    async def _subscribe(self, wanted: Observe) -> None:
+        body, url = write_body(wanted), wanted.resource
         recalled = None if self._stored is None else await self._stored.recall()
         if recalled is not None:
             await self._tell(recalled)
@@ -547,7 +548,7 @@ class _Observation:
 
     async def _resume(self) -> Message:
         """Subscribe again; return the answer of the sync manager."""
-        body = write_body(attrs.evolve(self._wish, resume=True))
+        body = write_body(attrs.evolve(self._wanted, resume=True))
         return await self._context.ask(self._context.manager, MessageType.SUBSCRIBE, body)
 
     # --- the copy -------------------------------------------------------------------------
@@ -583,8 +584,8 @@ class _Observation:
 
     def _trace(self, version: int, data: JsonObject) -> None:
         who, url, tracer = self._context.url, self._copy.url, self._context.tracer
-        told = value_digest(data) if tracer.hops else None
-        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=told)
+        digest = value_digest(data) if tracer.hops else None
+        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=digest)
         tracer.record(who, fact)
 
 

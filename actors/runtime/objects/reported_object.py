@@ -32,15 +32,15 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_object, write_body
 
-__all__ = ["ReportedObject", "delete", "have_stored", "let_rest", "taken_up"]
+__all__ = ["ReportedObject", "delete", "have_stored", "let_rest", "resumed_object"]
 
 
-async def taken_up(context: HypertyContext, told: CreateObject) -> Snapshot | None:
+async def resumed_object(context: HypertyContext, created: CreateObject) -> Snapshot | None:
     """Resume the stored object of a schema and name.
 
     Args:
         context: The context of the hyperty.
-        told: Schema and name of the object.
+        created: Schema and name of the object.
 
     If cancelled, the object may have been resumed, and is reported until the hyperty ends.
 
@@ -51,9 +51,9 @@ async def taken_up(context: HypertyContext, told: CreateObject) -> Snapshot | No
         ObjectError: 400: the runtime has no store; 409: the hyperty reports it already; 410: the
             runtime has closed; 500: it came back without a value.
     """
-    body = write_body(Resume(schema=told.schema, name=told.value.name, store=True))
+    body = write_body(Resume(schema=created.schema, name=created.value.name, store=True))
     try:
-        answer = await context.ask_manager(MessageType.CREATE, body, told.schema)
+        answer = await context.ask_manager(MessageType.CREATE, body, created.schema)
     except ObjectError as error:
         if error.code == Code.NOT_FOUND:
             return None
@@ -61,7 +61,7 @@ async def taken_up(context: HypertyContext, told: CreateObject) -> Snapshot | No
     value = answer.body.get("value")
     first = value[0] if isinstance(value, list) and value else None
     if not isinstance(first, dict):
-        raise ObjectError(told.schema, Code.INTERNAL, "it came back without a value")
+        raise ObjectError(created.schema, Code.INTERNAL, "it came back without a value")
     return read_object(first, Snapshot, "value")
 
 
@@ -131,7 +131,7 @@ class ReportedObject:
         self,
         context: HypertyContext,
         url: str,
-        told: CreateObject,
+        created: CreateObject,
         writes: Writes,
         *,
         resumed: bool = False,
@@ -140,8 +140,8 @@ class ReportedObject:
         self._context = context
         self._observers = context.observers.take(url)
         self.resumed: Final = resumed
-        self.schema: Final = told.schema
-        self.name: Final = told.value.name
+        self.schema: Final = created.schema
+        self.name: Final = created.value.name
         self._writes = writes
         self._children = Children.of(context, url)
 
@@ -310,7 +310,7 @@ class ReportedObject:
         await self._context.post(
             observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url))
         )
-        # What is told of it comes by the mailbox, which may be behind.
+        # Events of it come by the mailbox, which may be behind.
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._observers.wait_without(observer)
 

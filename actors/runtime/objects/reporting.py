@@ -20,7 +20,7 @@ from actors.runtime.objects.reported_object import (
     delete,
     have_stored,
     let_rest,
-    taken_up,
+    resumed_object,
 )
 from actors.runtime.objects.writes import Writes, published
 from actors.runtime.sync.registration import schema_named
@@ -155,9 +155,9 @@ async def _reported(
     context.reported.add(url)
     try:
         schema = await schema_for(context, had.schema or "", None)
-        told = NewObject(context.url, had.data, name=had.name)
+        value = NewObject(context.url, had.data, name=had.name)
         writes = Writes(context, url, had.data, had.version, schema)
-        thing = ReportedObject(context, url, CreateObject(told, had.schema or url), writes)
+        thing = ReportedObject(context, url, CreateObject(value, had.schema or url), writes)
         await context.read_observers(url, context.observers.take(url))
         thing.children.begin(had.children_objects)
         async with published(writes), thing.children.open():
@@ -278,17 +278,17 @@ async def _await_creation(
     context: HypertyContext, wanted: NewReport, created: list[_Created]
 ) -> _Created:
     """Create an object; it is in `created` even if the wait for it is cancelled."""
-    told, schema = await _told(context, wanted)
+    body, schema = await _described(context, wanted)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
 
     async def create() -> None:
         with hold, context.observers.expecting():
-            had = await taken_up(context, told) if wanted.store else None
-            url = had.url if had else await _create(context, told, wanted.schema)
+            had = await resumed_object(context, body) if wanted.store else None
+            url = had.url if had else await _create(context, body, wanted.schema)
             context.reported.add(url)
-            data, version = (had.data, had.version) if had else (told.value.data, _FIRST)
+            data, version = (had.data, had.version) if had else (body.value.data, _FIRST)
             writes = Writes(context, url, data, version, schema)
-            thing = ReportedObject(context, url, told, writes, resumed=had is not None)
+            thing = ReportedObject(context, url, body, writes, resumed=had is not None)
             # From the first moment: who reports again has what was there before.
             thing.children.begin(had.children_objects if had else {})
             created.append((thing, writes))
@@ -304,7 +304,7 @@ async def _await_creation(
     return created[0]
 
 
-async def _told(
+async def _described(
     context: HypertyContext, wanted: NewReport
 ) -> tuple[CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""
@@ -318,20 +318,20 @@ async def _told(
         schema=address,
         resources=wanted.resources,
     )
-    told = CreateObject(
+    body = CreateObject(
         new,
         address,
         store=wanted.store or None,
         allow=wanted.allow[:MAX_LIST] or None,
         public=wanted.public or None,
     )
-    return told, schema
+    return body, schema
 
 
-async def _create(context: HypertyContext, told: CreateObject, schema: str) -> str:
+async def _create(context: HypertyContext, body: CreateObject, schema: str) -> str:
     """Create an object; return its address."""
     about = f"the {schema} object"
-    answer = await context.ask_manager(MessageType.CREATE, write_body(told), about)
+    answer = await context.ask_manager(MessageType.CREATE, write_body(body), about)
     url = answer.body.get("resource")
     if not isinstance(url, str):
         raise ObjectError(about, Code.INTERNAL, "it was given no address")

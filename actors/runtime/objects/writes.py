@@ -218,9 +218,9 @@ class Writes(Whole):
             wait.is_over.set()
 
     def _fail(self, lost: Unpublished) -> None:
-        untold = self._core.failed(lost.code, lost.why, frozenset(self._waits))
+        unreported = self._core.failed(lost.code, lost.why, frozenset(self._waits))
         for flush in self._flushes:
-            flush.lost = untold or flush.lost
+            flush.lost = unreported or flush.lost
         self._top.forget()
         for wait in self._waits.values():
             wait.lost = self._error(lost)
@@ -256,7 +256,7 @@ async def published(writes: Writes) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            # What nobody waits for any more nobody has to be told, either.
+            # A failure that nobody waits for is not reported.
             with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 await writes.flush()
             writes.end()

@@ -70,11 +70,11 @@ class P2PHandler(P2PStub):
     @override
     async def timed_out(self) -> None:
         await self.copies_overdue()
-        await self.perform(_told(self._core.time_passed(trio.current_time())))
+        await self.perform(_per_end(self._core.time_passed(trio.current_time())))
 
     @override
     def decide(self, end: str, happened: SideInput) -> EndEffects:
-        return _told(self._core.feed(end, happened, trio.current_time()))
+        return _per_end(self._core.feed(end, happened, trio.current_time()))
 
     @override
     def end_for(self, delivery: Delivery) -> str:
@@ -123,7 +123,7 @@ class P2PHandler(P2PStub):
         effects = self._core.invited(offer, requester, remote, trio.current_time())
         name = next(each.link for each in reversed(effects) if each.link)
         self.add_end(LinkEnd(name, remote, requester))
-        await self.invited(offer, message, _told(effects))
+        await self.invited(offer, message, _per_end(effects))
 
     async def _listen_for_link(self, message: Message) -> None:
         resources = read_body(message, Path).resources
@@ -142,12 +142,12 @@ class P2PHandler(P2PStub):
     async def _commanded(self, message: Message) -> None:
         command = read_body(message, Command)
         if command.method != StubMethod.DISCONNECT:
-            raise BadMessageError("a handler is told to disconnect, nothing else")
+            raise BadMessageError("the only command of a handler is to disconnect")
         why, now = "disconnect asked", trio.current_time()
         named = command.params or self._core.remotes() if command.link is None else (command.link,)
         effects = self._core.disconnect(named, why, now)
-        await self.command(message, _told(effects))
+        await self.command(message, _per_end(effects))
 
 
-def _told(effects: list[PerLink]) -> EndEffects:
+def _per_end(effects: list[PerLink]) -> EndEffects:
     return [(each.link, each.effect) for each in effects]

@@ -1,9 +1,7 @@
 """One live P2P link at work: it reads, writes and listens for silence (P2P-20).
 
-What is read goes to the bus before it is acknowledged, so that what the other
-end must remember is exactly what our bus does not have.
-
-What a P2P stub holds of one end of a link, and what its tasks tell it.
+What is read goes to the bus before it is acknowledged, so that what the other end must remember
+is exactly what our bus does not have. `LinkEnd` is a stub's record of one end of a link.
 """
 
 from collections import deque
@@ -16,8 +14,13 @@ import trio
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
-from actors.runtime.p2p.handshake import ProvenLink
+from actors.runtime.p2p.handshake import (
+    ProvenLink,
+    is_own_line,
+    read_control,
+    write_behind,
+    write_control,
+)
 from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.proof import LinkKeys
@@ -297,7 +300,7 @@ Understand: TypeAlias = Callable[[Message], SideInput | None]
 @final
 @attrs.frozen(slots=True)
 class Happened:
-    """A task of the stub tells what happened to one end.
+    """A task of the stub reports what happened to one end.
 
     Attributes:
         end: Address of the end: PQ or PC.
@@ -332,7 +335,7 @@ class LinkEnded:
 
 
 P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded
-"""What a P2P stub is told."""
+"""Messages to a P2P stub."""
 
 
 @final

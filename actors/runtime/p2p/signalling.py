@@ -1,6 +1,7 @@
-"""The messages of a P2P set-up, as one stub writes and reads them (M-06, 07, 32..47).
+"""Signalling of a P2P link: the messages of its set-up, and its two Connection objects.
 
-The two Connection objects of a link, as its stub reports and observes them (P2P-07..12).
+One stub writes and reads the messages (M-06, 07, 32..47). It reports one Connection object and
+observes the other one (P2P-07..12).
 """
 
 import math
@@ -71,7 +72,7 @@ __all__ = [
     "object_created",
     "read_connection",
     "read_snapshot",
-    "row_told",
+    "row_read",
 ]
 
 _NAME: Final = "P2PConnection"
@@ -131,8 +132,8 @@ class Signalling:
 
     def invite(self, url: str, peer: str) -> Message:
         """Invite the peer to observe the own object (M-33)."""
-        told: JsonObject = {"runtime": self._runtime, "reporter": self._context.url}
-        body = InviteObservers(url, self._schema, (peer,), told)
+        entry: JsonObject = {"runtime": self._runtime, "reporter": self._context.url}
+        body = InviteObservers(url, self._schema, (peer,), entry)
         return self._message(MessageType.CREATE, self._manager, write_body(body))
 
     def observe(self, url: str) -> Message:
@@ -180,8 +181,8 @@ class Signalling:
 
 
 def _why(answer: Message) -> str:
-    told = answer.body.get("description")
-    return told if isinstance(told, str) else f"refused with {answer.code}"
+    description = answer.body.get("description")
+    return description if isinstance(description, str) else f"refused with {answer.code}"
 
 
 def object_created(answer: Message) -> SideInput:
@@ -197,7 +198,7 @@ def invitation_answered(answer: Message) -> SideInput:
     return InvitationAnswered(answer.code, _why(answer) if answer.code > LAST_SUCCESS else "")
 
 
-def row_told(answer: Message) -> SideInput:
+def row_read(answer: Message) -> SideInput:
     """Understand the answer to `ask_row`: no row, or none that is readable, is none."""
     try:
         row = read_body(attrs.evolve(answer, body=_value(answer)), LinkRow)
@@ -268,7 +269,7 @@ class LinkObjects:
         """Write what an effect asks of the sync manager or the registry."""
         match effect:
             case do.AskRow():
-                return [(self._signalling.ask_row(end.remote), row_told)]
+                return [(self._signalling.ask_row(end.remote), row_read)]
             case do.CreateObject():
                 asked = self._signalling.create_object(self._description)
                 return [(asked, lambda answer: _created(end, answer))]
@@ -293,7 +294,7 @@ class LinkObjects:
             case do.Plead(status):
                 return [(self._signalling.plead(url, status), _nothing)]
             case do.Renew(_, status):
-                return [(told, _nothing) for told in self._signalling.offer_anew(url, status)]
+                return [(offer, _nothing) for offer in self._signalling.offer_anew(url, status)]
             case _:
                 return []
 
@@ -329,7 +330,7 @@ class LinkObjects:
 
     def _observe(self, end: LinkEnd, url: str) -> Message:
         end.peer_object = url
-        # Its link tells whether the peer is there: a quiet copy needs not ask.
+        # Its link shows whether the peer is there: a quiet copy needs not ask.
         end.copy = ObserverCore(url, self._signalling.url, quiet=math.inf)
         self._watched[f"{url}/{_CHANGES}"] = end
         self._feed(end, ObserveBegun())
@@ -442,10 +443,10 @@ class LinkObjects:
 
 
 def _created(end: LinkEnd, answer: Message) -> SideInput:
-    told = object_created(answer)
-    if isinstance(told, ObjectCreated):
-        end.own_object = told.url
-    return told
+    created = object_created(answer)
+    if isinstance(created, ObjectCreated):
+        end.own_object = created.url
+    return created
 
 
 def _nothing(answer: Message) -> None:

@@ -64,7 +64,7 @@ from transports.link import Link
 __all__ = ["LinkWork", "Tell"]
 
 Tell: TypeAlias = Callable[[Happened | LinkProven], Awaitable[None]]
-"""Tells the stub."""
+"""Sends a message to the stub."""
 
 _Job: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -220,7 +220,7 @@ class P2PStub(Actor[P2PMessage]):
         if watcher is not None:
             if is_own:
                 await self.answer(message, Code.OK)
-            await self._told(watcher, self.objects.changed(watcher, message))
+            await self._feed_input(watcher, self.objects.changed(watcher, message))
         elif is_own:
             await self._taken(delivery)
         else:
@@ -240,12 +240,12 @@ class P2PStub(Actor[P2PMessage]):
         if asked is None:
             return
         end, understand = asked
-        await self._told(end, understand(answer))
+        await self._feed_input(end, understand(answer))
         if end.name not in self._ends:
             # It came too late: what was made for an end that is gone goes, too.
             await self._on_objects(end, do.Withdraw())
 
-    async def _told(self, end: LinkEnd, what: SideInput | None) -> None:
+    async def _feed_input(self, end: LinkEnd, what: SideInput | None) -> None:
         for reading, message, understand in self.objects.take_reads():
             await self._ask(reading, message, understand)
         if what is not None:
@@ -255,7 +255,7 @@ class P2PStub(Actor[P2PMessage]):
     async def copies_overdue(self) -> None:
         """Read again, or give up, what was not answered in time (`objects.deadline`)."""
         for end, what in self.objects.overdue():
-            await self._told(end, what)
+            await self._feed_input(end, what)
 
     # --- messages of others ---------------------------------------------------------------
 
@@ -416,7 +416,7 @@ class P2PStub(Actor[P2PMessage]):
 
     async def _run(self, end: str, link: P2PLink) -> None:
         ended = LinkEnded(end, await link.run())
-        # A stub that is being undeployed has said its farewell already.
+        # A stub that is being undeployed has said why it closes already.
         with suppress(ActorStoppedError):
             await self.me.tell(ended)
 
@@ -426,7 +426,7 @@ class P2PStub(Actor[P2PMessage]):
             return
         link.break_off()
         self._trace_link(Op.CLOSE, end, link.name)
-        # Also if nothing is owed: the bus is told that nothing is on its way by this link.
+        # Also if nothing is owed: the bus must know that nothing is on its way by this link.
         await self.context.bus.hand_back(link.owed(), end.name)
 
     @override
@@ -437,7 +437,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @override
     async def stop(self) -> None:
-        # After a crash nothing can be done any more, but every story has an end.
+        # After a crash nothing can be done any more, but every entity reaches an end.
         for name, (end, _) in self._ends.items():
             self.objects.give_up(end)
             for _, effect in self.decide(name, DisconnectAsked("the stub is gone")):
@@ -470,6 +470,6 @@ def _objection(delivery: Delivery) -> str | None:
     if not delivery.is_foreign or not message.is_request:
         return None
     if message.type in {MessageType.EXECUTE, MessageType.SUBSCRIBE}:
-        return "a stub is told what to do by its own runtime only"
+        return "a stub takes commands from its own runtime only"
     is_by_link = is_p2p_part(message.via[-1]) if message.via else False
     return "an invitation comes by the node, and by no link" if is_by_link else None

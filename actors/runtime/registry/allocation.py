@@ -248,8 +248,8 @@ def _allocated(answer: Message) -> tuple[str, ...]:
     if answer.code > LAST_SUCCESS:
         raise _refused(answer)
     value = answer.body.get("value")
-    told = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
-    return read_body(told, Allocated).allocated
+    answered = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
+    return read_body(answered, Allocated).allocated
 
 
 def _refused(answer: Message) -> AllocationError:

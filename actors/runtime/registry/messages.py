@@ -1,9 +1,8 @@
-"""What the runtime's registry is told and shows, and whom it works with.
+"""Messages to and from the runtime's registry, and the actors it works with.
 
-What the registry tells the sync manager of its links: which lead where, and for whom (P2P-30).
-
-Both questions may wait: the one until another link leads there than the asker knows of, the
-other until the record has been read that answers it. Who asks sets the time.
+The questions about links (`R/sm` asks by which link an entity is reached, P2P-30) may wait: until
+another link leads there than the asker knows, or until the record that answers has been read.
+The asker sets the time.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,7 +22,7 @@ from fsm.intent import Intent
 from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs
 from fsm.registry.resolve.effects import RequesterPlan
 from fsm.registry.resolve.inputs import Asked, ResolveConfig, WitnessCalled
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -167,7 +166,7 @@ class LinksClosed:
 
 
 RegistryMessage: TypeAlias = (
-    told.Input
+    inputs.Input
     | Delivery
     | LinksWanted
     | LinksClosed
@@ -186,7 +185,7 @@ class RegistryParts:
     """Whom the registry works with.
 
     Attributes:
-        paths_lost: Told the domain whose node has forgotten our session.
+        paths_lost: Gets the domain whose node has forgotten our session.
         kinds: What P2P links may use, best first.
         p2p_host: Where they are listened for.
     """
@@ -201,7 +200,7 @@ class RegistryParts:
     p2p_host: str = LOOPBACK
 
     def requester(self, config: ResolveConfig, plan: RequesterPlan) -> StubConfig:
-        """Return what a requester is told (RES-08)."""
+        """Return the reason that a requester gets (RES-08)."""
         return StubConfig(
             config.runtime,
             config.domain,

@@ -3,11 +3,10 @@
 It hosts the resolve core. Its own tasks send requests to others and report the outcome, so its
 mailbox, and with it the runtime's routing, never waits. It also publishes its links (P2P-18).
 
-What two registries tell each other over a live link: what lives where (P2P-23..26).
-
-Each side asks the other as soon as the link is live for it, and is told the list of what
-lives there and every change of it. Whoever is refused, or gets no answer, uses the link
-all the same: it knows less of where entities live, and asks their records.
+Registries at the two ends of a live link exchange the addresses that live there
+(`RegistryChanges`, P2P-23..26). Each asks the other as soon as the link is live for it, and gets
+the list and every change of it. If it is refused or gets no answer it uses the link all the same,
+and reads the records of the entities.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -49,7 +48,7 @@ from fsm.registry import changes
 from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
 from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs
 from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.inputs import Listed, ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -83,11 +82,11 @@ __all__ = [
 _PART: Final = "changes"
 
 ChangesTask: TypeAlias = Callable[[Awaitable[changes.SnapshotRead]], None]
-"""Runs what takes time beside the registry's mailbox, and tells the registry the outcome."""
+"""Runs what takes time beside the registry's mailbox, and reports the outcome to it."""
 
 
 def is_changes(message: Message) -> bool:
-    """Say whether an event tells what changes in a runtime, or a request is about that."""
+    """Say whether an event or request is about the entities of a runtime."""
     if message.is_event:
         return last_segment(message.to) == _PART
     resources = message.body.get("resources")
@@ -104,7 +103,7 @@ class RegistryChanges:
         runtime: The own one.
         ways: The links there are, and where entities live.
         learn: Takes what was learnt of where entities live.
-        answer: Sends an answer by the way known now, before what is told after it.
+        answer: Sends an answer by the way known now, before the reports after it.
     """
 
     runtime: str
@@ -123,7 +122,7 @@ class RegistryChanges:
         self.publisher = ChangesPublisher(self.runtime)
         self.follower = ChangesFollower(self.runtime)
 
-    # ---- asked and told
+    # ---- requests and events
 
     async def asked(self, request: Message) -> None:
         """Let the other registry follow, or end that; nobody else may (M-08, M-10)."""
@@ -144,18 +143,18 @@ class RegistryChanges:
             await self.feed(changes.LeaveAsked(request, entry.remote))
 
     async def heard(self, event: Message) -> None:
-        """Take what another registry tells (M-09); what is not its own word is dropped."""
+        """Take a report of another registry (M-09); one about other entities is dropped."""
         entry = self._speaker(event)
         if entry is None or event.to != changes_of(entry.remote):
             self.hops.dropped(event, DropReason.FORGED_STATUS)
             return
         try:
-            told = read_body(event, ListChange)
+            change = read_body(event, ListChange)
         except BadMessageError:
             self.hops.dropped(event, DropReason.MALFORMED)
             return
-        operation = Operation(told.operation)
-        await self.feed(changes.Reported(entry.remote, entry.link, operation, told.value))
+        operation = Operation(change.operation)
+        await self.feed(changes.Reported(entry.remote, entry.link, operation, change.value))
 
     def _speaker(self, message: Message) -> LinkEntry | None:
         """Return the link by which another registry speaks for its own runtime; None: it does not.
@@ -320,7 +319,7 @@ class Registry(Actor[RegistryMessage]):
 
     @override
     async def stop(self) -> None:
-        for effect in self._core.feed(told.Stopped(), trio.current_time()):
+        for effect in self._core.feed(inputs.Stopped(), trio.current_time()):
             self._keep(effect)
             if isinstance(effect, do.LinkGone):
                 self._changes.end(effect)
@@ -331,7 +330,7 @@ class Registry(Actor[RegistryMessage]):
 
     @override
     async def timed_out(self) -> None:
-        await self._feed(told.TimePassed())
+        await self._feed(inputs.TimePassed())
         await self._changes.feed(changes.TimePassed())
 
     @override
@@ -345,9 +344,9 @@ class Registry(Actor[RegistryMessage]):
                 reply_.send(RegistryView(links, stubs, watched))
             case LinksClosed(closed):
                 entries = self._core.links()
-                await self._feed(told.Closing())
+                await self._feed(inputs.Closing())
                 closed.send(tuple(end for entry in entries for end in entry.ends))
-            case told.Asked(to, intent):
+            case inputs.Asked(to, intent):
                 begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
                 self._parts.hops.fact(begun)
                 await self._feed(message)
@@ -355,7 +354,7 @@ class Registry(Actor[RegistryMessage]):
                 await self._watched(message)
             case changes.LocalLive() | changes.LocalGone() | changes.SnapshotRead():
                 await self._changes.feed(message)
-            case told.LocalRemoved(url):
+            case inputs.LocalRemoved(url):
                 await self._feed(message)
                 await self._watch.feed(Left(url))
             case _:
@@ -378,7 +377,7 @@ class Registry(Actor[RegistryMessage]):
             if heard is not None:
                 await self._feed(heard)
         elif is_changes(message):
-            await self._changes_told(message)
+            await self._changes_reported(message)
         elif message.is_event:
             await self._status(message)
         elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
@@ -388,7 +387,7 @@ class Registry(Actor[RegistryMessage]):
         elif message.is_request:
             await self._post(self._rows.asked(message))
 
-    async def _changes_told(self, message: Message) -> None:
+    async def _changes_reported(self, message: Message) -> None:
         if message.is_event:
             await self._changes.heard(message)
         else:
@@ -401,7 +400,7 @@ class Registry(Actor[RegistryMessage]):
         except BadMessageError:
             return
         why = status.description or ""
-        seen = told.StatusSeen(message.from_, status.value, status.resource, status.link, why)
+        seen = inputs.StatusSeen(message.from_, status.value, status.resource, status.link, why)
         await self._feed(seen)
 
     async def _link_over(self, message: Message) -> None:
@@ -411,12 +410,12 @@ class Registry(Actor[RegistryMessage]):
         except BadMessageError as error:
             await self._parts.port.post(refuse(message, error.code, error.reason))
             return
-        await self._feed(told.LinkOver(message.from_, link))
+        await self._feed(inputs.LinkOver(message.from_, link))
         await self._parts.port.post(reply_to(message, Code.OK))
 
     # ---- effects
 
-    async def _feed(self, happened: told.Input) -> None:
+    async def _feed(self, happened: inputs.Input) -> None:
         now = trio.current_time()
         effects = self._core.feed(happened, now)
         await self._perform_all(effects)
@@ -494,14 +493,14 @@ class Registry(Actor[RegistryMessage]):
         """Give an order; a stub that is to go on with its link, and does not, is gone."""
         is_followed = await self._talk.order(order)
         if not is_followed and isinstance(order, do.Connect | do.Resume):
-            await self.me.tell(told.StubGone(order.stub))
+            await self.me.tell(inputs.StubGone(order.stub))
 
     def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
         self.spawn(self._tell, answer)
 
     async def _answer_now(self, answer: Message) -> None:
         """Send an answer, with its way: while the bus asks for it, what follows would go first."""
-        await self._feed(told.Asked(answer.to, Intent.KNOWN))
+        await self._feed(inputs.Asked(answer.to, Intent.KNOWN))
         await self._parts.port.post(answer)
 
     def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:

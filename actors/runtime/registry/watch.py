@@ -1,11 +1,9 @@
-"""The registrations that are followed: what is asked, set, and told of them (REG-16).
+"""Registrations that components of a runtime follow, and questions of its registry (REG-16).
 
-A component of the runtime asks `R/registry`: `subscribe` or `unsubscribe`, with one
-`<url>/registration` in `resources`. It is answered when the path stands at the node of
-the record's domain, and from then on is delivered what that domain's registry tells of
-the record (M-30); so is the registry, which forgets what it remembered of it.
-
-What the registry asks others for: each question is a task that tells the answer.
+A component asks `R/registry`: `subscribe` or `unsubscribe`, with one `<url>/registration` in
+`resources`. It is answered when the path is set at the node of the record's domain, and from
+then on gets what that domain's registry reports of the record (M-30); so does the registry,
+which drops its cached record. Each question to others is a task that reports the answer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -138,7 +136,7 @@ class RegistryTalk:
         return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), body)
 
     async def watch(self, address: str, domain: str) -> Message:
-        """Have the node of a domain deliver here what is told of a record (M-29)."""
+        """Have the node of a domain deliver here the reports of a record (M-29)."""
         body, to = write_body(Path((address,))), subscription_manager(domain)
         return await self._ask(MessageType.SUBSCRIBE, to, body)
 
@@ -181,11 +179,11 @@ def _refusal(answer: Message) -> str | None:
 _PART = "/registration"
 
 WatchTask: TypeAlias = Callable[[Awaitable[WatchSet | WatchRemoved]], None]
-"""Runs what takes time beside the registry's mailbox, and tells the registry the outcome."""
+"""Runs what takes time beside the registry's mailbox, and reports the outcome to it."""
 
 
 def is_registration(address: str) -> bool:
-    """Say whether the status of a record is told at this address."""
+    """Say whether the status of a record is reported at this address."""
     return address.endswith(_PART)
 
 
@@ -212,8 +210,8 @@ class RegistrationWatch:
         url = await self._named(request)
         if url is None:
             return
-        is_wish = request.type is MessageType.SUBSCRIBE
-        await self.feed(Watch(request, url) if is_wish else Unwatch(request, url))
+        is_subscribe = request.type is MessageType.SUBSCRIBE
+        await self.feed(Watch(request, url) if is_subscribe else Unwatch(request, url))
 
     async def _named(self, request: Message) -> str | None:
         """Return the record a request is about; one that may not ask is refused."""
@@ -227,7 +225,7 @@ class RegistrationWatch:
             await self.port.post(refuse(request, error.code, error.reason))
             return None
 
-    # ---- told
+    # ---- events
 
     def heard(self, event: Message) -> RecordReported | None:
         """Take a notification (M-30); one that is not the registry's own word is dropped."""
@@ -250,7 +248,7 @@ class RegistrationWatch:
         return None if is_by_node else DropReason.FORGED_STATUS
 
     async def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
-        """Set the paths again that a node has lost; what it would have told is unknown."""
+        """Set the paths again that a node has lost; what it would have reported is unknown."""
         urls = [url for url in self.core.urls if self.ways.node_of(url) == domain]
         await self.feed(NodeForgot(frozenset(urls)))
         return tuple(RecordReported(url, None) for url in urls)

@@ -1,15 +1,11 @@
-"""The SQLite file in which a runtime stores data objects.
+"""The SQLite file in which a runtime stores data objects, and its tables.
 
 What `commit` has returned for survives the process and a failure of power. What is stored is
 known in memory, too, so that a file that breaks while the runtime runs can be written anew.
 
-How large the file is follows what is stored now, not what ever was: per object its value and
-about 200 bytes for each observer and each guest, per copy its value; what is deleted leaves
-it, and SQLite uses its pages again. The log beside it stays below a few MB.
-
-The error of a runtime's store.
-
-The tables in which data objects are stored, and how changes are written to them.
+The size of the file follows what is stored now: per object its value and about 200 bytes for
+each observer and each allowed observer, per copy its value; what is deleted leaves it, and SQLite
+uses its pages again. The log beside it stays below a few MB.
 """
 
 import sqlite3
@@ -144,8 +140,8 @@ def _around(change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKep
         case ChildrenKept(url, None):
             return "DELETE FROM child WHERE url = ?", (url,)
         case ChildrenKept(url, children):
-            told = (url, orjson.dumps(children))
-            return f"INSERT OR REPLACE INTO child SELECT ?1, ?2 {there}", told
+            row = (url, orjson.dumps(children))
+            return f"INSERT OR REPLACE INTO child SELECT ?1, ?2 {there}", row
 
 
 def _of_runtime(change: HomeKept | HomeForgotten | SessionKept) -> _Statement:

@@ -1,21 +1,17 @@
-"""What a runtime has stored, and by whom it has more stored (RT-03, SYN-25).
+"""The store of a runtime: its data objects, addresses and session tokens (RT-03, SYN-25).
 
-Beside data objects it is what they come back by: the addresses of the hyperties that have
-anything stored, and the tokens of sessions, so that a node which still has one gives it back
-with all paths.
+The addresses of hyperties that have anything stored, and the tokens of sessions, let a node that
+still has a session give it back with all its paths.
 
-The store of a runtime's data objects: the only actor that writes to its file.
+The writer is the only actor that writes to the file of data objects. What comes in while one
+commit runs is the next one, so that a burst costs few syncs. Copies of observed objects may be
+written a little later: each only has to be a value that the object had.
 
-What comes in while one commit runs is the next one, so that a burst costs few syncs. What
-observers here have of others' objects may be written a little later: it only has to be
-a value that the object had.
-
-What is said of stored objects waits here until what it says is on disk (SYN-25, I-D2).
-
-The sync manager notes what is to be written as it goes; when its batch of messages is done
-all of it is committed together, and then what had to wait is said, in order. A store that
-cannot be written is tried again; until then what concerns the objects in question waits, new
-changes of stored objects are refused, and everything else goes on.
+Messages about stored objects wait until their content is on disk (SYN-25, I-D2). The sync
+manager notes what is to be written; when its batch of messages is done all of it is committed
+together, and then the waiting messages go out in order. A store that cannot be written is tried
+again; until then messages about the objects in question wait, new changes of stored objects are
+refused, and everything else goes on.
 """
 
 import math
@@ -157,7 +153,7 @@ Act: TypeAlias = Callable[[], Awaitable[None]]
 
 @final
 class StoreGate:
-    """Between the sync manager and whom it tells.
+    """Between the sync manager and the receivers of its messages.
 
     Args:
         store: Who writes; None: this runtime stores nothing.

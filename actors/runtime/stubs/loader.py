@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | LocalRemoved | Delivery]
-"""Is told how deployments and hyperties end, and takes their status events."""
+"""Gets the ends of deployments and hyperties, and their status events."""
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 """Makes the context of a stub; the composition root knows how."""
@@ -55,13 +55,13 @@ StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 @final
 @attrs.frozen(slots=True)
 class Load:
-    """Deploy a stub; the registry is told `Deployed` or `DeployFailed`.
+    """Deploy a stub; the registry gets `Deployed` or `DeployFailed`.
 
     Attributes:
         url: Address of the stub, made by the registry and never used before (STB-15).
         descriptor: Catalogue address.
         config: Configuration by the deployer, which overrides the descriptor (STB-13).
-        done: Gets the reason of a failure, or None; the registry is not told of success then, as it
+        done: Gets the reason of a failure, or None; the registry gets no report of success, as it
             did not ask.
         kind: Required kind of the stub; a descriptor of another kind is not deployed.
     """
@@ -117,7 +117,7 @@ class _Ended:
 @final
 @attrs.frozen(slots=True)
 class RegistryIs:
-    """The registry, which is told how deployments end; comes before the first `Load`."""
+    """The registry, which gets the ends of deployments; comes before the first `Load`."""
 
     registry: RegistryRef
     done: Reply[None]

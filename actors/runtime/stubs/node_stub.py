@@ -1,6 +1,6 @@
 """The stub that leads to a message node, over any wire protocol (STB-02..09, DESIGN section 8).
 
-The link of a node stub: its tasks dial, read and write, and report to the stub.
+The tasks of its link dial, read and write, and report to the stub.
 """
 
 import math
@@ -17,15 +17,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.stub import StubContext, status_event
-from actors.runtime.stubs.wires.wire import (
-    Item,
-    NodeWire,
-    OwnWire,
-    Reply,
-    Stray,
-    WireMaker,
-    read_options,
-)
+from actors.runtime.stubs.wire import Item, NodeWire, OwnWire, Reply, Stray, WireMaker, read_options
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.machines.stub_connection import STUB_CONNECTION
@@ -129,9 +121,9 @@ class NodeLink:
     async def run(self) -> None:
         """Dial, then read and write until the link breaks or `hang_up` is called.
 
-        The stub is told `Opened` and at the end `Unavailable`.
+        The stub gets `Opened` and at the end `Unavailable`.
 
-        If cancelled, the link is closed, and the stub is not told.
+        If cancelled, the link is closed, and the stub gets no report.
         """
         why = "hung up"
         with self._scope:
@@ -276,7 +268,7 @@ class NodeStub(Actor[NodeStubMessage]):
 
     @override
     async def stop(self) -> None:
-        # Stopped without a farewell: the machine comes to rest, waiters are told.
+        # Stopped without a close reason: the machine comes to rest, waiting requests fail.
         now = trio.current_time()
         effects = self._core.feed(ev.DisconnectAsked(), now)
         effects += self._core.feed(ev.LinkLost("the stub was stopped"), now)

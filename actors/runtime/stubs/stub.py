@@ -23,10 +23,10 @@ A P2P stub keeps to this, too:
 6. A handler names its links `<PH>/conn/<k>`, k never reused; the `link` of each status
    event is that address. When the registry subscribes it (M-05) the handler adds the
    MiniBUS listener, then answers 200; 404 if it has no such link. When a link of it
-   has ended for good it tells the registry: `delete` to `R/registry`, `resource` the
+   has ended for good it reports that to the registry: `delete` to `R/registry`, `resource` the
    link.
 
-A stub's connection as its runtime sees it: each step is traced, then told, once (STB-05).
+A stub's connection as its runtime sees it: each step is traced, then reported, once (STB-05).
 """
 
 from collections.abc import Awaitable, Callable
@@ -72,7 +72,7 @@ class StubConfig:
         p2p_handler: Address of the handler stub of that runtime, which the requester invites.
         kinds: Kinds of direct links, best first.
         host: Host at which a P2P stub listens, as the other end dials it.
-        links: Runtimes whose links a P2P handler accepts; those named there may be told addresses
+        links: Runtimes whose links a P2P handler accepts; those named there may get addresses
             of a private network, and name such addresses (T10).
         options: Further options of its descriptor, which the stub understands.
         endpoints: The only addresses that a stub from a package may dial, as `transports.urls`

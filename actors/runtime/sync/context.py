@@ -1,9 +1,8 @@
-"""What the sync manager uses of its runtime: bus, registry, addresses, data schemas, traces.
+"""Services that the sync manager uses: bus, registry, addresses, data schemas, traces, links.
 
 A data schema is that of the catalogue, if the runtime has a catalogue which describes it, or
-else the one of the same name that ships with the product (CAT-05, ADR-09).
-
-What the sync manager hears of links: by which one an entity is reached now (P2P-30).
+else the one of the same name that ships with the product (CAT-05, ADR-09). `LinkWatches` follow
+the link by which an entity is reached (P2P-30).
 """
 
 import json
@@ -142,7 +141,7 @@ class RegisteredObjects:
 
     async def unregister(self, url: str) -> None:
         """Set a record to disconnected. Idempotent."""
-        # What cannot be told now, the node notes when the session ends (REG-09).
+        # What cannot be reported now, the node notes when the session ends (REG-09).
         with suppress(ActorStoppedError):
             await self._registrar.ask(lambda reply: UnregisterWanted(url, reply))
 
@@ -186,7 +185,7 @@ class SyncContext:
         domain: Its domain, at whose node reporter paths are set.
         topology: Whose node paths to objects of other domains are set at.
         bus: Its handle on the Message BUS; the handle's address is its own.
-        registry: Tells other runtimes what is reported here, and hears its status events.
+        registry: Announces to other runtimes what is reported here, and hears its status events.
         counters: Where messages that end here are counted.
         schemas: What values must obey.
         gate: Where what is said of stored objects waits until it is on disk.
@@ -351,7 +350,7 @@ class ObjectsClosed:
     """Delete every object that is reported here, leave every one that is observed.
 
     Attributes:
-        done: Told when nothing is left; observers that do not answer hold it up.
+        done: Set when nothing is left; observers that do not answer hold it up.
     """
 
     done: Reply[None]
@@ -364,7 +363,7 @@ class ComponentLeft:
 
     Attributes:
         component: Its address; nothing is said as it any more.
-        done: Told when nothing of it is left; observers that do not answer hold it up.
+        done: Set when nothing of it is left; observers that do not answer hold it up.
     """
 
     component: str
@@ -372,7 +371,7 @@ class ComponentLeft:
 
 
 SyncMessage: TypeAlias = Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft
-"""What the sync manager is told."""
+"""Messages to the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]
 """Work for a task; what it returns is ignored."""
@@ -441,7 +440,7 @@ class _Watch:
 
 @final
 class LinkWatches:
-    """Asks the registry about links, and tells `LinkIs` for each that changes.
+    """Asks the registry about links, and reports `LinkIs` for each that changes.
 
     One question per watched entity waits at the registry.
     """

@@ -21,7 +21,7 @@ from actors.runtime.sync.context import (
     SyncContext,
     SyncMessage,
 )
-from actors.runtime.sync.delegation.delegation import Delegations
+from actors.runtime.sync.delegation import Delegations
 from actors.runtime.sync.messages import (
     Decided,
     DelegationAnswered,
@@ -43,7 +43,7 @@ from actors.runtime.sync.messages import (
     TakeOverAnswered,
     TaskReport,
 )
-from actors.runtime.sync.observer.observer import ObservedObjects
+from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.reporter.reporter import ReportedObjects
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.bodies.object import (
@@ -248,7 +248,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     async def stop(self) -> None:
-        # Whoever did not answer in time, or came to a crash: every story has an end.
+        # Whoever did not answer in time, or came to a crash: every entity reaches an end.
         self._moves.let_go()
         self._reported.lifecycle.let_go()
 

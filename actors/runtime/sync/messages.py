@@ -1,4 +1,4 @@
-"""What the sync manager's own tasks tell it."""
+"""Messages of the sync manager's own tasks to it."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, final
@@ -42,7 +42,7 @@ class ObjectReady:
     Attributes:
         request: The reporter's own.
         wanted: The object that it asks for.
-        created: None: there will be none, and the reporter has been told.
+        created: None: there will be none, and the reporter knows.
     """
 
     request: Message
@@ -273,7 +273,7 @@ DelegationReport: TypeAlias = DelegationAnswered | TakeOverAnswered
 """What tasks tell of objects that change hands."""
 
 TaskReport: TypeAlias = ReporterReport | ObserverReport | DelegationReport | LinkIs
-"""What any of them tells."""
+"""Any of these messages."""
 
 Tell: TypeAlias = Callable[[TaskReport], Awaitable[None]]
-"""Tells the sync manager."""
+"""Sends a message to the sync manager."""

@@ -1,7 +1,7 @@
 """The folds that judge the claims about messages, tables and links.
 
-The claims about machines are judged by `fsm.judge.replay`. For every claim that the records
-of a trace cannot decide, `fsm.judge.claims.not_judged` says what is lacking.
+The claims about machines are judged by `fsm.judge.replay` (`BY_MACHINES`). For every claim that
+the records of a trace cannot decide, `NOT_JUDGED` says what is lacking.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,38 @@ from fsm.judge.claims import (
 from fsm.judge.claims.fold import Across, Fold
 from specs.claims.all import CLAIMS
 
-__all__ = ["ACROSS", "CLAIMS_JUDGED", "FOLDS"]
+__all__ = ["ACROSS", "BY_MACHINES", "CLAIMS_JUDGED", "FOLDS", "NOT_JUDGED"]
+
+_RUNS: Final = "it compares two runs"
+
+BY_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "I-S1": "stub_connection",
+        "I-S2": "stub_connection",
+        "I-P1": "p2p_connection",
+        "I-P2": "p2p_connection",
+        "I-P3": "p2p_connection",
+        "I-G1": "registration",
+    }
+)
+"""Claims on the steps of one machine: `fsm.judge.replay` holds these against its table."""
+
+NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "I-R10": "which reading belongs to which search is not told",
+        "I-S10": "that somebody had a stub disconnect is said in a body",
+        "I-C3": "it compares the tables of two runtimes at a time when nothing is under way",
+        "I-M6": "by which way a change came is not told where it is delivered",
+        "I-M9": "the topology of a runtime is not told",
+        "I-M10": "the topology of a runtime is not told",
+        "I-K1": "the attributes of a request are not told",
+        "I-K2": "the results of single rules are not told",
+        "I-K3": "that an obligation was executed is not told",
+        "I-X1": _RUNS,
+        "I-X3": _RUNS,
+    }
+)
+"""Claims nobody judges on a trace, and what is lacking."""
 
 FOLDS: Final[tuple[type[Fold], ...]] = (
     transactions.Match, transactions.OneFinal, transactions.Unanswered,

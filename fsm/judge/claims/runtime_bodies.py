@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, final
 
+from typing_extensions import override
+
 from fsm.judge.claims.fold import (
     Fold,
     Place,
@@ -19,7 +21,7 @@ from fsm.judge.claims.fold import (
     steps,
     with_body,
 )
-from fsm.judge.claims.told import addresses_in, is_p2p_end, split
+from fsm.judge.claims.told import SLACK, addresses_in, is_p2p_end, split
 from fsm.judge.trace_line import TraceLine, body_of
 from specs.addresses.address import last_segment, runtime_of, scheme_of
 from specs.message import MessageType
@@ -41,6 +43,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
         self._own: set[str] = set()
         self._ever: set[str] = set()
         self._published: set[str] = set()
+        self._missing: dict[str, TraceLine] = {}
         self._asked: set[str] = set()
 
     @on(rows("components"))
@@ -48,6 +51,10 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
         key = record.key or ""
         if record.writer != "local":
             return
+        snapshot = self._missing.pop(key, None)
+        if snapshot is not None and record.t > snapshot.t + SLACK:
+            # Else it was about to leave: its row goes last.
+            self._incomplete(snapshot, key)
         self._ever.add(key)
         change = self._own.add if record.op == Op.ADD else self._own.discard
         change(key)
@@ -78,9 +85,18 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
         for one in addresses:
             if one not in self._own:
                 self.broken(record, "addresses of this runtime only", one, claim="I-C4")
-        if missing := self._published - set(addresses):
-            self.broken(record, f"{min(missing)} in the snapshot", claim="I-C2")
+        # What left while nobody followed was not announced as gone.
+        for one in (self._published & self._own) - set(addresses):
+            self._missing.setdefault(one, record)
         self._published.update(addresses)
+
+    def _incomplete(self, snapshot: TraceLine, address: str) -> None:
+        self.broken(snapshot, f"{address} in the snapshot", claim="I-C2")
+
+    @override
+    def end(self) -> None:
+        for address, snapshot in self._missing.items() if self.process.end is not None else ():
+            self._incomplete(snapshot, address)
 
 
 @final

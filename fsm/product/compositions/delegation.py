@@ -40,7 +40,7 @@ from fsm.registry import addresses as offers
 from fsm.sync import delegation as handing
 from specs.reply_code import Code
 
-__all__ = ["DELEGATION", "NEW", "NODE", "OLD", "EndPlace", "NewPlace", "NodePlace", "OldPlace"]
+__all__ = ["DELEGATION", "NEW", "NODE", "OLD", "NodePlace"]
 
 OLD: Final = "old"
 NODE: Final = "node"
@@ -74,7 +74,7 @@ class Said:
         return f"{self.what} {self.code or ''}".rstrip()
 
 
-class EndPlace(Host):
+class _EndPlace(Host):
     """A runtime, and what waits there for an answer.
 
     Attributes:
@@ -100,14 +100,7 @@ class EndPlace(Host):
         return math.inf if self.is_down else self._until
 
     def ask(self, what: str, target: str, patience: float, pause: float = 0.0) -> None:
-        """Send a request, now or after a pause.
-
-        Args:
-            what: The request.
-            target: The place that is asked.
-            patience: Seconds until the answer counts as lost.
-            pause: Seconds until the request is sent.
-        """
+        """Send a request, now or after a pause."""
         self.asked, self._target, self._patience = what, target, patience
         self._is_pausing = pause > 0.0
         if self._is_pausing:
@@ -121,13 +114,7 @@ class EndPlace(Host):
         self.post(self._target, self.asked)
 
     def post(self, target: str, what: str, code: int = 0) -> None:
-        """Send an event or an answer to another place.
-
-        Args:
-            target: The place.
-            what: The message.
-            code: Code of the answer.
-        """
+        """Send an event or an answer to another place."""
         self.send(f"{self.name} to {target}", Said(what, self.name, code, self.session))
 
     @override
@@ -187,7 +174,7 @@ class EndPlace(Host):
 
 
 @final
-class OldPlace(EndPlace):
+class _OldPlace(_EndPlace):
     """The end that gives."""
 
     name = OLD
@@ -232,7 +219,7 @@ class OldPlace(EndPlace):
 
 
 @final
-class NewPlace(EndPlace):
+class _NewPlace(_EndPlace):
     """The end that takes; what it was once, it knows no more after a crash.
 
     Attributes:
@@ -351,12 +338,12 @@ class NodePlace(Host):
         return Code.OK
 
 
-def _old(now: Situation) -> OldPlace:
-    return now.at(OLD, OldPlace)
+def _old(now: Situation) -> _OldPlace:
+    return now.at(OLD, _OldPlace)
 
 
-def _new(now: Situation) -> NewPlace:
-    return now.at(NEW, NewPlace)
+def _new(now: Situation) -> _NewPlace:
+    return now.at(NEW, _NewPlace)
 
 
 def _node(now: Situation) -> NodePlace:
@@ -414,7 +401,7 @@ def compose(bounds: Bounds) -> Composition:
     return Composition(
         name="delegation",
         about="A reporter hands its object to another runtime, and the node decides.",
-        places=(Place(OLD, OldPlace), Place(NODE, NodePlace), Place(NEW, NewPlace)),
+        places=(Place(OLD, _OldPlace), Place(NODE, NodePlace), Place(NEW, _NewPlace)),
         channels=(
             *(Channel(f"{source} to {target}", source, target) for source, target in between),
             *(Channel(f"{one} is there", one, NODE, Medium.RELIABLE) for one in (OLD, NEW)),

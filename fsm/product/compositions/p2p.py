@@ -73,7 +73,6 @@ __all__ = [
     "TWO",
     "RegistryPlace",
     "Scene",
-    "composed",
 ]
 
 
@@ -327,13 +326,13 @@ class Scene:
                 unless_faults=True,
             )
         for pair in self._pairs():
-            ways = [way for way in self.asks if set(way) == pair]
-            places = tuple(place for way in ways for place in _ends_of(way))
+            requests = [request for request in self.asks if set(request) == pair]
+            places = tuple(place for request in requests for place in _ends_of(request))
             yield Never(
                 "two links of one pair are live at both their ends",
                 "I-P6, R9",
                 places,
-                partial(_has_two, tuple(ways)),
+                partial(_has_two, tuple(requests)),
             )
         for runtime in self.runtimes:
             own = tuple(place for place in stubs if place.startswith(f"{runtime} "))
@@ -359,7 +358,7 @@ class Scene:
             asked = [own for own in sorted(pair) if self._has_asked(now, own, *(pair - {own}))]
             if not (self.is_linked(now, pair) if asked else self._is_apart(now, pair)):
                 return False
-            live = _live(now, [way for way in self.asks if set(way) == pair])
+            live = _live(now, [request for request in self.asks if set(request) == pair])
             if asked and runtime_of(live[0][0]) != asked[0]:
                 return False
         return True
@@ -377,7 +376,7 @@ class Scene:
             now: The situation.
             pair: Names of the runtimes.
         """
-        found = _live(now, [way for way in self.asks if set(way) == pair])
+        found = _live(now, [request for request in self.asks if set(request) == pair])
         if len(found) != 1:
             return False
         ((requester, handler),) = found
@@ -401,15 +400,15 @@ class Scene:
         return [end for at in places for end in at.states if at.remotes[end] == other]
 
 
-def _ends_of(way: tuple[str, str]) -> tuple[str, str]:
-    return f"{way[0]} requester", f"{way[1]} handler"
+def _ends_of(request: tuple[str, str]) -> tuple[str, str]:
+    return f"{request[0]} requester", f"{request[1]} handler"
 
 
-def _live(now: Situation, ways: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _live(now: Situation, requests: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The ends, requester first, of links that are live at both."""
     found: list[tuple[str, str]] = []
-    for way in ways:
-        requester, handler = _ends_of(way)
+    for request in requests:
+        requester, handler = _ends_of(request)
         theirs = {link: end for end, link in now.at(handler, HandlerPlace).live()}
         mine = now.at(requester, RequesterPlace).live()
         found += [(end, theirs[link]) for end, link in mine if link in theirs]
@@ -433,8 +432,8 @@ def _is_undone(place: str, now: Situation) -> bool:
     return now.at(place, Stubs).is_undone
 
 
-def _has_two(ways: Sequence[tuple[str, str]], now: Situation) -> bool:
-    return len(_live(now, ways)) > 1
+def _has_two(requests: Sequence[tuple[str, str]], now: Situation) -> bool:
+    return len(_live(now, requests)) > 1
 
 
 def _is_early(runtime: str, stubs: Sequence[str], now: Situation) -> bool:
@@ -466,15 +465,8 @@ def _given(scene: Scene) -> Iterator[JsonObject]:
         yield {"given": "hyperty", "is": hyperty, "in": f"R{own.upper()}", "answers": True}
 
 
-def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
-    """Compose a scene.
-
-    Args:
-        name: Name of the composition.
-        about: What it shows, in a sentence.
-        scene: Its places and channels.
-        bounds: How many faults there are.
-    """
+def _composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
+    """Compose a scene."""
     return Composition(
         name=name,
         about=about,
@@ -492,7 +484,7 @@ def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition
 
 
 def _plan(name: str, about: str, scene: Scene, bounds: Bounds) -> Plan:
-    return Plan(name, lambda taken: composed(name, about, scene, taken), bounds)
+    return Plan(name, lambda taken: _composed(name, about, scene, taken), bounds)
 
 
 _ONE: Final = (("a", "b"),)
@@ -540,10 +532,7 @@ SIMULTANEOUS_OPEN_LATE: Final = _plan(
     _FAULTS,
 )
 SIMULTANEOUS_OPEN_TIMEOUT: Final = _plan(
-    "glare-timeout",
-    "The same, and a deadline is over early.",
-    Scene(asks=_BOTH, early=1),
-    _FAULTS,
+    "glare-timeout", "The same, and a deadline is over early.", Scene(asks=_BOTH, early=1), _FAULTS
 )
 TWO: Final = _plan(
     "p2p-two",

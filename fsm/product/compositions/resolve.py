@@ -1,4 +1,4 @@
-"""A way is looked for: records are read, a node's stub is deployed, and everybody is answered.
+"""A route is looked for: records are read, a node's stub is deployed, and everybody is answered.
 
 Who meets: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
 with its `stub_deployment`, the domain registry that is asked for records, and the catalogue that
@@ -47,7 +47,7 @@ CATALOGUE: Final = "catalogue"
 
 _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 _TARGET: Final = "hyperty://b.ex/hb"
-"""Both ask for a way to it."""
+"""Both ask for a route to it."""
 _WISHES: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
 
 
@@ -266,7 +266,7 @@ def _compose(bounds: Bounds) -> Composition:
     ]
     return Composition(
         name="resolve",
-        about="A way is looked for: records are read, and a node's stub is deployed.",
+        about="A route is looked for: records are read, and a node's stub is deployed.",
         places=(
             *(Place(name, partial(AskerPlace, name)) for name in ASKERS),
             Place(REGISTRY, RegistryPlace),

@@ -379,12 +379,7 @@ _EVENTS: Final = (
         happened="observe",
         when=lambda now: _observer(now).copy is None,
     ),
-    Event(
-        name=_LEAVES,
-        place=OBSERVER,
-        happened="leave",
-        when=lambda now: _observer(now).has_copy,
-    ),
+    Event(name=_LEAVES, place=OBSERVER, happened="leave", when=lambda now: _observer(now).has_copy),
     Event(name=_CHANGES, place=REPORTER, happened="change", when=_may_change, budget=2),
     Event(name=_DELETED, place=REPORTER, happened="delete", when=_is_there),
     *(

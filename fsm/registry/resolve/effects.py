@@ -160,7 +160,7 @@ class UnregisterLink:
 @final
 @attrs.frozen(slots=True)
 class Connect:
-    """Tell a requester to get its link back (M-11)."""
+    """Order a requester to restore its link (M-11)."""
 
     stub: str
     handler: str
@@ -169,7 +169,7 @@ class Connect:
 @final
 @attrs.frozen(slots=True)
 class Disconnect:
-    """Tell a P2P stub to end one link (M-12); other links of the stub stay."""
+    """Order a P2P stub to end one link (M-12); other links of the stub stay."""
 
     stub: str
     remote: str
@@ -179,7 +179,7 @@ class Disconnect:
 @final
 @attrs.frozen(slots=True)
 class Yield:
-    """Tell a requester to wait until the peer's link is live or has failed (P2P-27).
+    """Order a requester to wait until the peer's link is live or has failed (P2P-27).
 
     Attributes:
         negotiation: The one that lost the tie-break.
@@ -193,7 +193,7 @@ class Yield:
 @final
 @attrs.frozen(slots=True)
 class Resume:
-    """Tell a requester that yields to go on: the peer's link has failed (P2P-27)."""
+    """Order a requester that yields to go on: the peer's link has failed (P2P-27)."""
 
     stub: str
     remote: str

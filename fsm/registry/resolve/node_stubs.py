@@ -102,7 +102,7 @@ class NodeStubTable:
         begun = self._jobs.begin(key)
         cooling = self._cooling.get(domain)
         if cooling is not None and now < cooling.until:
-            why = f"no way to the node of {domain} a moment ago: {cooling.why}"
+            why = f"no route to the node of {domain} a moment ago: {cooling.why}"
             none = self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
             return [*begun, *none, NoRoute(*asked, Code.UNAVAILABLE, why)]
         waits = self._jobs.decide(key, resolve_job.Trigger.DEPLOY)

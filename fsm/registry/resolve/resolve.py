@@ -59,7 +59,7 @@ __all__ = ["ResolveConfig", "ResolveCore", "Topology"]
 
 
 @final
-class LinkSearch:
+class _LinkSearch:
     """The searches for links of one registry, over its tables.
 
     Args:
@@ -92,13 +92,7 @@ class LinkSearch:
         return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
 
     def seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
-        """Begin to look for a P2P link, if the request may have one and the runtime wants one.
-
-        Args:
-            entity: The receiver of the request.
-            intent: What the route is wanted for.
-            now: Seconds on the host's clock.
-        """
+        """Begin to look for a P2P link, if the request may have one and the runtime wants one."""
         key = link_key(entity)
         use = self.use(entity)
         is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
@@ -114,13 +108,7 @@ class LinkSearch:
         return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
 
     def reported(self, entity: str, record: Record | None, now: float) -> list[Effect]:
-        """Take the record of an entity.
-
-        Args:
-            entity: Address of the record.
-            record: The record; None: there is none, or no registry answered.
-            now: Seconds on the host's clock.
-        """
+        """Take the record of an entity."""
         self._records.put(entity, record, now)
         kept = self._records.find(entity, now)
         if self._links.claims.settles(entity):
@@ -133,11 +121,6 @@ class LinkSearch:
         """Take the new status of a record (REG-13): no link is sought to an entity that is away.
 
         A link that is live stays the route: it needs no registry.
-
-        Args:
-            entity: Address of the record.
-            status: Its status; None: it may have changed.
-            now: Seconds on the host's clock.
         """
         if status is None or status is RecordStatus.LIVE:
             self._records.forget(entity)
@@ -183,7 +166,7 @@ class ResolveCore:
         self._stubs = NodeStubTable(config.runtime, self._jobs)
         self._records = RecordCache()
         self._links = LinkTable(config.runtime, self._jobs, self._records)
-        self._search = LinkSearch(config, self._jobs, self._records, self._links)
+        self._search = _LinkSearch(config, self._jobs, self._records, self._links)
         self._waiters = LinkQueue()
         self._owners = AddressOwners(self._records)
         self._local: set[str] = set()
@@ -290,7 +273,7 @@ class ResolveCore:
                 assert_never(happened)
 
     def _owner_read(self, read: OwnerRead, now: float) -> list[Effect]:
-        # The way back is known before what waited for that goes on.
+        # The route back is known before what waited for that goes on.
         bound: list[Effect] = []
         if read.record is not None and read.record.status == RecordStatus.LIVE:
             bound = self._links.entities.bind(read.entity, read.record.runtime)

@@ -120,7 +120,7 @@ def test_what_is_wrong_is_told_with_its_place_and_what_to_do(wrong):
     way, reason, document, is_seen_by_schema = wrong
     with pytest.raises(BadPolicyError) as caught:
         read_set(document, "f.toml")
-    assert (caught.value.source, caught.value.way) == ("f.toml", way)
+    assert (caught.value.source, caught.value.path) == ("f.toml", way)
     assert reason in caught.value.reason
     assert str(caught.value).startswith("f.toml: ")
     assert VALIDATOR.is_valid(document) is not is_seen_by_schema

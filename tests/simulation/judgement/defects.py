@@ -15,7 +15,7 @@ from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.objects.observation import ObservedObject
-from actors.runtime.sync.observer.observer import ObservedObjects
+from actors.runtime.sync.observer import ObservedObjects
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.bus.transactions import TransactionsCore
 from fsm.session.stub_client import StubClientCore

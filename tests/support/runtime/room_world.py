@@ -11,7 +11,7 @@ from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
 from actors.pipe.process import open_process_sandbox, process_sandboxes
 from actors.runtime.bus.messages import Origin
-from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, room_hyperty
+from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -54,7 +54,7 @@ class RoomWorld:
     async def host(self, where, spawn, intensity=None):
         """Run a hyperty in a room; return its sandbox."""
         tools = HypertyTools(R, self.ids, self.bus.counters)
-        make = room_hyperty(HypertyCode(where), spawn, tools)
+        make = sandboxed_hyperty(HypertyCode(where), spawn, tools)
         component = Component(H, Origin.LOCAL, make, intensity or Intensity())
         return await self.sandboxes.open(component)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 import trio
 
 import actors
-from actors.runtime.sync.delegation.delegation import HandOvers, TakeOvers
+from actors.runtime.sync.delegation import HandOvers, TakeOvers
 from actors.runtime.sync.manager import SyncManager
 
 STAGES = {

@@ -1,10 +1,9 @@
-"""The children of the objects that this runtime reports: their keeper (SYN-24, M-48..M-50).
+"""The children of the objects that this runtime reports (SYN-24, M-48..M-50).
 
-What a creator says comes here first. What counts is kept and passed on to the reporter,
+A message of a creator comes here first. What counts is kept and passed on to the reporter,
 which answers a new child; whatever the reporter itself creates is answered here. So a child
-that was acknowledged is kept, and is in every snapshot from then on.
-
-What is said of children, read from messages and written into them (M-48..M-50).
+that was acknowledged is kept, and is in every snapshot from then on. The functions at the top
+read bodies about children, and write them.
 """
 
 from collections.abc import Callable
@@ -81,7 +80,7 @@ def read_op(message: Message) -> ChildOp:
 
 
 def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
-    """Read what is said where the children of an object are told of: by it, or by a creator.
+    """Read a message at the address of the children of an object: by it, or by a creator.
 
     Raises:
         BadMessageError: It is neither a sign nor anything done to an own child.
@@ -150,7 +149,7 @@ class ReportedChildren:
         self._answering[thing.url] = thing.reporter
         for address in children_addresses(thing.url):
             await self._context.bus.lend(address, thing.reporter)
-            # It is told by this keeper, of what counts only, whether it observes or not.
+            # It gets reports from here, of what counts only, whether it observes or not.
             await self._context.bus.unfollow(address, thing.reporter)
 
     async def _answers_no_more(self, url: str) -> None:

@@ -1,15 +1,12 @@
 """The cores of the objects reported here: fed in order, their effects performed in order.
 
 `ReporterServices` is what all objects reported here share, `ObjectListeners` the addresses by
-which others reach them.
+which others reach them, `Publications` the changes that are published, repeated and addressed
+(M-40, M-47, I-D4).
 
-What is published of the objects reported here, when again, and to whom (M-40, M-47, I-D4).
-
-Those who observe what is reported here, and are told by a link (P2P-30, SYN-27, I-D12).
-
-Whoever asks by a link is told by it: its runtime, with all observers there, by that way
-only. Who it speaks for is found out first, as a node would know it (MN-03); if it cannot be
-found out the asker is sent to the node (401).
+`ObserverLinks` are the links by which observers get changes (P2P-30, SYN-27, I-D12): a request
+that came by a link is served by it, for all observers in the runtime at its other end. The sender
+is verified first, as a node would (MN-03); if that fails it is sent to the node (401).
 """
 
 from collections.abc import Iterable, Mapping
@@ -62,7 +59,7 @@ def link_of(request: Message) -> str | None:
 
 @final
 class ObserverLinks:
-    """The links by which the observers of all objects reported here are told."""
+    """The links by which the observers of all objects reported here get changes."""
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
         self._context = context
@@ -74,7 +71,7 @@ class ObserverLinks:
         self._looked_at = 0
 
     def direct(self, url: str) -> frozenset[str]:
-        """Return the runtimes that are told of an object by a link."""
+        """Return the runtimes that get changes of an object by a link."""
         return self._routes.direct(url)
 
     # --- who asks -------------------------------------------------------------------------
@@ -148,7 +145,7 @@ class ObserverLinks:
         """Take it that an observer leaves: what it asked before is not decided on."""
         self._asking.pop((url, observer), None)
 
-    # --- who is told ----------------------------------------------------------------------
+    # --- observers -------------------------------------------------------------------------
 
     async def settle(self, url: str, reported: ReporterCore) -> None:
         """Tell each runtime that observes an object by its way, before anything is said."""
@@ -309,7 +306,7 @@ class ReporterServices:
         observers: Their observers resources.
         children: Their children.
         listeners: Their addresses.
-        links: By which links observers are told.
+        links: The links by which observers get changes.
         publications: What is published.
         pending: Who is to be decided on.
         invitations: Who was invited.

@@ -1,10 +1,8 @@
-"""Who asked to observe objects reported here, and is not answered yet (M-38, M-39).
+"""Requests to observe objects reported here, and invitations, until they are answered.
 
-What answers mean to the reporter's end of an object (M-39, M-47).
-
-The invitations a sync manager has sent: each answer goes to the reporter, too (M-33, M-34).
-
-Observers a reporter lets in, expels and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53).
+A decision of the reporter answers a request (M-38, M-39, M-47). The answer to an invitation goes
+to the reporter, too (M-33, M-34). The functions read what it allows, and report its observers
+(SYN-18, SYN-21, SYN-23, M-45, M-53).
 """
 
 from functools import partial
@@ -67,8 +65,8 @@ __all__ = [
     "PendingSubscriptions",
     "allowed_observers",
     "decision_in",
+    "notification_in",
     "silence",
-    "told_by",
     "trace_allowed",
 ]
 
@@ -80,9 +78,9 @@ def allowed_observers(wanted: CreateObject) -> AllowedObservers:
     return AllowedObservers(wanted.allow or (), is_public=bool(wanted.public))
 
 
-def trace_allowed(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
+def trace_allowed(context: SyncContext, created: DataObject, allowed: AllowedObservers) -> None:
     """Trace who may observe a new object unasked (I-D9)."""
-    for observer in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
+    for observer in (*allowed.allowed, *((PUBLIC,) if allowed.is_public else ())):
         context.allowed_observer(Op.ADD, created.url, observer, created.reporter)
 
 
@@ -104,7 +102,7 @@ class ObserverLists:
             return
         self._versions[created.url] = 0
         address = f"{created.url}/{OBSERVERS}"
-        # The sync manager listens, too: so nothing of it ever goes outward.
+        # The sync manager listens, too: so nothing of it ever leaves.
         await self._context.bus.add_listener(address, listener)
         await self._context.bus.follow(address, created.reporter)
 
@@ -140,8 +138,8 @@ class ObserverLists:
         """Have an observer hear nothing more, whatever it does itself (SYN-21).
 
         The node stops first what goes to its runtime, if nobody else observes there; then
-        the sync manager there is told, which serves the others on. One whose lease is over
-        may be there all the same: it is told to subscribe again (M-52).
+        the sync manager there is notified, which serves the others on. One whose lease is over
+        may be there all the same: it is asked to subscribe again (M-52).
         """
         is_over = isinstance(cut, Expired)
         runtime = runtime_of(cut.manager) if cut.manager else None
@@ -246,7 +244,7 @@ def _refused(asked: ReporterAsked, why: str) -> ReporterRefused:
     return ReporterRefused(asked.observer, why, asked.question)
 
 
-def told_by(answer: Message) -> RuntimeNotified | ObserversNotified:
+def notification_in(answer: Message) -> RuntimeNotified | ObserversNotified:
     """Say which observers know that an object is gone.
 
     A runtime speaks for its own; a router, which names nobody, for all that are left.
@@ -274,7 +272,7 @@ class PendingSubscriptions:
         return True
 
     def ask(self, of: DataObject, asked: core.ReporterAsked) -> None:
-        """Have the reporter of an object asked; `Decided` tells what it said."""
+        """Have the reporter of an object asked; `Decided` has its answer."""
         self._spawn(partial(self._ask, of, asked, self._question(of.url, asked.observer)))
 
     def _question(self, url: str, observer: str) -> JsonObject:

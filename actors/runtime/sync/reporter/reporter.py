@@ -1,18 +1,13 @@
 """The objects that this runtime reports (M-32..M-35, M-38..M-41, M-43, M-46, M-47).
 
-Four classes work on the same cores: for the lifecycle of objects, for the admission of their
-observers, for objects that are restored from the store, and for their transfer.
+Four classes work on the same cores: for the lifecycle of objects (M-32, M-35, M-51), for the
+admission of their observers (M-33..M-39, M-45), for objects that are restored from the store, and
+for their transfer from or to another reporter (SYN-26).
 
-Objects reported here that come from another reporter, or go to one (SYN-26).
-
-Who observes what is reported here: asked, invited, let in and expelled (M-33..M-39, M-45).
-
-How objects reported here begin, are restored and end (M-32, M-35, M-40, M-46, M-51).
-
-After a restart the node gives a runtime the addresses that it had. The node may not know them any
-more, nor the paths of observers. So the sync manager of each observer is told that the object is
-back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object is
-served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
+After a restart the node gives a runtime the addresses that it had. The node may have forgotten
+them, and the paths of observers. So the sync manager of each observer is notified that the object
+is back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object
+is served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
 """
 
 from collections.abc import Sequence
@@ -37,7 +32,7 @@ from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices, 
 from actors.runtime.sync.reporter.pending import (
     OBSERVERS,
     allowed_observers,
-    told_by,
+    notification_in,
     trace_allowed,
 )
 from actors.runtime.sync.reporter.stored import NO_STORE, Restored
@@ -312,7 +307,7 @@ class Admissions:
         if answer.from_ != f"{url}/{CHANGES}":
             await self._services.invitations.answered(url, answer)
         elif answer.is_final:
-            await self._cores.feed(url, told_by(answer))
+            await self._cores.feed(url, notification_in(answer))
 
     async def allow(self, request: Message, body: AllowObserver) -> None:
         """Let an observer in without a question, on behalf of the reporter."""
@@ -370,7 +365,7 @@ class Admissions:
                 await self._context.refuse(request, Code.MALFORMED, "an object does not do this")
 
     async def _unsubscribe(self, url: str, reported: ReporterCore, request: Message) -> None:
-        """Let an observer go; while the object is handed over it is told to ask again."""
+        """Let an observer go; while the object is handed over it is asked to try again."""
         left = core.UnsubscribeAsked(observer_of(request), request.from_)
         effects = reported.feed(left)
         is_gone = not _is_refused(effects)
@@ -479,8 +474,8 @@ class ObjectTransfers:
     async def take_over(self, handed: HandedOver, reporter: str) -> None:
         """Report an object that was handed over, with its next version (SYN-26)."""
         thing = handed.thing
-        guests = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
-        reported = ReporterCore(thing, guests)
+        allowed = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
+        reported = ReporterCore(thing, allowed)
         self.cores.add(thing.url, reported)
         await self.listeners.open_parts(thing)
         await self.cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
@@ -493,7 +488,7 @@ class ReportedObjects:
 
     Attributes:
         listeners: Their addresses.
-        links: The links by which observers are told.
+        links: The links by which observers get changes.
         children: Their children.
         lives: How they begin, change and end.
         admissions: Who observes them.

@@ -11,7 +11,7 @@ import trio
 from actors.node.config import HttpConfig
 from actors.node.http.rest_link import RestLink
 from actors.node.limits import DEFAULT_LIMITS
-from actors.runtime.stubs.wires.rest import http_over
+from actors.runtime.stubs.rest_wire import http_over
 from fsm.limits.token_bucket import Rate
 from specs.limits.node import REST_CURSOR_WAIT, REST_POSTS
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT

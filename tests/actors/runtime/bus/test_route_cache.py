@@ -34,13 +34,13 @@ def test_so_many_targets_are_waited_for(cache):
 
 
 def test_a_route_is_taken_until_its_time_is_over(cache):
-    cache.told(Route("hyperty://a.ex/1", REACH, "s", 5.0, "test"))
+    cache.reported(Route("hyperty://a.ex/1", REACH, "s", 5.0, "test"))
     assert cache.find("hyperty://a.ex/1", REACH, 4.9) == "s"
     assert cache.find("hyperty://a.ex/1", REACH, 5.0) is None
 
 
 def test_the_oldest_route_is_forgotten_when_there_are_too_many(cache):
     for number in range(4097):
-        cache.told(route(number))
+        cache.reported(route(number))
     assert cache.find(route(0).to, REACH, 0.0) is None
     assert cache.find(route(4096).to, REACH, 0.0) == "s"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.p2p.control_lines import read_control, write_behind
+from actors.runtime.p2p.handshake import read_control, write_behind
 from fsm.p2p.transfer import Behind
 from specs.errors import BadMessageError
 from specs.limits.p2p import ORDER_SENT

@@ -5,10 +5,10 @@ import pytest
 
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
-from actors.runtime.catalogue.shipped import SHIPPED
+from actors.runtime.catalogue.fetching import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from actors.runtime.stubs.wires.wire import StubOptionError
+from actors.runtime.stubs.wire import StubOptionError
 from fsm.registry.resolve.inputs import Deployed, DeployFailed
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
 from tests.support.runtime.p2p_bus import KeepingPort

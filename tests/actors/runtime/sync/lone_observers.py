@@ -5,7 +5,7 @@ import attrs
 from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.sync.context import SyncContext
-from actors.runtime.sync.observer.observer import ObservedObjects
+from actors.runtime.sync.observer import ObservedObjects
 from specs.bodies.sync import Observe
 from specs.message import Message, MessageType, reply_to
 

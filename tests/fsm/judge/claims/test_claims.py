@@ -2,8 +2,7 @@
 
 import pytest
 
-from fsm.judge.claims.catalogue import CLAIMS_JUDGED
-from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.verdict import judge_run
 from fsm.machine_list import MACHINES
 from specs.claims.all import CLAIMS

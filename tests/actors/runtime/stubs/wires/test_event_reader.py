@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.stubs.wires.rest import EventReader
+from actors.runtime.stubs.rest_wire import EventReader
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_FRAME_BYTES
 

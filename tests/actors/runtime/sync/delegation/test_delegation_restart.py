@@ -6,7 +6,7 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.sync.delegation.delegation import HandOvers
+from actors.runtime.sync.delegation import HandOvers
 from fsm.sync.delegation import Answered
 from specs.reply_code import Code
 from tests.actors.runtime.objects.test_store import Open, world, written_at_once

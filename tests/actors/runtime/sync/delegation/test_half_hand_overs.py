@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.runtime.sync.delegation.delegation import TakeOvers
+from actors.runtime.sync.delegation import TakeOvers
 from specs.bodies.object import HandOver
 from specs.bodies.sync import DataObject
 from specs.errors import BadMessageError

@@ -116,10 +116,10 @@ async def test_what_is_missed_is_read(autojump_clock):
         other = await w.there.deploy(Closed)
         async with room.report("comm", {}) as thing:
             observers = thing._observers
-            hear, observers.told = observers.told, lambda _change: None
+            hear, observers.changed = observers.changed, lambda _change: None
             async with guest.observe(thing.url):
                 await trio.sleep(1)
-                observers.told = hear
+                observers.changed = hear
                 assert thing.observers == ()
                 async with other.observe(thing.url):
                     await trio.sleep(1)

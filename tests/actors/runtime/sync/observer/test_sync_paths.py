@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from actors.runtime.sync.observer.routes import ObserverPaths
+from actors.runtime.sync.observer_routes import ObserverPaths
 from specs.child import children_addresses
 from specs.message import Message, MessageType
 

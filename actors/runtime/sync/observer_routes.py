@@ -74,7 +74,7 @@ class ObserverPaths:
 
     # --- who observes -----------------------------------------------------------------------
 
-    def wished(self, url: str, observer: str, *, p2p: bool | None) -> None:
+    def requested(self, url: str, observer: str, *, p2p: bool | None) -> None:
         """Note what an observer wants; what links are made of never comes by one (I-P13)."""
         route = self._routes.setdefault(url, ObserverRoute())
         self._move(url, route.prefer(observer, p2p=False if is_p2p_part(url) else p2p))
@@ -160,22 +160,22 @@ class ObserverPaths:
     # --- the path at a node -------------------------------------------------------------------
 
     async def set_path(self, url: str) -> Message:
-        """Have the node deliver what is told of an object here, and of its children (M-37)."""
+        """Have the node deliver the events of an object here, and of its children (M-37)."""
         self._paths.add(url)
         children = self.children_of(url)
         self._with_children |= {url} if children else set()
         return await self._request(MessageType.SUBSCRIBE, url, (f"{url}/{CHANGES}", *children))
 
     async def remove_path(self, url: str) -> None:
-        """Have the node deliver no changes any more; what is told of children still comes by it."""
+        """Have the node deliver no changes any more; events of children still come by it."""
         if url in self._paths:
             self._paths.discard(url)
             await self._request(MessageType.UNSUBSCRIBE, url, (f"{url}/{CHANGES}",))
 
     async def close(self, url: str) -> None:
         """Have the node forget it all (M-44); a path that was never set costs nothing."""
-        is_told = url in self._with_children and self._reporter(url) is None
-        children = children_addresses(url) if is_told else ()
+        has_children = url in self._with_children and self._reporter(url) is None
+        children = children_addresses(url) if has_children else ()
         changes: tuple[str, ...] = (f"{url}/{CHANGES}",) if url in self._paths else ()
         self._paths.discard(url)
         self._with_children.discard(url)
@@ -201,7 +201,7 @@ class ObserverPaths:
     # --- children -------------------------------------------------------------------------------
 
     def children_of(self, url: str) -> tuple[str, ...]:
-        """Return where children of an object are told of: by the node, or not at all.
+        """Return the address of events about children of an object: by the node, or not at all.
 
         Whoever wants to hear of an object by a link only hears of no children.
         """
@@ -209,7 +209,7 @@ class ObserverPaths:
         return () if route is not None and route.is_link_only else children_addresses(url)
 
     async def set_children(self, url: str) -> None:
-        """Have the node deliver what is told of children, where changes come by a link.
+        """Have the node deliver the events of children, where changes come by a link.
 
         Its owner's consent follows when an observer reads the object by the node.
         """
@@ -243,7 +243,7 @@ class ObserverPaths:
         await self._tell(RouteMoved(url, route, None, Moving.DONE))
 
     async def _to_link(self, url: str, route: ObserverRoute, link: str) -> None:
-        """Ask for one observer by the link: then its whole runtime is told by that (I-D12).
+        """Ask for one observer by the link: then its whole runtime is served by that (I-D12).
 
         The path stays until what went by the node has come.
         """
@@ -270,7 +270,7 @@ class ObserverPaths:
         await self._hear_by(url, None)
         self._watches.unwatch(url)
         self._routes.pop(url, None)
-        # A deletion may have been told while its path was being closed.
+        # A deletion may have been reported while its path was being closed.
         self._deleted.discard(url)
 
 

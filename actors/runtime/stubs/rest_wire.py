@@ -1,4 +1,4 @@
-"""Sessions over HTTP: `protofly.v1` in requests (CON-06).
+"""Sessions over HTTP: `protofly.v1` in requests, the runtime's end (CON-06).
 
 Messages are spelt as over a link of our own; only control of the session has a path of its
 own. What is sent is posted in order, one post after the other, whatever waits together. What
@@ -7,10 +7,8 @@ comes is asked for, by long polls or as server-sent events.
 A stub reaches the world by its `Network` alone, whatever it speaks: so its requests go over
 links of kind `STREAM`, and a network in memory, under any clock or weather, carries them.
 
-A link made of HTTP requests, the runtime's end (CON-06).
-
 A request that is not answered is asked once more, over another connection: posts have a
-number, and who asks for messages says what was read, so that nothing is taken twice. When
+number, and a request for messages acknowledges those read, so that nothing is taken twice. When
 the node cannot be reached, or says that it has no such session, the link is lost.
 """
 
@@ -36,7 +34,7 @@ from actors.kit.http_client import (
     ServerUrl,
 )
 from actors.runtime.stubs.stub import StubContext
-from actors.runtime.stubs.wires.wire import OwnWire, StubOptionError, read_options
+from actors.runtime.stubs.wire import OwnWire, StubOptionError, read_options
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject

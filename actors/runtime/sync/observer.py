@@ -23,7 +23,7 @@ from actors.runtime.sync.messages import (
     Route,
     Tell,
 )
-from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
+from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
@@ -40,7 +40,7 @@ from transports.bodies import write_body
 __all__ = ["Observed", "ObservedObjects", "ReporterRequests"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
-"""Tells an object's owner that an observer leaves, and returns what he says."""
+"""Notifies an object's owner that an observer leaves, and returns the answer."""
 
 _LATER: Final = frozenset({Code.NOT_FOUND, Code.TIMEOUT, Code.INTERNAL, Code.UNAVAILABLE})
 """Answers after which an owner is asked again: he may not be back yet."""
@@ -54,7 +54,7 @@ class Observed:
     Attributes:
         observers: Who observes, and the id of the request by which it does.
         asking: The ids of those requests that the reporter's end has not answered.
-        leaving: Who does not any more, while the reporter's end is being told.
+        leaving: Former observers, while the reporter's end is being notified.
         is_closing: Its path is being removed; who comes meanwhile waits for that.
         version: The newest that came here; 0: none.
         is_renewed: Its path is being set again, and its reporter's end asked for all.
@@ -274,13 +274,13 @@ class ObservedObjects:
         if is_first:
             await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
             await self._follow(url, request.from_)
-        self.paths.wished(url, request.from_, p2p=body.p2p)
+        self.paths.requested(url, request.from_, p2p=body.p2p)
         self._spawn(partial(self._open if is_first else self._join, request, body))
 
     async def _follow(self, url: str, observer: str) -> None:
         """Have an observer hear of an object; a gap shows by what is said next.
 
-        Of its children its reporter is told anyway, before all others.
+        Its reporter gets events of its children anyway, before all others.
         """
         children = () if self._reporter(url) == observer else children_addresses(url)
         for address in (f"{url}/{CHANGES}", *children):

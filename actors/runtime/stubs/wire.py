@@ -1,12 +1,9 @@
-"""The wire protocol between a node stub and its node: what differs between its forms.
+"""The wire protocol between a node stub and its node, and its normal form `protofly.v1`.
 
 A wire is made for one link. It dials, writes session controls, and converts messages to frames
-and back; `fsm.session.stub_client` decides when, for every form in the same way. The module of a
-form says what the form cannot do.
-
-The options that a profile may set for a shipped stub, beside its URL.
-
-`protofly.v1`: normal form, a frame is lines, session control is messages (M-14..M-17).
+and back; `fsm.session.stub_client` decides when, for every form in the same way. In the normal
+form a frame is lines, and session control is messages (M-14..M-17). The module of another form
+says what it cannot do. A profile may set options of a shipped stub beside its URL.
 """
 
 from abc import ABC, abstractmethod

@@ -1,9 +1,8 @@
-"""Data objects that change hands: the sync manager's part at both ends (SYN-26, M-54, I-D1).
+"""Delegation of data objects: the sync manager's part at both ends (SYN-26, M-54, I-D1).
 
-It hosts the cores of `fsm.sync.delegation`. What waits for others runs in tasks;
-what they hear comes back by the mailbox, so that the tables change in its own task only.
-
-The end of a delegation that takes the object: a component of this runtime (SYN-26, M-54).
+It hosts the cores of `fsm.sync.delegation`: `Delegations` gives objects away, `TakeOvers` takes
+them. What waits for others runs in tasks; their results come back by the mailbox, so that the
+tables change in its own task only.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -54,7 +53,7 @@ _ANOTHER: Final = "another hand-over of it is under way here"
 _OUT_OF_ORDER: Final = "a part of the hand-over is missing"
 _CROWD: Final = "too many objects are being handed over to this runtime"
 _NAMED: Final = 4 * HAND_OVER_PART
-"""Observers of the old runtime that the node is told of: the others keep the path alive."""
+"""Observers of the old runtime that the node is informed of: the others keep the path alive."""
 
 
 @final

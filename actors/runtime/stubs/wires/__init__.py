@@ -1,1 +1,0 @@
-"""Wire forms that a node stub speaks."""

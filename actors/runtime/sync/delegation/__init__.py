@@ -1,1 +1,0 @@
-"""Data objects that are handed over to another reporter."""
