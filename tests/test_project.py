@@ -5,6 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("actors", "fsm", "spark", "specs", "transports")
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
@@ -138,3 +140,15 @@ def test_no_enumeration_has_tuples_for_values():
 def test_a_tuple_in_an_enumeration_would_be_found():
     source = "class Fate(enum.Enum):\n    LOST = ()\n    LATE = 1\n"
     assert tuple_values_of_enums(source) == ["Fate.LOST"]
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return "costly"
+
+
+def test_tests_that_share_a_costly_fixture_run_in_one_process(request, shared):
+    """Else each process makes it again: the plugins that do this must fit each other."""
+    is_grouped = getattr(request.config.option, "loadgroup", False)
+
+    assert request.node.nodeid.endswith("@tests/test_project.py") or not is_grouped
