@@ -16,9 +16,9 @@ import click
 import orjson
 
 from bench.verdict import Verdict as Told
-from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
-from fsm.judge.verdict import RunJudge
+from fsm.judge.verdict import combined, judge_folders
 from spark.convert import convert
 from spark.pipeline import Question, validate
 from spark.session import Effort, open_session
@@ -91,10 +91,8 @@ def _rate(count: int, judge: Callable[[], Verdict], clock: Callable[[], float]) 
 
 
 def _alone(place: Path) -> Verdict:
-    judge = RunJudge()
-    for record in read_traces([place]).records():
-        judge.take(record)
-    return judge.end().verdict
+    judged = judge_folders(folders_of(parts_in([place])))
+    return combined([one for folder in judged for one in folder.processes]).verdict
 
 
 def _write(directory: Path, node: str, records: int) -> int:

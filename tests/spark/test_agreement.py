@@ -6,7 +6,7 @@ from collections import Counter
 import attrs
 import pytest
 
-from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_files import Reading, parts_in
 from fsm.judge.trace_line import Claim, wire_name
 from fsm.judge.verdict import judge_run
 from spark.pipeline import Question, validate
@@ -29,7 +29,7 @@ def fields_of(line):
 
 
 def by_fsm(directory):
-    reading = read_traces([directory])
+    reading = Reading(parts_in([directory]))
     records = list(reading.records())
     return judge_run(records, len(reading.bad)), reading
 

@@ -3,6 +3,7 @@
 import json
 
 import attrs
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,7 +134,8 @@ def test_a_line_whose_shape_is_known_is_read_as_one_that_is_new(record):
     told = read(read_line, text)
     assert read(read_line, text) == told
     if told != "no JSON":
-        assert read(read_record, json.loads(text)) == told
+        # A whole number that has no place in 64 bits is a fraction already for this decoder.
+        assert read(read_record, orjson.loads(text)) == told
 
 
 CHANGED = st.dictionaries(
