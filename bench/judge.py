@@ -21,7 +21,7 @@ from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
 from spark.convert import convert
 from spark.pipeline import Question, validate
-from spark.session import Effort, open_session
+from spark.session import Cluster, Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
@@ -47,7 +47,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         count = sum(_write(lines, f"ra{one}", records // processes) for one in range(processes))
         alone = [_rate(count, lambda: _alone(lines), time.process_time) for _ in range(rounds)]
         effort = Effort.LONG if count > _REACH else Effort.SHORT
-        with open_session(f"local[{cores}]", effort=effort) as session:
+        with open_session(Cluster(f"local[{cores}]"), effort=effort) as session:
             convert(session, [str(lines)], str(columns))
 
             def by_spark(place: Path) -> float:

@@ -25,6 +25,35 @@ class Exit(IntEnum):
     NO_TRACE = 3
 
 
+def _settings(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    """Read K=V settings; the last of several with one key counts.
+
+    Raises:
+        click.BadParameter: One is not of the form K=V.
+    """
+    settings = {}
+    for setting in given:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"{setting!r} is not of the form K=V")
+        settings[key] = value
+    return settings
+
+
+_master = click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+_memory = click.option("--driver-memory", metavar="SIZE", help="Heap of the driver, as 2g.")
+_conf = click.option(
+    "--conf",
+    "settings",
+    metavar="K=V",
+    multiple=True,
+    callback=_settings,
+    help="A Spark setting, which wins over all others; may be given several times.",
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Judge traces of any size by all claims, with Spark."""
@@ -39,7 +68,9 @@ def main() -> None:
     help="Write report.html, summary.json, violations.parquet and drawings there.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
-@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+@_master
+@_memory
+@_conf
 @click.option(
     "--allow-quarantine", is_flag=True, help="Lines that cannot be read leave the verdict alone."
 )
@@ -55,6 +86,8 @@ def validate(  # noqa: PLR0913 - one for each option
     report: Path | None,
     as_json: bool,
     master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
     allow_quarantine: bool,
     untraced: tuple[str, ...],
 ) -> None:
@@ -68,8 +101,9 @@ def validate(  # noqa: PLR0913 - one for each option
         _check_there(traces)
         work = _work()
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
+        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
         asked = work.Question(traces=traces, quarantine=allowed, untraced=untraced)
-        outcome = work.run(work.Order(question=asked, report=report, master=master))
+        outcome = work.run(work.Order(question=asked, report=report, cluster=cluster))
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
@@ -82,8 +116,17 @@ def validate(  # noqa: PLR0913 - one for each option
 @main.command(name="convert")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
 @click.option("--to", "target", metavar="DIR", required=True, help="A directory that is not there.")
-@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
-def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) -> None:
+@_master
+@_memory
+@_conf
+def convert_traces(
+    *,
+    traces: tuple[str, ...],
+    target: str,
+    master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
+) -> None:
     """Write the traces at TRACE... as Parquet, a folder for each run and node.
 
     `validate` judges the result as it judges TRACE..., and faster. Lines that are no records are
@@ -92,7 +135,9 @@ def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) 
     """
     try:
         _check_there(traces)
-        bad = _work().convert_traces(traces, target, master)
+        work = _work()
+        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
+        bad = work.convert_traces(traces, target, cluster)
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
@@ -113,6 +158,10 @@ def _check_there(traces: tuple[str, ...]) -> None:
         is_local = "://" not in trace and not trace.startswith("file:")
         if is_local and not set(trace) & set("*?[{") and not Path(trace).exists():
             raise TraceMissingError(trace, "there is nothing")
+
+
+def _with_memory(settings: dict[str, str], memory: str | None) -> dict[str, str]:
+    return settings if memory is None else {"spark.driver.memory": memory, **settings}
 
 
 def _work() -> ModuleType:

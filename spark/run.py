@@ -15,12 +15,12 @@ from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
 from spark.pipeline import Question, validate
 from spark.report import Report, verdict_object, violation_objects, write_report
-from spark.session import Effort, open_session
+from spark.session import Cluster, Effort, open_session
 from spark.words import summary
 
 __all__ = [
-    "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces", "effort_for",
-    "run",
+    "Cluster", "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces",
+    "effort_for", "run",
 ]  # fmt: skip
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -35,12 +35,12 @@ class Order:
     Attributes:
         question: What to judge, and how.
         report: Where the report goes; None: nobody wants one.
-        master: Which cluster; None: this machine, or what `spark-submit` says.
+        cluster: The Spark that works.
     """
 
     question: Question
     report: Path | None = None
-    master: str | None = None
+    cluster: Cluster = attrs.field(factory=Cluster)
 
 
 @final
@@ -83,7 +83,7 @@ def run(order: Order) -> Outcome:
     """
     if order.report is not None:
         _make(order.report)
-    with open_session(order.master, effort=effort_for(order.question.traces)) as session:
+    with open_session(order.cluster, effort=effort_for(order.question.traces)) as session:
         return carry_out(session, order)
 
 
@@ -105,13 +105,13 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
     return Outcome(findings, report)
 
 
-def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> int:
+def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> int:
     """Write traces as Parquet; return how many lines are no records.
 
     Args:
         traces: Paths of the traces.
         target: The directory, which must not exist.
-        master: Master of the Spark cluster; None: this machine.
+        cluster: The Spark that works.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -120,7 +120,7 @@ def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> 
             there already.
     """
     with (
-        open_session(master, effort=effort_for(traces)) as session,
+        open_session(cluster, effort=effort_for(traces)) as session,
         failures_told("Spark could not convert"),
     ):
         return convert(session, traces, target)
