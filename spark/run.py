@@ -14,9 +14,9 @@ from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
 from spark.pipeline import Question, validate
-from spark.report import Report, verdict_object, violation_objects, write_report
+from spark.report.files import Report, verdict_object, violation_objects, write_report
+from spark.report.words import summary
 from spark.session import Effort, open_session
-from spark.words import summary
 
 __all__ = [
     "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces", "effort_for",

@@ -10,8 +10,8 @@ import attrs
 from fsm.drawing.draw import svg
 from fsm.machine_list import MACHINES
 from spark.findings import Broken, Findings, MachineUse, NodeFindings
-from spark.page import page
-from spark.words import BY_NOBODY, CLAIM, machine_line, node_line
+from spark.report.page import page
+from spark.report.words import BY_NOBODY, CLAIM, machine_line, node_line
 from specs.jsonvalue import JsonObject
 
 __all__ = ["Report", "verdict_object", "violation_objects", "write_report"]

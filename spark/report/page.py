@@ -7,7 +7,7 @@ from importlib.resources import files
 from fsm.judge.replay import Told
 from fsm.judge.trace_line import Verdict
 from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Step
-from spark.words import (
+from spark.report.words import (
     BY_NOBODY,
     CHECKED,
     CLAIM,
@@ -31,7 +31,7 @@ def page(findings: Findings, drawings: Mapping[str, str]) -> str:
         findings: What was found.
         drawings: An `<svg>` element per machine.
     """
-    style = (files("spark") / "report.css").read_text()
+    style = (files("spark.report") / "report.css").read_text()
     used = [machine for machine in findings.machines if machine.steps or machine.violations]
     unused = [machine for machine in findings.machines if machine not in used]
     parts = [
