@@ -38,6 +38,12 @@ def main() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write report.html, summary.json, violations.parquet and drawings there.",
 )
+@click.option(
+    "--against",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Compare with the former report in DIR; needs --report.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
 @click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
 @click.option(
@@ -53,6 +59,7 @@ def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...],
     report: Path | None,
+    against: Path | None,
     as_json: bool,
     master: str | None,
     allow_quarantine: bool,
@@ -64,12 +71,16 @@ def validate(  # noqa: PLR0913 - one for each option
     if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
     """
+    if against is not None and report is None:
+        raise click.UsageError("--against needs --report")
     try:
         _check_there(traces)
         work = _work()
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
         asked = work.Question(traces=traces, quarantine=allowed, untraced=untraced)
-        outcome = work.run(work.Order(question=asked, report=report, master=master))
+        outcome = work.run(
+            work.Order(question=asked, report=report, master=master, against=against)
+        )
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final, final
@@ -13,8 +14,18 @@ from fsm.judge.trace_line import Verdict
 from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
+from spark.load import read_source
 from spark.pipeline import Question, validate
-from spark.report.files import Report, verdict_object, violation_objects, write_report
+from spark.report.against import read_summary
+from spark.report.figures import figures_of
+from spark.report.files import (
+    Extent,
+    Report,
+    verdict_object,
+    violation_objects,
+    write_report,
+)
+from spark.report.stories import told_of, write_stories
 from spark.report.words import summary
 from spark.session import Effort, open_session
 
@@ -36,11 +47,13 @@ class Order:
         question: What to judge, and how.
         report: Where the report goes; None: nobody wants one.
         master: Which cluster; None: this machine, or what `spark-submit` says.
+        against: Directory of a former report that this one is compared with.
     """
 
     question: Question
     report: Path | None = None
     master: str | None = None
+    against: Path | None = None
 
 
 @final
@@ -83,6 +96,8 @@ def run(order: Order) -> Outcome:
     """
     if order.report is not None:
         _make(order.report)
+    if order.against is not None:
+        read_summary(order.against)
     with open_session(order.master, effort=effort_for(order.question.traces)) as session:
         return carry_out(session, order)
 
@@ -101,8 +116,26 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
     """
     with failures_told("Spark could not finish"):
         findings = validate(session, order.question, order.report)
-    report = None if order.report is None else write_report(findings, order.report)
-    return Outcome(findings, report)
+        if order.report is None:
+            return Outcome(findings, None)
+        extent = _extent(session, order, findings, order.report)
+    return Outcome(findings, write_report(findings, order.report, extent))
+
+
+def _extent(session: SparkSession, order: Order, findings: Findings, report: Path) -> Extent:
+    """Ask for what only a report shows."""
+    former = None if order.against is None else read_summary(order.against)
+    traces = order.question.traces
+    records = read_source(session, traces, is_all_read=True).records
+    stories = told_of(session, records, findings.first)
+    write_stories(session, findings.first, stories, report)
+    return Extent(
+        inputs=traces,
+        made=datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
+        figures=figures_of(records),
+        stories=stories,
+        former=former,
+    )
 
 
 def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> int:
