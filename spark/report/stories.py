@@ -7,7 +7,7 @@ All violations shown are looked up together, in two Spark jobs.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 from spark.findings import Broken
 from spark.load import small_frame
 from spark.schemas import FACT, STORY, TOPIC
-from specs.jsonvalue import JsonObject
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import JsonObject
 
 __all__ = ["Event", "Story", "told_of", "write_stories"]
 
@@ -158,10 +160,10 @@ def write_stories(
         stories: The story of each, by its place.
         directory: Directory of the report.
     """
-    rows: list[JsonObject] = [
-        {"claim": one.claim, "at": at} | attrs.asdict(event)
-        for one in violations
-        for at, event in enumerate(stories.get((one.run, one.node, one.ln), ()), start=1)
-    ]
+    rows: list[JsonObject] = []
+    for one in violations:
+        story = stories.get((one.run, one.node, one.ln), ())
+        for at, event in enumerate(story, start=1):
+            rows.append({"claim": one.claim, "at": at, **attrs.asdict(event)})
     frame = small_frame(session, rows, STORY).coalesce(1)
     frame.write.mode("overwrite").parquet(str(directory / "stories.parquet"))
