@@ -113,6 +113,34 @@ def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) 
 
 
 @main.command()
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.option("--format", "form", type=click.Choice(["xes"]), required=True, help="IEEE 1849.")
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where it is written.",
+)
+@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+def export(*, traces: tuple[str, ...], form: str, target: Path, master: str | None) -> None:
+    """Write the steps in the traces at TRACE... for tools of process mining.
+
+    A trace of XES is one entity, an event is one step. Exits with 1 if Spark fails, with 3 if
+    there is no trace.
+    """
+    try:
+        _check_there(traces)
+        steps = _work().export_xes(traces, target, master)
+    except TraceMissingError as exc:
+        _fail(exc, Exit.NO_TRACE)
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
+    print(f"{form}: {steps:,} steps", file=sys.stderr)
+
+
+@main.command()
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")

@@ -27,12 +27,20 @@ from spark.report.files import (
 )
 from spark.report.stories import told_of, write_stories
 from spark.report.words import summary
+from spark.report.xes import write_xes
 from spark.session import Effort, open_session
 
 __all__ = [
-    "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces", "effort_for",
+    "Order",
+    "Outcome",
+    "Quarantine",
+    "Question",
+    "carry_out",
+    "convert_traces",
+    "effort_for",
+    "export_xes",
     "run",
-]  # fmt: skip
+]
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below that a good compiler does not pay (about 250,000 records)."""
@@ -157,6 +165,28 @@ def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> 
         failures_told("Spark could not convert"),
     ):
         return convert(session, traces, target)
+
+
+def export_xes(traces: tuple[str, ...], target: Path, master: str | None) -> int:
+    """Write the steps in traces as XES; return how many there are.
+
+    Args:
+        traces: Paths of the traces.
+        target: The file.
+        master: Master of the Spark cluster; None: this machine.
+
+    Raises:
+        JavaMissingError: There is no Java that Spark supports.
+        TraceMissingError: There is no trace at a path.
+        ReportPlaceError: The file cannot be written.
+        SparkFailedError: Spark did not start, or a trace is damaged as a file.
+    """
+    _make(target.parent)
+    with (
+        open_session(master, effort=effort_for(traces)) as session,
+        failures_told("Spark could not export"),
+    ):
+        return write_xes(read_source(session, traces, is_all_read=True).records, target)
 
 
 def _make(directory: Path) -> None:
