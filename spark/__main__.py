@@ -67,6 +67,12 @@ def main() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write report.html, summary.json, violations.parquet and drawings there.",
 )
+@click.option(
+    "--against",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Compare with the former report in DIR; needs --report.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
 @_master
 @_memory
@@ -84,6 +90,7 @@ def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...],
     report: Path | None,
+    against: Path | None,
     as_json: bool,
     master: str | None,
     driver_memory: str | None,
@@ -97,13 +104,17 @@ def validate(  # noqa: PLR0913 - one for each option
     if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
     """
+    if against is not None and report is None:
+        raise click.UsageError("--against needs --report")
     try:
         _check_there(traces)
         work = _work()
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
         cluster = work.Cluster(master, _with_memory(settings, driver_memory))
         asked = work.Question(traces=traces, quarantine=allowed, untraced=untraced)
-        outcome = work.run(work.Order(question=asked, report=report, cluster=cluster))
+        outcome = work.run(
+            work.Order(question=asked, report=report, cluster=cluster, against=against)
+        )
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
@@ -144,6 +155,46 @@ def convert_traces(
         _fail(exc, Exit.NOT_CONFORMANT)
     if bad:
         print(f"lines that are no records: {bad}", file=sys.stderr)
+
+
+@main.command()
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.option("--format", "form", type=click.Choice(["xes"]), required=True, help="IEEE 1849.")
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where it is written.",
+)
+@_master
+@_memory
+@_conf
+def export(  # noqa: PLR0913 - one for each option
+    *,
+    traces: tuple[str, ...],
+    form: str,
+    target: Path,
+    master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
+) -> None:
+    """Write the steps in the traces at TRACE... for tools of process mining.
+
+    A trace of XES is one entity, an event is one step. Exits with 1 if Spark fails, with 3 if
+    there is no trace.
+    """
+    try:
+        _check_there(traces)
+        work = _work()
+        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
+        steps = work.export_xes(traces, target, cluster)
+    except TraceMissingError as exc:
+        _fail(exc, Exit.NO_TRACE)
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
+    print(f"{form}: {steps:,} steps", file=sys.stderr)
 
 
 @main.command()
