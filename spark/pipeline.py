@@ -22,6 +22,7 @@ from pyspark.storagelevel import StorageLevel
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.missing import Mention, Took, absent
 from fsm.judge.replay import Told, seconds_of
+from fsm.judge.skew import Crossing, Part, skews
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
 from fsm.machine_list import MACHINES
@@ -175,6 +176,7 @@ class _Account:
     is_whole: bool
     files: tuple[str, ...]
     took: Took
+    crossings: tuple[Crossing, ...]
 
 
 def _account(row: SparkRow) -> _Account:
@@ -184,6 +186,7 @@ def _account(row: SparkRow) -> _Account:
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
         frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
         tuple(told["files"]), Took(frozenset(told["itself"]), others),
+        tuple(Crossing(key, Part(part), time) for key, part, time in told["crossings"]),
     )  # fmt: skip
 
 
@@ -255,6 +258,7 @@ class _Judged:
         )
 
     def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[NodeFindings]:
+        clocks = skews({(one.run, one.node): one.crossings for one in self._accounts})
         found = [
             NodeFindings(
                 run=one.run,
@@ -266,6 +270,7 @@ class _Judged:
                 quarantined=self._quarantined(one),
                 violations=violations.get((one.run, one.node), 0),
                 flaws=one.flaws,
+                skew=clocks.get((one.run, one.node)),
             )
             for one in self._accounts
         ]

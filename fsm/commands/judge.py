@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, final
 
+import attrs
 import click
 
 from fsm.commands.shared import counted, json_option, print_json
@@ -12,6 +13,7 @@ from fsm.judge.claims.fold import Finding
 from fsm.judge.missing import Missing
 from fsm.judge.process import DisorderError
 from fsm.judge.replay import Violation
+from fsm.judge.skew import clock_lines
 from fsm.judge.trace_files import Reading, TraceFileError, read_traces
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import RunJudge, RunJudgement, judge_run
@@ -119,6 +121,7 @@ def _as_text(
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
+    yield from clock_lines(judged.skews)
     shown = counted(reading.count, "record")
     judges = counted(len(CLAIMS_JUDGED), "claim")
     yield f"{verdict.value}: {shown}, {judges} judged, {len(judged.by_claim)} broken"
@@ -142,6 +145,8 @@ def _as_json(
         }
     for flaw in flaws:
         yield {"schema": "protofly.flaw/1", **flaw}
+    for (run, node), skew in sorted(judged.skews.items()):
+        yield {"schema": "protofly.skew/1", "run": run, "node": node, **attrs.asdict(skew)}
     yield {
         "schema": "protofly.judgement/1",
         "verdict": verdict.value,

@@ -23,6 +23,7 @@ from fsm.judge.claims.told import BUS, LISTENERS
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.missing import Gaps, Missing, Participants, Took
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
+from fsm.judge.skew import CROSSED, Crossing, Crossings
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
 from specs.addresses.address import runtime_of
@@ -73,6 +74,7 @@ class ProcessJudgement:
         took: Who took part in what it recorded.
         used: How often each step was made (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
+        crossings: Some messages that went between it and others, for `fsm.judge.skew`.
     """
 
     node: NodeJudgement
@@ -86,6 +88,7 @@ class ProcessJudgement:
     took: Took
     used: Mapping[tuple[str, str, str, str], int]
     stays: Mapping[tuple[str, str, int], int]
+    crossings: tuple[Crossing, ...]
 
 
 def home_of(record: TraceLine) -> str | None:
@@ -118,6 +121,7 @@ class ProcessJudge:
         self._machines = Machines(run, node, MACHINES)
         self._gaps = Gaps(run, node)
         self._participants = Participants()
+        self._crossings = Crossings()
         self._process = Process(run, node, home)
         self._folds: list[Fold] = []
         self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
@@ -183,6 +187,8 @@ class ProcessJudge:
             yield self._process.began
         elif record.op == Op.RCV and record.from_ is not None and record.to is not None:
             yield self._process.arrived
+        if record.op in CROSSED:
+            yield self._crossings.take
         for fold in self._folds:
             for name, routes in fold.methods:
                 if any(route.takes(record) for route in routes):
@@ -216,6 +222,7 @@ class ProcessJudge:
             took=self._participants.end(home),
             used=self._machines.used,
             stays=self._machines.stays,
+            crossings=self._crossings.end(),
         )
 
 

@@ -17,6 +17,7 @@ from fsm.judge.claims.fold import Finding
 from fsm.judge.missing import Missing, absent
 from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement, judge_across
 from fsm.judge.replay import order_of
+from fsm.judge.skew import Skew, skews
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.claims.all import CLAIMS
 
@@ -34,12 +35,14 @@ class RunJudgement:
         machines: What is judged of the machines, and which traces have flaws.
         findings: Which claims are broken, by what.
         missing: What the traces do not tell.
+        skews: How far apart the clocks are, by run and node, as far as it is known.
     """
 
     verdict: Verdict
     machines: replay.Judgement
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...] = ()
+    skews: Mapping[tuple[str, str], Skew] = MappingProxyType({})
 
     @property
     def by_claim(self) -> Mapping[str, int]:
@@ -137,7 +140,8 @@ def combined(
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
-    return RunJudgement(verdict, machines, findings, tuple(lacking))
+    clocks = skews({(one.node.run, one.node.node): one.crossings for one in processes})
+    return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
 
 
 def runtimes_whole(processes: Iterable[ProcessJudgement]) -> AbstractSet[str | None]:

@@ -12,6 +12,7 @@ from fsm.judge.verdict import judge_run
 from spark.pipeline import Question, validate
 from specs.claims.all import CLAIMS
 from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.trace.clocks import shifted
 from tests.support.trace.stories_told import told
 from tests.support.trace.trace_files import generated, write_trace
 
@@ -25,7 +26,7 @@ def fields_of(line):
     """What a process would have written."""
     there = {wire_name(name): value for name, value in attrs.asdict(line).items()}
     kept = {name: value for name, value in there.items() if value is not None}
-    return kept | {"wall_ns": 0, "mono_ns": 0}
+    return kept | {"mono_ns": 0}
 
 
 def by_fsm(directory):
@@ -76,6 +77,8 @@ def assert_agreed(session, directory, report):
     assert found.verdict == judged.verdict
     flaws = {(one.run, one.node): one.flaws for one in judged.machines.nodes}
     assert {(one.run, one.node): one.flaws for one in found.nodes} == flaws
+    skews = {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}
+    assert skews == judged.skews
     names = Counter({claim.value: times for claim, times in judged.machines.by_claim.items()})
     names += Counter({CLAIMS[claim].name: times for claim, times in judged.by_claim.items()})
     assert Counter(found.by_claim) == names
@@ -99,6 +102,28 @@ def test_of_each_story_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
     judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
 
     assert set(judged.by_claim) == {case.claim for case in CASES}
+
+
+CROSSED = """
+x xmit read 1 HA>HB stub=SA link=l via=SA
+x rcv 200 1 HB>HA stub=SA link=l
+@rb
+x rcv read 1 HA>HB link=k via=SA
+x xmit 200 1 HB>HA link=k
+"""
+
+
+def test_of_processes_whose_clocks_are_hours_apart(spark_session, tmp_path):
+    lines = told(CROSSED)
+    clocks = {"ra": (3600.0, 0.0), "rb": (-1.0, 0.0)}
+    at = [attrs.evolve(line, wall_ns=line.ln * 10**9) for line in lines]
+    text = [json.dumps(fields_of(line)) for line in shifted(at, clocks)]
+    write_trace(tmp_path / "traces", text)
+
+    judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
+
+    apart = judged.skews["run", "rb"].seconds - judged.skews["run", "ra"].seconds
+    assert abs(abs(apart) - 3601) < 10
 
 
 def test_of_generated_and_mutated_steps(spark_session, tmp_path):

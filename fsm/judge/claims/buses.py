@@ -179,13 +179,14 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
     Whatever paths the messages took: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
-    copy, and as late as its last. An answer of which the way by the node lost a copy may come
-    at any time: unlike a late request it is not refused.
+    copy, and as late as its last. One that several runs or processes admitted as their own is
+    not judged: which of them was given is not told. An answer of which the way by the node lost
+    a copy may come at any time: unlike a late request it is not refused.
     """
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
         super().__init__(whole)
-        self._places: dict[str, tuple[str, str, list[int]]] = {}
+        self._places: dict[str, dict[tuple[str, str], list[int]]] = {}
         self._under_way: Counter[str] = Counter()
         self._given: dict[tuple[str, str], list[tuple[Evidence, str, str]]] = {}
 
@@ -196,11 +197,8 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
         if op in _CARRIED:
             self._under_way[mid] += _CARRIED[str(op)]
         elif op == Op.ADMIT:
-            run, name, places = self._places.get(mid, ("", "", []))
-            if (run, name) != (item.run, item.node):
-                places = []
+            places = self._places.setdefault(mid, {}).setdefault((item.run, item.node), [])
             places += [int(ln) for ln in admitted if ln is not None]
-            self._places[mid] = (item.run, item.node, places)
         else:
             self._given.setdefault((item.run, item.node), []).append((item, mid, one))
 
@@ -214,13 +212,14 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
         reached: dict[tuple[str, ...], int] = {}
         seen: set[tuple[str, str]] = set()
         for item, mid, one in given:
-            run, home, places = self._places.get(mid, ("", item.node, []))
-            if home == item.node or (mid, one) in seen:
+            homes = self._places.get(mid, {})
+            if len(homes) != 1 or (mid, one) in seen:
                 continue
+            ((home, places),) = homes.items()
             seen.add((mid, one))
-            if self._under_way[mid] > 0:
+            if home[1] == item.node or self._under_way[mid] > 0:
                 continue
-            path = (run, home, one)
+            path = (*home, one)
             last = reached.get(path, 0)
             # Which copy has come is not recorded: one that was sent again may be late.
             if places[-1] < last:

@@ -1,0 +1,265 @@
+"""How far apart the clocks of processes are, by the messages that went between them.
+
+A message arrives after it was sent. So the clock of the receiver is at least as far ahead as
+the difference of the two times says with no delay at all: each crossing is a bound, as in NTP.
+The bounds of one direction limit the difference from above, those of the other from below; by
+way of a third process two that never spoke are compared. No claim rests on these figures:
+claims across processes rest on what happened before what.
+
+Each process keeps a few crossings of each link and direction: those with the least hashes, so
+that both ends of a link keep the same ones. That needs no number of a message on its link,
+which only stubs record.
+"""
+
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum, unique
+from hashlib import blake2b
+from typing import Final, TypeAlias, final
+from zlib import crc32
+
+import attrs
+
+from fsm.judge.trace_line import TraceLine
+from specs.trace import Op
+
+__all__ = ["CROSSED", "Crossing", "Crossings", "Part", "Skew", "clock_lines", "skews"]
+
+_KEPT: Final = 16
+"""Crossings that are kept of each link and direction."""
+
+_LINKS: Final = 4096
+"""Links and directions of which crossings are kept; of more, the clocks stay unknown."""
+
+_NEAR: Final = 0.005
+"""Seconds by which clocks may differ unsaid, where each is shown to people."""
+
+_BILLION: Final = 1e9
+
+CROSSED: Final = frozenset({Op.XMIT.value, Op.RCV.value})
+"""What is recorded where a message crosses between processes."""
+
+_Process: TypeAlias = tuple[str, str]
+_Bounds: TypeAlias = defaultdict[_Process, dict[_Process, int]]
+
+
+@unique
+class Part(IntEnum):
+    """At which end of which hop a crossing was recorded.
+
+    A message keeps its `via` from the stub that stamped it to the next one that does. On that
+    way the stub sends it first, and a node, which stamps nothing, may receive and send it once.
+    """
+
+    STUB_SENT = 0
+    NODE_SENT = 1
+    NODE_GOT = 2
+    STUB_GOT = 3
+
+
+_FOLLOWS: Final = {
+    Part.STUB_SENT: (Part.NODE_GOT, Part.STUB_GOT),
+    Part.NODE_SENT: (Part.STUB_GOT,),
+}
+
+
+@final
+@attrs.frozen(slots=True)
+class Crossing:
+    """A message that left a process, or came to it.
+
+    Attributes:
+        key: Hash of its instance and of the stubs that it had crossed.
+        wall_ns: Time by the clock of the process: the first, if it crossed several times.
+    """
+
+    key: str
+    part: Part
+    wall_ns: int
+
+
+_Group: TypeAlias = dict[tuple[_Process, Part], int]
+
+
+@final
+class Crossings:
+    """Keeps a few crossings of one process while its records are read."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str | None, str | None], _Least] = {}
+
+    def take(self, record: TraceLine) -> None:
+        """Take a record of a message that was sent or came; one without a time tells nothing."""
+        mid = record.mid
+        if mid is None or not record.wall_ns:
+            return
+        at = record.link or record.stub, record.op
+        least = self._kept.get(at)
+        if least is None:
+            if len(self._kept) == _LINKS:
+                return
+            least = self._kept[at] = _Least()
+        rank = crc32(mid.encode(errors="replace"))
+        if rank <= least.limit:
+            least.add(rank, _crossing(record, mid))
+
+    def end(self) -> tuple[Crossing, ...]:
+        """Return what is kept."""
+        return tuple(one for least in self._kept.values() for one in least.crossings())
+
+
+@final
+class _Least:
+    """The crossings of one link and direction with the least ranks."""
+
+    __slots__ = ("_found", "_ranks", "limit")
+
+    def __init__(self) -> None:
+        self.limit = 1 << 32
+        self._ranks: list[int] = []
+        self._found: dict[int, dict[str, Crossing]] = {}
+
+    def add(self, rank: int, crossing: Crossing) -> None:
+        of_rank = self._found.get(rank)
+        if of_rank is None:
+            of_rank = self._found[rank] = {}
+            insort(self._ranks, rank)
+        of_rank.setdefault(crossing.key, crossing)
+        if len(self._ranks) > _KEPT:
+            del self._found[self._ranks.pop()]
+        if len(self._ranks) == _KEPT:
+            self.limit = self._ranks[-1]
+
+    def crossings(self) -> Iterator[Crossing]:
+        for of_rank in self._found.values():
+            yield from of_rank.values()
+
+
+def _crossing(record: TraceLine, mid: str) -> Crossing:
+    key = blake2b(f"{mid} {record.via}".encode(errors="replace"), digest_size=8).hexdigest()
+    if record.op == Op.XMIT:
+        part = Part.NODE_SENT if record.stub is None else Part.STUB_SENT
+    else:
+        part = Part.NODE_GOT if record.stub is None else Part.STUB_GOT
+    return Crossing(key, part, record.wall_ns)
+
+
+@final
+@attrs.frozen
+class Skew:
+    """By how much the clock of a process is ahead of another one.
+
+    Attributes:
+        than: The node that it is compared with; of that node itself all is 0.
+        seconds: The middle of what is possible; below 0: it is behind.
+        uncertainty: By how much it may be more or less.
+    """
+
+    than: str
+    seconds: float
+    uncertainty: float
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the clocks differ for certain, and by more than matters to nobody."""
+        return abs(self.seconds) > self.uncertainty + _NEAR
+
+
+def skews(processes: Mapping[_Process, Sequence[Crossing]]) -> dict[_Process, Skew]:
+    """Compare the clocks of processes, as far as messages went between them in both directions.
+
+    The process that most others exchanged messages with is what they are compared with. Of two
+    processes whose crossings contradict each other, one had its clock set while it ran: these
+    crossings are not used.
+
+    Args:
+        processes: The crossings of each, by run and node.
+    """
+    ahead = _bounds(processes)
+    behind: _Bounds = defaultdict(dict)
+    for one, row in ahead.items():
+        for other, bound in row.items():
+            behind[other][one] = bound
+    found: dict[_Process, Skew] = {}
+    left = set(ahead)
+    while left:
+        chosen = max(sorted(left), key=lambda one: len(ahead[one]))
+        most, least = _shortest(chosen, ahead), _shortest(chosen, behind)
+        for one in left.intersection(most):
+            if least[one] + most[one] >= 0:
+                found[one] = _skew(chosen, -least[one], most[one])
+        left -= {chosen, *most}
+    return found
+
+
+def _bounds(processes: Mapping[_Process, Sequence[Crossing]]) -> _Bounds:
+    """Return by how much, at most, the clock of a second process is ahead of that of a first.
+
+    Only of pairs between which messages went in both directions.
+    """
+    groups: defaultdict[str, _Group] = defaultdict(dict)
+    for process, crossings in processes.items():
+        for one in crossings:
+            group, at = groups[one.key], (process, one.part)
+            group[at] = min(one.wall_ns, group.get(at, one.wall_ns))
+    bounds: dict[tuple[_Process, _Process], int] = {}
+    for sender, receiver, bound in _pairs(groups.values()):
+        bounds[sender, receiver] = min(bound, bounds.get((sender, receiver), bound))
+    table: _Bounds = defaultdict(dict)
+    for (sender, receiver), bound in bounds.items():
+        back = bounds.get((receiver, sender))
+        if back is not None and bound + back >= 0:
+            table[sender][receiver] = bound
+    return table
+
+
+def _pairs(groups: Iterable[_Group]) -> Iterator[tuple[_Process, _Process, int]]:
+    for group in groups:
+        for (sender, part), sent in group.items():
+            for follows in _FOLLOWS.get(part, ()):
+                for (receiver, end), got in group.items():
+                    if end is follows and sender != receiver:
+                        yield sender, receiver, got - sent
+
+
+def _shortest(start: _Process, bounds: _Bounds) -> dict[_Process, int]:
+    """Return the least sums of bounds from a process to all that are connected with it.
+
+    Bounds that contradict each other in a circle have no least sum: the search ends anyway.
+    """
+    sums = {start: 0}
+    changed = {start}
+    for _ in bounds:
+        again: set[_Process] = set()
+        for one in changed:
+            for other, bound in bounds[one].items():
+                total = sums[one] + bound
+                if other not in sums or total < sums[other]:
+                    sums[other] = total
+                    again.add(other)
+        changed = again
+    return sums
+
+
+def _skew(than: _Process, lower: int, upper: int) -> Skew:
+    middle, rest = (upper + lower) / 2 / _BILLION, (upper - lower) / 2 / _BILLION
+    return Skew(than[1], middle, rest)
+
+
+def clock_lines(clocks: Mapping[_Process, Skew]) -> Iterator[str]:
+    """Yield how far apart clocks are, for people: those that are more than milliseconds apart."""
+    if not clocks:
+        return
+    apart = [(node, skew) for (_, node), skew in sorted(clocks.items()) if skew.is_far]
+    if not apart:
+        worst = max(abs(skew.seconds) + skew.uncertainty for skew in clocks.values())
+        yield f"clocks of {len(clocks)} processes: at most {_seconds(worst)} apart"
+    for node, skew in apart:
+        where = "ahead of" if skew.seconds > 0 else "behind"
+        amount, rest = _seconds(abs(skew.seconds)), _seconds(skew.uncertainty)
+        yield f"clock of {node}: {amount} {where} that of {skew.than}, give or take {rest}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.2g} ms"
