@@ -322,8 +322,10 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
 def _silent(run: str, name: str) -> NodeFindings:
     """A node that has a file but not one record."""
     flaws = frozenset({Flaw.NO_START, Flaw.NO_END})
-    nothing = {"records": 0, "missing": 0, "doubled": 0, "quarantined": 0, "violations": 0}
-    return NodeFindings(run=run, node=name, verdict=Verdict.INCOMPLETE, flaws=flaws, **nothing)
+    return NodeFindings(
+        run=run, node=name, verdict=Verdict.INCOMPLETE, records=0, missing=0, doubled=0,
+        quarantined=0, violations=0, flaws=flaws,
+    )  # fmt: skip
 
 
 def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> list[MachineUse]:
