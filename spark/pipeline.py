@@ -275,6 +275,7 @@ class _Judged:
             for one in self._accounts
         ]
         told = {(run, one.node) for one in self._accounts for run in (one.run, "")}
+        told |= {writer_of(file) for one in self._accounts for file in one.files}
         found += [_silent(*writer) for writer in self._source.writers if writer not in told]
         judged = [
             attrs.evolve(node, verdict=judge_node(node, self._asked.quarantine)) for node in found

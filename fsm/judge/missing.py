@@ -62,9 +62,14 @@ class Gaps:
         self._first: TraceLine | None = None
         self._last: TraceLine | None = None
         self._found: list[Missing] = []
+        self._doubled: list[TraceLine] = []
 
     def take(self, record: TraceLine) -> bool:
-        """Take the next record; say whether any before it are missing."""
+        """Take the next record; say whether any before it are missing, or which it is is unclear.
+
+        A record that is there twice, the same each time, is one. Of two with the same number it
+        is not known which one the process wrote.
+        """
         before = self.numbers.last
         is_behind_hole = self.numbers.take(record)
         if self._first is None:
@@ -74,14 +79,31 @@ class Gaps:
         if is_behind_hole:
             self._lacks(record, f"{_numbers(before + 1, record.ln - 1)} missing before this one")
         elif record.ln <= before:
-            self._lacks(record, f"record {record.ln} is there twice")
+            return self._is_other(record)
         if record.k == "dropped":
             self._lacks(record, "records were dropped: the disk was slower than the process")
         self._last = record
         return is_behind_hole
 
+    def _is_other(self, record: TraceLine) -> bool:
+        if record != self._last:
+            self._lacks(record, f"two records have the number {record.ln}")
+            self.numbers.doubt()
+            return True
+        if self._doubled and record.ln > self._doubled[-1].ln + 1:
+            self._tell_doubled()
+        self._doubled.append(record)
+        return False
+
+    def _tell_doubled(self) -> None:
+        if self._doubled:
+            first, last = self._doubled[0], self._doubled[-1]
+            self._lacks(first, f"{_numbers(first.ln, last.ln)} there twice")
+            self._doubled.clear()
+
     def missing(self) -> Iterator[Missing]:
         """Yield the flaws; there are no more records."""
+        self._tell_doubled()
         yield from self._found
         last = self._last
         if last is not None and last.k != Kind.END:

@@ -77,7 +77,11 @@ class Reading:
             if file.resolve() not in seen:
                 seen.add(file.resolve())
                 yield from self._read(file)
-        told = {one for writer in self._numbers for one in (writer, ("", writer[1]))}
+        told: set[_Writer | None] = {
+            one for writer in self._numbers for one in (writer, ("", writer[1]))
+        }
+        # A folder that was renamed has the records of another process.
+        told |= {writer_of(str(file)) for several in self._numbers.values() for file, _ in several}
         for file in self._files:
             writer = writer_of(str(file))
             if writer is not None and writer not in told:
