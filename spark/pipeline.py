@@ -20,9 +20,10 @@ from pyspark.sql.types import StructType
 from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
-from fsm.judge.missing import Mention, Took, absent
+from fsm.judge.crossings import Crossing, Part
+from fsm.judge.missing import Mention, Took, Trail, absent, unsent
 from fsm.judge.replay import Told, seconds_of
-from fsm.judge.skew import Crossing, Part, skews
+from fsm.judge.skew import skews
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
 from fsm.machine_list import MACHINES
@@ -178,6 +179,11 @@ class _Account:
     took: Took
     crossings: tuple[Crossing, ...]
 
+    @property
+    def trail(self) -> Trail:
+        """What it leaves for others to be compared with."""
+        return Trail(self.run, self.node, self.took.itself, self.is_whole, self.crossings)
+
 
 def _account(row: SparkRow) -> _Account:
     told = json.loads(row["data"])
@@ -186,7 +192,7 @@ def _account(row: SparkRow) -> _Account:
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
         frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
         tuple(told["files"]), Took(frozenset(told["itself"]), others),
-        tuple(Crossing(key, Part(part), time) for key, part, time in told["crossings"]),
+        tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
     )  # fmt: skip
 
 
@@ -208,7 +214,8 @@ class _Judged:
         self._said = said
         self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
         cut_off = {one.home for one in self._accounts if not one.is_whole}
-        whole = {one.home for one in self._accounts} - cut_off
+        self._lost = unsent([one.trail for one in self._accounts])
+        whole = {one.home for one in self._accounts} - cut_off - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
         bad = [_bad(row) for row in told if row["what"] == What.BAD]
@@ -274,7 +281,8 @@ class _Judged:
             )
             for one in self._accounts
         ]
-        told = {(run, one.node) for one in self._accounts for run in (one.run, "")}
+        told: set[tuple[str, str] | None] = {("", one.node) for one in self._accounts}
+        told |= {(one.run, one.node) for one in self._accounts}
         told |= {writer_of(file) for one in self._accounts for file in one.files}
         found += [_silent(*writer) for writer in self._source.writers if writer not in told]
         judged = [
@@ -293,7 +301,8 @@ class _Judged:
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = rows.where(F.col("what") == What.UNANSWERED.value).count()
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
-        others = list(absent([one.took for one in self._accounts], self._asked.untraced))
+        others = [*self._lost.values()]
+        others += absent([one.took for one in self._accounts], self._asked.untraced)
         gaps = [Gap(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
         gaps += [Gap(one.run, one.node, one.ln, one.reason) for one in others]
         return gaps, answers + len(others)

@@ -22,9 +22,9 @@ from fsm.judge.claims.catalogue import ACROSS, FOLDS
 from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process
 from fsm.judge.claims.told import BUS, LISTENERS
 from fsm.judge.claims.transactions import Unanswered
+from fsm.judge.crossings import CROSSED, Crossing, Crossings
 from fsm.judge.missing import Gaps, Missing, Participants, Took
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
-from fsm.judge.skew import CROSSED, Crossing, Crossings
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
 from specs.addresses.address import is_backend, runtime_of
@@ -75,7 +75,7 @@ class ProcessJudgement:
         took: Who took part in what it recorded.
         used: How often each step was made (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
-        crossings: Some messages that went between it and others, for `fsm.judge.skew`.
+        crossings: Some messages that went between it and others.
     """
 
     node: NodeJudgement
@@ -235,7 +235,7 @@ class ProcessJudge:
             took=self._participants.end(home),
             used=self._machines.used,
             stays=self._machines.stays,
-            crossings=self._crossings.end(),
+            crossings=self._crossings.end(self._participants.stubs),
         )
 
 

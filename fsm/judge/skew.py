@@ -5,144 +5,31 @@ the difference of the two times says with no delay at all: each crossing is a bo
 The bounds of one direction limit the difference from above, those of the other from below; by
 way of a third process two that never spoke are compared. No claim rests on these figures:
 claims across processes rest on what happened before what.
-
-Each process keeps a few crossings of each link and direction: those with the least hashes, so
-that both ends of a link keep the same ones. That needs no number of a message on its link,
-which only stubs record.
 """
 
-from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum, unique
-from hashlib import blake2b
 from typing import Final, TypeAlias, final
-from zlib import crc32
 
 import attrs
 
-from fsm.judge.trace_line import TraceLine
-from specs.trace import Op
+from fsm.judge.crossings import Crossing, Part
 
-__all__ = ["CROSSED", "Crossing", "Crossings", "Part", "Skew", "clock_lines", "skews"]
-
-_KEPT: Final = 16
-"""Crossings that are kept of each link and direction."""
-
-_LINKS: Final = 4096
-"""Links and directions of which crossings are kept; of more, the clocks stay unknown."""
+__all__ = ["Skew", "clock_lines", "skews"]
 
 _NEAR: Final = 0.005
 """Seconds by which clocks may differ unsaid, where each is shown to people."""
 
 _BILLION: Final = 1e9
 
-CROSSED: Final = frozenset({Op.XMIT.value, Op.RCV.value})
-"""What is recorded where a message crosses between processes."""
-
 _Process: TypeAlias = tuple[str, str]
 _Bounds: TypeAlias = defaultdict[_Process, dict[_Process, int]]
-
-
-@unique
-class Part(IntEnum):
-    """At which end of which hop a crossing was recorded.
-
-    A message keeps its `via` from the stub that stamped it to the next one that does. On that
-    way the stub sends it first, and a node, which stamps nothing, may receive and send it once.
-    """
-
-    STUB_SENT = 0
-    NODE_SENT = 1
-    NODE_GOT = 2
-    STUB_GOT = 3
-
+_Group: TypeAlias = dict[tuple[_Process, Part], int]
 
 _FOLLOWS: Final = {
     Part.STUB_SENT: (Part.NODE_GOT, Part.STUB_GOT),
     Part.NODE_SENT: (Part.STUB_GOT,),
 }
-
-
-@final
-@attrs.frozen(slots=True)
-class Crossing:
-    """A message that left a process, or came to it.
-
-    Attributes:
-        key: Hash of its instance and of the stubs that it had crossed.
-        wall_ns: Time by the clock of the process: the first, if it crossed several times.
-    """
-
-    key: str
-    part: Part
-    wall_ns: int
-
-
-_Group: TypeAlias = dict[tuple[_Process, Part], int]
-
-
-@final
-class Crossings:
-    """Keeps a few crossings of one process while its records are read."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str | None, str | None], _Least] = {}
-
-    def take(self, record: TraceLine) -> None:
-        """Take a record of a message that was sent or came; one without a time tells nothing."""
-        mid = record.mid
-        if mid is None or not record.wall_ns:
-            return
-        at = record.link or record.stub, record.op
-        least = self._kept.get(at)
-        if least is None:
-            if len(self._kept) == _LINKS:
-                return
-            least = self._kept[at] = _Least()
-        rank = crc32(mid.encode(errors="replace"))
-        if rank <= least.limit:
-            least.add(rank, _crossing(record, mid))
-
-    def end(self) -> tuple[Crossing, ...]:
-        """Return what is kept."""
-        return tuple(one for least in self._kept.values() for one in least.crossings())
-
-
-@final
-class _Least:
-    """The crossings of one link and direction with the least ranks."""
-
-    __slots__ = ("_found", "_ranks", "limit")
-
-    def __init__(self) -> None:
-        self.limit = 1 << 32
-        self._ranks: list[int] = []
-        self._found: dict[int, dict[str, Crossing]] = {}
-
-    def add(self, rank: int, crossing: Crossing) -> None:
-        of_rank = self._found.get(rank)
-        if of_rank is None:
-            of_rank = self._found[rank] = {}
-            insort(self._ranks, rank)
-        of_rank.setdefault(crossing.key, crossing)
-        if len(self._ranks) > _KEPT:
-            del self._found[self._ranks.pop()]
-        if len(self._ranks) == _KEPT:
-            self.limit = self._ranks[-1]
-
-    def crossings(self) -> Iterator[Crossing]:
-        for of_rank in self._found.values():
-            yield from of_rank.values()
-
-
-def _crossing(record: TraceLine, mid: str) -> Crossing:
-    key = blake2b(f"{mid} {record.via}".encode(errors="replace"), digest_size=8).hexdigest()
-    if record.op == Op.XMIT:
-        part = Part.NODE_SENT if record.stub is None else Part.STUB_SENT
-    else:
-        part = Part.NODE_GOT if record.stub is None else Part.STUB_GOT
-    return Crossing(key, part, record.wall_ns)
 
 
 @final
@@ -201,6 +88,8 @@ def _bounds(processes: Mapping[_Process, Sequence[Crossing]]) -> _Bounds:
     groups: defaultdict[str, _Group] = defaultdict(dict)
     for process, crossings in processes.items():
         for one in crossings:
+            if not one.wall_ns:
+                continue
             group, at = groups[one.key], (process, one.part)
             group[at] = min(one.wall_ns, group.get(at, one.wall_ns))
     bounds: dict[tuple[_Process, _Process], int] = {}

@@ -14,7 +14,7 @@ import attrs
 
 from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
-from fsm.judge.missing import Missing, absent
+from fsm.judge.missing import Missing, Trail, absent, unsent
 from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement, judge_across
 from fsm.judge.replay import order_of
 from fsm.judge.skew import Skew, skews
@@ -132,16 +132,23 @@ def combined(
     nodes = [one.node for one in processes]
     entities = [entity for one in processes for entity in one.entities]
     machines = replay.judgement_of(nodes, entities, quarantined)
+    lost = unsent([trail_of(one) for one in processes])
     evidence = (item for one in processes for item in one.evidence)
-    across = judge_across(evidence, runtimes_whole(processes))
+    across = judge_across(evidence, runtimes_whole(processes) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
-    lacking += absent([one.took for one in processes], untraced)
+    lacking += (*lost.values(), *absent([one.took for one in processes], untraced))
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
     clocks = skews({(one.node.run, one.node.node): one.crossings for one in processes})
     return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
+
+
+def trail_of(one: ProcessJudgement) -> Trail:
+    """Return what a process leaves for others to be compared with."""
+    node = one.node
+    return Trail(node.run, node.node, one.took.itself, one.is_whole, one.crossings)
 
 
 def runtimes_whole(processes: Iterable[ProcessJudgement]) -> AbstractSet[str | None]:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.judge.skew import Crossing, Part, clock_lines, skews
+from fsm.judge.crossings import Crossing, Part
+from fsm.judge.skew import clock_lines, skews
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.clocks import shifted
@@ -52,13 +53,16 @@ def exchanged(node, stub, ahead, delays=(0.1, 0.1), at=5):
     def at_stub(seconds):
         return now + round((seconds + ahead) * SECOND)
 
+    def crossing(way, part, time):
+        return Crossing(f"{key} {way}", part, 0, time, 1, "l")
+
     node += [
-        Crossing(f"{key} there", Part.NODE_GOT, now + round(there * SECOND)),
-        Crossing(f"{key} back", Part.NODE_SENT, now + SECOND),
+        crossing("there", Part.NODE_GOT, now + round(there * SECOND)),
+        crossing("back", Part.NODE_SENT, now + SECOND),
     ]
     stub += [
-        Crossing(f"{key} there", Part.STUB_SENT, at_stub(0)),
-        Crossing(f"{key} back", Part.STUB_GOT, at_stub(1 + back)),
+        crossing("there", Part.STUB_SENT, at_stub(0)),
+        crossing("back", Part.STUB_GOT, at_stub(1 + back)),
     ]
 
 
