@@ -1,18 +1,26 @@
 """Spark and `fsm judge` say the same of the same traces, record by record."""
 
 import json
+import random
+import shutil
 from collections import Counter
 
 import attrs
 import pytest
+import trio
+from trio.testing import MockClock
 
 from fsm.judge.trace_files import read_traces
-from fsm.judge.trace_line import Claim, wire_name
+from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
 from spark.pipeline import Question, validate
 from specs.claims.all import CLAIMS
 from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.trace import damage
 from tests.support.trace.clocks import shifted
+from tests.support.trace.damage import write_whole
+from tests.support.trace.judged import lines_played
+from tests.support.trace.recorded import lines_of, scenario_of
 from tests.support.trace.stories_told import told
 from tests.support.trace.trace_files import generated, write_trace
 
@@ -20,6 +28,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 TRACES = 400
 FILES = 4
+GAPS = 20
+"""Of more, Spark shows the first."""
 
 
 def fields_of(line):
@@ -75,6 +85,10 @@ def assert_agreed(session, directory, report):
     found = by_spark(session, directory, report)
     assert violations(session, report) == expected(judged)
     assert found.verdict == judged.verdict
+    gaps = [(one.run, one.node, one.ln, one.reason) for one in found.gaps]
+    missing = [(one.run, one.node, one.ln, one.reason) for one in judged.missing]
+    if len(missing) < GAPS:
+        assert sorted(gaps) == sorted(missing)
     flaws = {(one.run, one.node): one.flaws for one in judged.machines.nodes}
     assert {(one.run, one.node): one.flaws for one in found.nodes} == flaws
     skews = {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}
@@ -124,6 +138,29 @@ def test_of_processes_whose_clocks_are_hours_apart(spark_session, tmp_path):
 
     apart = judged.skews["run", "rb"].seconds - judged.skews["run", "ra"].seconds
     assert abs(abs(apart) - 3601) < 10
+
+
+DAMAGES = (damage.drop_process, damage.duplicate_part, damage.rename_folder, damage.drop_lines)
+
+
+@pytest.fixture(scope="module")
+def links_up(tmp_path_factory):
+    """What processes that set up a direct link wrote."""
+    clock = MockClock(autojump_threshold=0)
+    lines = trio.run(lines_played, scenario_of(lines_of("SC-16")), clock=clock)
+    directory = tmp_path_factory.mktemp("whole")
+    write_whole(directory, lines)
+    return directory
+
+
+@pytest.mark.parametrize("damaged", DAMAGES, ids=lambda one: one.__name__)
+def test_of_damaged_traces(spark_session, links_up, damaged, tmp_path):
+    shutil.copytree(links_up, tmp_path / "traces")
+    lost = damaged(tmp_path / "traces", random.Random(7))  # noqa: S311 - reproducible, not secret
+
+    judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
+
+    assert judged.verdict == (Verdict.INCOMPLETE if lost else Verdict.CONFORMANT)
 
 
 def test_of_generated_and_mutated_steps(spark_session, tmp_path):
