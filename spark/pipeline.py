@@ -21,7 +21,8 @@ from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.crossings import Crossing, Part
-from fsm.judge.missing import Mention, Took, Trail, absent, unsent
+from fsm.judge.manifest import Manifest, not_there
+from fsm.judge.missing import Mention, Took, Trail, unsent
 from fsm.judge.replay import Told, seconds_of
 from fsm.judge.skew import skews
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
@@ -127,12 +128,14 @@ class Question:
         traces: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
         quarantine: Whether lines that are no records make the verdict incomplete.
         untraced: Addresses or domains of participants that are known to keep no trace.
+        manifest: Who took part; None: it is not known.
         size: Bytes of the source, if they are known.
     """
 
     traces: tuple[str, ...]
     quarantine: Quarantine = Quarantine.COUNTS
     untraced: tuple[str, ...] = ()
+    manifest: Manifest | None = None
     size: int = 0
 
 
@@ -302,7 +305,8 @@ class _Judged:
         answers = rows.where(F.col("what") == What.UNANSWERED.value).count()
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
         others = [*self._lost.values()]
-        others += absent([one.took for one in self._accounts], self._asked.untraced)
+        told = [(one.run, one.node, one.took) for one in self._accounts]
+        others += not_there(told, self._asked.untraced, self._asked.manifest)
         gaps = [Gap(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
         gaps += [Gap(one.run, one.node, one.ln, one.reason) for one in others]
         return gaps, answers + len(others)

@@ -7,9 +7,10 @@ from typing import Final, final
 import attrs
 import click
 
-from fsm.commands.shared import counted, json_option, print_json
+from fsm.commands.shared import UsageError, counted, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
+from fsm.judge.manifest import Manifest, ManifestError, read_manifest
 from fsm.judge.missing import Missing
 from fsm.judge.process import DisorderError
 from fsm.judge.replay import Violation
@@ -43,10 +44,22 @@ class _NoTraceError(click.ClickException):
     multiple=True,
     help="An address or a domain of which no trace is expected; may be given several times.",
 )
+@click.option(
+    "--manifest",
+    "place",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Who took part, as JSON; see docs/operating.md.",
+)
 @json_option
 @click.pass_context
 def judge_traces(
-    ctx: click.Context, traces: tuple[Path, ...], *, untraced: tuple[str, ...], wants_json: bool
+    ctx: click.Context,
+    traces: tuple[Path, ...],
+    *,
+    untraced: tuple[str, ...],
+    place: Path | None,
+    wants_json: bool,
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
@@ -55,10 +68,13 @@ def judge_traces(
     conformant, with 1 if they are not or do not tell all, with 3 if there is no trace.
     """
     try:
+        manifest = None if place is None else read_manifest(place)
         reading = read_traces(traces)
-        judged = _judged(reading, untraced)
+        judged = _judged(reading, untraced, manifest)
     except TraceFileError as exc:
         raise _NoTraceError(str(exc)) from exc
+    except ManifestError as exc:
+        raise UsageError(str(exc)) from exc
     flaws = list(_flaws(judged, reading))
     verdict = judged.verdict
     if flaws and verdict is Verdict.CONFORMANT:
@@ -71,7 +87,7 @@ def judge_traces(
     ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
 
 
-def _judged(reading: Reading, untraced: tuple[str, ...]) -> RunJudgement:
+def _judged(reading: Reading, untraced: tuple[str, ...], manifest: Manifest | None) -> RunJudgement:
     """Judge while the files are read; if their records are not in order, sort them first."""
     judge = RunJudge()
     try:
@@ -79,8 +95,8 @@ def _judged(reading: Reading, untraced: tuple[str, ...]) -> RunJudgement:
             judge.take(record)
     except DisorderError:
         records = list(reading.records())
-        return judge_run(records, len(reading.bad), untraced)
-    return judge.end(len(reading.bad), untraced)
+        return judge_run(records, len(reading.bad), untraced, manifest)
+    return judge.end(len(reading.bad), untraced, manifest)
 
 
 def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
@@ -104,7 +120,7 @@ def _flaw_line(flaw: JsonObject) -> str:
     """Return what is missing, on one line: where, of which process, what."""
     where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
     whose = f"trace of {flaw['node']}: " if flaw.get("node") else ""
-    return f"incomplete: {where}: {whose}{flaw['reason']}"
+    return f"incomplete: {where + ': ' if where else ''}{whose}{flaw['reason']}"
 
 
 def _as_text(

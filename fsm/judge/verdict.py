@@ -14,7 +14,8 @@ import attrs
 
 from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
-from fsm.judge.missing import Missing, Trail, absent, unsent
+from fsm.judge.manifest import Manifest, not_there
+from fsm.judge.missing import Missing, Trail, unsent
 from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement, judge_across
 from fsm.judge.replay import order_of
 from fsm.judge.skew import Skew, skews
@@ -51,7 +52,10 @@ class RunJudgement:
 
 
 def judge_run(
-    records: Iterable[TraceLine], quarantined: int = 0, untraced: Collection[str] = ()
+    records: Iterable[TraceLine],
+    quarantined: int = 0,
+    untraced: Collection[str] = (),
+    manifest: Manifest | None = None,
 ) -> RunJudgement:
     """Judge the traces of all processes that took part, of all their runs.
 
@@ -59,6 +63,7 @@ def judge_run(
         records: In any order.
         quarantined: How many lines could not be read.
         untraced: Addresses or domains of participants that are known to keep no trace.
+        manifest: Who took part; None: it is not known.
     """
     told = sorted(records, key=order_of)
     homes: dict[tuple[str, str], str] = {}
@@ -70,7 +75,7 @@ def judge_run(
         except LateHomeError as late:
             homes[late.process] = late.home
         else:
-            return judge.end(quarantined, untraced)
+            return judge.end(quarantined, untraced, manifest)
 
 
 @final
@@ -108,19 +113,28 @@ class RunJudge:
             )
         judge.take(record)
 
-    def end(self, quarantined: int = 0, untraced: Collection[str] = ()) -> RunJudgement:
+    def end(
+        self,
+        quarantined: int = 0,
+        untraced: Collection[str] = (),
+        manifest: Manifest | None = None,
+    ) -> RunJudgement:
         """Judge all records; there are no more.
 
         Args:
             quarantined: Number of lines that are no records.
             untraced: Participants that have no trace, and need none.
+            manifest: Who took part; None: it is not known.
         """
         judged = [judge.end() for _, judge in sorted(self._judges.items())]
-        return combined(judged, quarantined, untraced)
+        return combined(judged, quarantined, untraced, manifest)
 
 
 def combined(
-    processes: Sequence[ProcessJudgement], quarantined: int = 0, untraced: Collection[str] = ()
+    processes: Sequence[ProcessJudgement],
+    quarantined: int = 0,
+    untraced: Collection[str] = (),
+    manifest: Manifest | None = None,
 ) -> RunJudgement:
     """Judge processes together that were judged one by one, in the order of their names.
 
@@ -128,6 +142,7 @@ def combined(
         processes: Their judgements.
         quarantined: Number of lines that are no records.
         untraced: Participants that have no trace, and need none.
+        manifest: Who took part; None: it is not known.
     """
     nodes = [one.node for one in processes]
     entities = [entity for one in processes for entity in one.entities]
@@ -137,7 +152,9 @@ def combined(
     across = judge_across(evidence, runtimes_whole(processes) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
-    lacking += (*lost.values(), *absent([one.took for one in processes], untraced))
+    lacking += lost.values()
+    told = [(one.node.run, one.node.node, one.took) for one in processes]
+    lacking += not_there(told, untraced, manifest)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE

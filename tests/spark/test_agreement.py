@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from fsm.judge.manifest import Manifest, Participant
 from fsm.judge.trace_files import read_traces
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
@@ -173,3 +174,17 @@ def test_of_generated_and_mutated_steps(spark_session, tmp_path):
     judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
 
     assert set(judged.machines.by_claim) == set(Claim)
+
+
+def test_of_a_manifest(spark_session, links_up):
+    declared = Manifest(
+        (Participant("hyperty-runtime://a.ex/ra"), Participant("hyperty-runtime://a.ex/other"))
+    )
+    reading = read_traces([links_up])
+    judged = judge_run(list(reading.records()), manifest=declared)
+    asked = Question(traces=(str(links_up),), manifest=declared)
+
+    found = validate(spark_session, asked)
+
+    assert found.verdict is judged.verdict is Verdict.INCOMPLETE
+    assert {one.reason for one in found.gaps} == {one.reason for one in judged.missing}
