@@ -8,6 +8,7 @@ from typing import NoReturn, final
 
 import click
 
+from fsm.judge.manifest import ManifestError, read_manifest
 from spark.claims_page import claims_page
 from spark.errors import SparkMissingError, TraceMissingError
 from specs.errors import ProtoflyError
@@ -86,6 +87,13 @@ def main() -> None:
     multiple=True,
     help="An address or a domain of which no trace is expected; may be given several times.",
 )
+@click.option(
+    "--manifest",
+    "place",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Who took part, as JSON; see docs/operating.md.",
+)
 def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...],
@@ -97,6 +105,7 @@ def validate(  # noqa: PLR0913 - one for each option
     settings: dict[str, str],
     allow_quarantine: bool,
     untraced: tuple[str, ...],
+    place: Path | None,
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
@@ -108,13 +117,18 @@ def validate(  # noqa: PLR0913 - one for each option
         raise click.UsageError("--against needs --report")
     try:
         _check_there(traces)
+        manifest = None if place is None else read_manifest(place)
         work = _work()
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
         cluster = work.Cluster(master, _with_memory(settings, driver_memory))
-        asked = work.Question(traces=traces, quarantine=allowed, untraced=untraced)
+        asked = work.Question(
+            traces=traces, quarantine=allowed, untraced=untraced, manifest=manifest
+        )
         outcome = work.run(
             work.Order(question=asked, report=report, cluster=cluster, against=against)
         )
+    except ManifestError as exc:
+        _fail(exc, Exit.USAGE)
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:

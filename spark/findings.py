@@ -7,6 +7,7 @@ from typing import final
 import attrs
 
 from fsm.judge.replay import Told
+from fsm.judge.skew import Skew
 from fsm.judge.trace_line import Flaw, Verdict
 
 __all__ = [
@@ -140,6 +141,7 @@ class NodeFindings:
         missing: Records that its numbers say there were.
         doubled: Records that have the number of another.
         quarantined: Lines in its files that are no records.
+        skew: By how much its clock is ahead of another one's; None: it is not known.
     """
 
     run: str
@@ -151,6 +153,7 @@ class NodeFindings:
     quarantined: int
     violations: int
     flaws: frozenset[Flaw]
+    skew: Skew | None = None
 
 
 @final

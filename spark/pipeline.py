@@ -20,8 +20,11 @@ from pyspark.sql.types import StructType
 from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
-from fsm.judge.missing import Mention, Took, absent
+from fsm.judge.crossings import Crossing, Part
+from fsm.judge.manifest import Manifest, not_there
+from fsm.judge.missing import Mention, Took, Trail, unsent
 from fsm.judge.replay import Told, seconds_of
+from fsm.judge.skew import skews
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
 from fsm.machine_list import MACHINES
@@ -125,12 +128,14 @@ class Question:
         traces: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
         quarantine: Whether lines that are no records make the verdict incomplete.
         untraced: Addresses or domains of participants that are known to keep no trace.
+        manifest: Who took part; None: it is not known.
         size: Bytes of the source, if they are known.
     """
 
     traces: tuple[str, ...]
     quarantine: Quarantine = Quarantine.COUNTS
     untraced: tuple[str, ...] = ()
+    manifest: Manifest | None = None
     size: int = 0
 
 
@@ -175,6 +180,12 @@ class _Account:
     is_whole: bool
     files: tuple[str, ...]
     took: Took
+    crossings: tuple[Crossing, ...]
+
+    @property
+    def trail(self) -> Trail:
+        """What it leaves for others to be compared with."""
+        return Trail(self.run, self.node, self.took.itself, self.is_whole, self.crossings)
 
 
 def _account(row: SparkRow) -> _Account:
@@ -184,6 +195,7 @@ def _account(row: SparkRow) -> _Account:
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
         frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
         tuple(told["files"]), Took(frozenset(told["itself"]), others),
+        tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
     )  # fmt: skip
 
 
@@ -205,7 +217,8 @@ class _Judged:
         self._said = said
         self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
         cut_off = {one.home for one in self._accounts if not one.is_whole}
-        whole = {one.home for one in self._accounts} - cut_off
+        self._lost = unsent([one.trail for one in self._accounts])
+        whole = {one.home for one in self._accounts} - cut_off - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
         bad = [_bad(row) for row in told if row["what"] == What.BAD]
@@ -255,6 +268,7 @@ class _Judged:
         )
 
     def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[NodeFindings]:
+        clocks = skews({(one.run, one.node): one.crossings for one in self._accounts})
         found = [
             NodeFindings(
                 run=one.run,
@@ -266,10 +280,13 @@ class _Judged:
                 quarantined=self._quarantined(one),
                 violations=violations.get((one.run, one.node), 0),
                 flaws=one.flaws,
+                skew=clocks.get((one.run, one.node)),
             )
             for one in self._accounts
         ]
-        told = {(run, one.node) for one in self._accounts for run in (one.run, "")}
+        told: set[tuple[str, str] | None] = {("", one.node) for one in self._accounts}
+        told |= {(one.run, one.node) for one in self._accounts}
+        told |= {writer_of(file) for one in self._accounts for file in one.files}
         found += [_silent(*writer) for writer in self._source.writers if writer not in told]
         judged = [
             attrs.evolve(node, verdict=judge_node(node, self._asked.quarantine)) for node in found
@@ -287,7 +304,9 @@ class _Judged:
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = rows.where(F.col("what") == What.UNANSWERED.value).count()
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
-        others = list(absent([one.took for one in self._accounts], self._asked.untraced))
+        others = [*self._lost.values()]
+        told = [(one.run, one.node, one.took) for one in self._accounts]
+        others += not_there(told, self._asked.untraced, self._asked.manifest)
         gaps = [Gap(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
         gaps += [Gap(one.run, one.node, one.ln, one.reason) for one in others]
         return gaps, answers + len(others)
@@ -317,8 +336,10 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
 def _silent(run: str, name: str) -> NodeFindings:
     """A node that has a file but not one record."""
     flaws = frozenset({Flaw.NO_START, Flaw.NO_END})
-    nothing = {"records": 0, "missing": 0, "doubled": 0, "quarantined": 0, "violations": 0}
-    return NodeFindings(run=run, node=name, verdict=Verdict.INCOMPLETE, flaws=flaws, **nothing)
+    return NodeFindings(
+        run=run, node=name, verdict=Verdict.INCOMPLETE, records=0, missing=0, doubled=0,
+        quarantined=0, violations=0, flaws=flaws,
+    )  # fmt: skip
 
 
 def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> list[MachineUse]:

@@ -210,6 +210,7 @@ def _of_process(judged: ProcessJudgement, files: Sequence[str]) -> Iterator[_Sai
         "doubled": node.doubled, "home": judged.home, "whole": judged.is_whole, "files": files,
         "itself": sorted(judged.took.itself),
         "others": [attrs.astuple(mention) for mention in judged.took.others],
+        "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],
     }  # fmt: skip
     yield _said(What.PROCESS, data=json.dumps(told), **at)
     for gap in judged.missing:

@@ -20,6 +20,8 @@ import trio
 from actors.cli.command_error import CommandError, ExitCode
 from actors.demo.script import Line, What, read_line
 from actors.demo.show import Director, Show
+from fsm.judge.manifest import Manifest, Participant
+from specs.addresses.address import RUNTIME_SCHEME, message_node
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
@@ -37,8 +39,16 @@ _FLAW: Final = "protofly.flaw/1"
 _WATCHED: Final = (sys.executable, "-m", "actors.demo.child", "run", sys.executable, "-m")
 
 
-async def judge(runs: Sequence[Path], report: Path, director: Director) -> JsonObject:
+async def judge(
+    runs: Sequence[Path], manifest: Path, report: Path, director: Director
+) -> JsonObject:
     """Have the runs judged by Spark and by `fsm judge`, each in a process of its own.
+
+    Args:
+        runs: The runs.
+        manifest: Who took part in them.
+        report: Directory for the report.
+        director: Shows what the judges say.
 
     Returns:
         `verdict`, the worse of both; `steps` and `messages`, what each of them said last.
@@ -47,8 +57,9 @@ async def judge(runs: Sequence[Path], report: Path, director: Director) -> JsonO
         CommandError: There came no verdict.
     """
     places = [str(run) for run in runs]
-    steps = await _said("spark", "validate", "--json", "--report", str(report), *places)
-    messages = await _said("fsm", "judge", "--json", *places)
+    told = ("--json", "--manifest", str(manifest))
+    steps = await _said("spark", "validate", *told, "--report", str(report), *places)
+    messages = await _said("fsm", "judge", *told, *places)
     both = _last(steps, _STEPS), _last(messages, _MESSAGES)
     verdict = next(word for word in _WORST_FIRST if word in {one["verdict"] for one in both})
     for line in [*_heads(verdict, *both), *map(_line, _found(messages)), *_lines(both[0])]:
@@ -122,7 +133,8 @@ def _found(messages: list[JsonObject]) -> Iterator[str]:
         if one.get("schema") == _BROKEN:
             yield f"broken: {one['text']}; {one['about']}: expected {one['expected']}"
         elif one.get("schema") == _FLAW:
-            yield f"incomplete: {one.get('file')}:{one.get('line')}: {one['reason']}"
+            where = f"{one['file']}:{one['line']}" if "file" in one else one.get("node")
+            yield f"incomplete: {where}: {one['reason']}"
 
 
 def _lines(verdict: JsonObject) -> list[Line]:
@@ -286,6 +298,14 @@ async def open_children(director: Director) -> AsyncIterator[Children]:
 
 DOMAIN: Final = "a.example"
 
+_MANIFEST: Final = Manifest(
+    (
+        Participant(message_node(DOMAIN), f"node.{DOMAIN}"),
+        *(Participant(f"{RUNTIME_SCHEME}://{DOMAIN}/{who}", who) for who in ("bob", "alice")),
+    )
+)
+"""Who takes part in the demonstration."""
+
 _CHILD: Final = (sys.executable, "-m", "actors.demo.child")
 
 _ENVELOPE: Final = frozenset({"schema", "who", "what", "text", "beat"})
@@ -314,6 +334,8 @@ async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
     """
     director = Director(show)
     before = _runs(play)
+    manifest = play.traces / "manifest.json"
+    await trio.Path(manifest).write_text(_MANIFEST.text())
     try:
         with TemporaryDirectory(prefix="protofly-registry-") as registry:
             async with open_children(director) as children:
@@ -322,7 +344,7 @@ async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
     finally:
         director.release()
     runs = sorted(_runs(play) - before)
-    verdict = await judge(runs, play.traces / "report", director)
+    verdict = await judge(runs, manifest, play.traces / "report", director)
     code = ExitCode.OK if verdict.get("verdict") == CONFORMANT else ExitCode.FAILED
     return code, {"figures": figures, "verdict": verdict, "traces": str(play.traces)}
 

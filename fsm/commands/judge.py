@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, final
 
+import attrs
 import click
 
-from fsm.commands.shared import counted, json_option, print_json
+from fsm.commands.shared import UsageError, counted, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
+from fsm.judge.manifest import ManifestError, read_manifest
 from fsm.judge.missing import Missing
 from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
+from fsm.judge.skew import clock_lines
 from fsm.judge.trace_files import Reading, TraceFileError, folders_of, parts_in, silent
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders
@@ -41,10 +44,22 @@ class _NoTraceError(click.ClickException):
     multiple=True,
     help="An address or a domain of which no trace is expected; may be given several times.",
 )
+@click.option(
+    "--manifest",
+    "place",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Who took part, as JSON; see docs/operating.md.",
+)
 @json_option
 @click.pass_context
 def judge_traces(
-    ctx: click.Context, traces: tuple[Path, ...], *, untraced: tuple[str, ...], wants_json: bool
+    ctx: click.Context,
+    traces: tuple[Path, ...],
+    *,
+    untraced: tuple[str, ...],
+    place: Path | None,
+    wants_json: bool,
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
@@ -53,12 +68,15 @@ def judge_traces(
     conformant, with 1 if they are not or do not tell all, with 3 if there is no trace.
     """
     try:
+        manifest = None if place is None else read_manifest(place)
         folders = judge_folders(folders_of(parts_in(traces)))
     except TraceFileError as exc:
         raise _NoTraceError(str(exc)) from exc
+    except ManifestError as exc:
+        raise UsageError(str(exc)) from exc
     found = _Found([folder.reading for folder in folders])
     processes = sorted((one for folder in folders for one in folder.processes), key=_name)
-    judged = combined(processes, len(found.bad), untraced)
+    judged = combined(processes, len(found.bad), untraced, manifest)
     flaws = list(_flaws(judged, found))
     verdict = judged.verdict
     if flaws and verdict is Verdict.CONFORMANT:
@@ -112,7 +130,7 @@ def _flaw_line(flaw: JsonObject) -> str:
     """Return what is missing, on one line: where, of which process, what."""
     where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
     whose = f"trace of {flaw['node']}: " if flaw.get("node") else ""
-    return f"incomplete: {where}: {whose}{flaw['reason']}"
+    return f"incomplete: {where + ': ' if where else ''}{whose}{flaw['reason']}"
 
 
 def _as_text(
@@ -129,6 +147,7 @@ def _as_text(
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
+    yield from clock_lines(judged.skews)
     shown = counted(found.count, "record")
     judges = counted(len(CLAIMS_JUDGED), "claim")
     yield f"{verdict.value}: {shown}, {judges} judged, {len(judged.by_claim)} broken"
@@ -152,6 +171,8 @@ def _as_json(
         }
     for flaw in flaws:
         yield {"schema": "protofly.flaw/1", **flaw}
+    for (run, node), skew in sorted(judged.skews.items()):
+        yield {"schema": "protofly.skew/1", "run": run, "node": node, **attrs.asdict(skew)}
     yield {
         "schema": "protofly.judgement/1",
         "verdict": verdict.value,

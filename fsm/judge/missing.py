@@ -8,7 +8,9 @@ without a trace is known by what the others recorded of it:
 * a message node by the numbered messages that a runtime's stub exchanged with it (a stub
   that speaks an unknown protocol, in a sandbox, numbers nothing).
 
-Of a runtime that was killed there is a trace without an end; it has taken part with one.
+Of a runtime that was killed there is a trace without an end; it has taken part with one. A
+process that began anew has a trace of each run: that one of them is missing is known by a link
+over which messages came of which none was sent in any run.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,12 +19,13 @@ from typing import Final, final
 import attrs
 
 from fsm.judge.claims.told import is_p2p_end, is_p2p_link, split
+from fsm.judge.crossings import KEPT, LINKS, Crossing
 from fsm.judge.replay import Numbers
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, message_node, runtime_of, scheme_of
 from specs.trace import Kind, Op
 
-__all__ = ["Gaps", "Mention", "Missing", "Participants", "Took", "absent"]
+__all__ = ["Gaps", "Mention", "Missing", "Participants", "Took", "Trail", "absent", "unsent"]
 
 _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
 
@@ -62,9 +65,14 @@ class Gaps:
         self._first: TraceLine | None = None
         self._last: TraceLine | None = None
         self._found: list[Missing] = []
+        self._doubled: list[TraceLine] = []
 
     def take(self, record: TraceLine) -> bool:
-        """Take the next record; say whether any before it are missing."""
+        """Take the next record; say whether any before it are missing, or which it is is unclear.
+
+        A record that is there twice, the same each time, is one. Of two with the same number it
+        is not known which one the process wrote.
+        """
         before = self.numbers.last
         is_behind_hole = self.numbers.take(record)
         if self._first is None:
@@ -74,14 +82,31 @@ class Gaps:
         if is_behind_hole:
             self._lacks(record, f"{_numbers(before + 1, record.ln - 1)} missing before this one")
         elif record.ln <= before:
-            self._lacks(record, f"record {record.ln} is there twice")
+            return self._is_other(record)
         if record.k == "dropped":
             self._lacks(record, "records were dropped: the disk was slower than the process")
         self._last = record
         return is_behind_hole
 
+    def _is_other(self, record: TraceLine) -> bool:
+        if record != self._last:
+            self._lacks(record, f"two records have the number {record.ln}")
+            self.numbers.doubt()
+            return True
+        if self._doubled and record.ln > self._doubled[-1].ln + 1:
+            self._tell_doubled()
+        self._doubled.append(record)
+        return False
+
+    def _tell_doubled(self) -> None:
+        if self._doubled:
+            first, last = self._doubled[0], self._doubled[-1]
+            self._lacks(first, f"{_numbers(first.ln, last.ln)} there twice")
+            self._doubled.clear()
+
     def missing(self) -> Iterator[Missing]:
         """Yield the flaws; there are no more records."""
+        self._tell_doubled()
         yield from self._found
         last = self._last
         if last is not None and last.k != Kind.END:
@@ -136,13 +161,17 @@ class Took:
 
 @final
 class Participants:
-    """Finds who took part in what one process recorded."""
+    """Finds who took part in what one process recorded.
+
+    Attributes:
+        stubs: The message node that each stub leads to.
+    """
 
     def __init__(self) -> None:
         self._itself: set[str] = set()
         self._found: dict[str, tuple[TraceLine, str]] = {}
         self._vias: set[str | None] = {None}
-        self._stubs: dict[str, str] = {}
+        self.stubs: dict[str, str] = {}
         self._crossed: dict[str, TraceLine] = {}
 
     def take(self, record: TraceLine) -> None:
@@ -170,7 +199,7 @@ class Participants:
     def _take_row(self, record: TraceLine) -> None:
         stub = (record.val or "").split(" ")[0] if record.table == "stubs" else ""
         if stub and not is_p2p_end(stub):
-            self._stubs[stub] = message_node(record.key or "")
+            self.stubs[stub] = message_node(record.key or "")
 
     def _take_end(self, record: TraceLine) -> None:
         if record.a:
@@ -182,7 +211,7 @@ class Participants:
         """Say who took part; there are no more records."""
         found = self._found
         for stub, record in self._crossed.items():
-            node = self._stubs.get(stub)
+            node = self.stubs.get(stub)
             if node is not None and (node not in found or found[node][0].ln > record.ln):
                 found[node] = (record, "which exchanged messages")
         itself = self._itself if home is None else {*self._itself, home}
@@ -214,3 +243,67 @@ def absent(took: Sequence[Took], untraced: Collection[str] = ()) -> Iterator[Mis
         if who not in traced and not {who, domain_of(who)} & set(untraced):
             reason = f"there is no trace of {who}, {mention.what} here"
             yield Missing(mention.run, mention.node, mention.ln, reason)
+
+
+@final
+@attrs.frozen
+class Trail:
+    """What one process leaves for others to be compared with.
+
+    Attributes:
+        itself: Addresses of the process.
+        is_whole: Whether it ended orderly and no record is missing.
+        crossings: Some messages that went between it and others.
+    """
+
+    run: str
+    node: str
+    itself: frozenset[str]
+    is_whole: bool
+    crossings: Sequence[Crossing]
+
+
+def unsent(trails: Sequence[Trail]) -> dict[str, Missing]:
+    """Return whose traces lack a run: what it sent was received, and is in no trace.
+
+    A participant without any trace is another matter (`absent`), and so is one whose trace is
+    known to lack records.
+
+    Args:
+        trails: Of each process, in their order.
+    """
+    sent = {one.key for trail in trails for one in trail.crossings if one.is_sent}
+    kept = _kept(trails)
+    links: dict[tuple[str, str, str, str], list[Crossing]] = {}
+    for trail in trails:
+        for one in trail.crossings:
+            is_judged = one.sender in kept and one.rank < kept[one.sender]
+            if is_judged and one.sender not in trail.itself:
+                at = one.sender, trail.run, trail.node, one.link
+                links.setdefault(at, []).append(one)
+    found: dict[str, Missing] = {}
+    for (sender, run, node, _), came in links.items():
+        if sender not in found and not any(one.key in sent for one in came):
+            first = min(one.ln for one in came)
+            reason = f"no trace of {sender} has sent what came from it: that of a run is missing"
+            found[sender] = Missing(run, node, first, reason)
+    return found
+
+
+def _kept(trails: Sequence[Trail]) -> dict[str, int]:
+    """Return up to which rank each participant kept all it sent, if its traces are whole."""
+    limits: dict[str, int] = {}
+    for trail in trails:
+        limit = _limit(trail.crossings) if trail.is_whole else 0
+        for who in trail.itself:
+            limits[who] = min(limit, limits.get(who, limit))
+    return limits
+
+
+def _limit(crossings: Sequence[Crossing]) -> int:
+    ranks: dict[str, set[int]] = {}
+    for one in crossings:
+        if one.is_sent:
+            ranks.setdefault(one.link, set()).add(one.rank)
+    full = [max(several) for several in ranks.values() if len(several) == KEPT]
+    return 0 if 2 * len(ranks) >= LINKS else min(full, default=1 << 32)

@@ -2,7 +2,8 @@
 
 A missing record is no proof of a wrong step. Claims are judged by the records up to the first
 gap in their numbers, and not at all if the sink dropped some. A record that never came is
-missed only in a trace that has its end.
+missed only in a trace that has its end. A record that is there twice is judged once; of two
+with one number it is not known which is right, so nothing is judged from there on.
 
 Whether the process is a runtime or a message node decides which folds apply. A runtime says so
 by the first listener at its Message BUS, near its start. The first records are held back until
@@ -21,11 +22,12 @@ from fsm.judge.claims.catalogue import ACROSS, FOLDS
 from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process
 from fsm.judge.claims.told import BUS, LISTENERS
 from fsm.judge.claims.transactions import Unanswered
+from fsm.judge.crossings import CROSSED, Crossing, Crossings
 from fsm.judge.missing import Gaps, Missing, Participants, Took
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
-from specs.addresses.address import runtime_of
+from specs.addresses.address import is_backend, runtime_of
 from specs.errors import ProtoflyError
 from specs.trace import Kind, Op
 
@@ -73,6 +75,7 @@ class ProcessJudgement:
         took: Who took part in what it recorded.
         used: How often each step was made (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
+        crossings: Some messages that went between it and others.
     """
 
     node: NodeJudgement
@@ -86,6 +89,7 @@ class ProcessJudgement:
     took: Took
     used: Mapping[tuple[str, str, str, str], int]
     stays: Mapping[tuple[str, str, int], int]
+    crossings: tuple[Crossing, ...]
 
 
 def home_of(record: TraceLine) -> str | None:
@@ -93,6 +97,11 @@ def home_of(record: TraceLine) -> str | None:
     if record.k == Kind.TABLE and record.table == LISTENERS and record.actor == BUS:
         return runtime_of(record.key or "")
     return None
+
+
+def _is_of_node(record: TraceLine) -> bool:
+    """Whether a record says that its process is a message node: a row of its parts."""
+    return record.table == "components" and is_backend(record.key or "")
 
 
 @final
@@ -118,6 +127,7 @@ class ProcessJudge:
         self._machines = Machines(run, node, MACHINES)
         self._gaps = Gaps(run, node)
         self._participants = Participants()
+        self._crossings = Crossings()
         self._process = Process(run, node, home)
         self._folds: list[Fold] = []
         self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
@@ -137,31 +147,37 @@ class ProcessJudge:
         """
         if not self._is_sorted and self._last is not None and record.ln <= self._last.ln:
             raise DisorderError("a record came after one with its number, or a greater one")
-        self._is_cut = self._gaps.take(record) or self._is_cut
+        is_new = self._last is None or record.ln > self._last.ln
+        is_cut = self._gaps.take(record)
+        self._is_cut = self._is_cut or is_cut
+        if not is_new:
+            if is_cut:
+                self._machines.doubt()
+            return
         self._machines.take(record)
         self._participants.take(record)
+        home = home_of(record) if self._process.home is None else None
+        if home is not None and self._held is None:
+            raise LateHomeError((self._process.run, self._process.node), home)
         if not self._is_cut:
             self._take_whole(record)
+        if self._held is not None and (home is not None or len(self._held) == _HELD):
+            self._begin(home)
         self._last = record
 
     def _take_whole(self, record: TraceLine) -> None:
-        held = self._held
-        if held is None:
-            if self._process.home is None:
-                home = home_of(record)
-                if home is not None:
-                    raise LateHomeError((self._process.run, self._process.node), home)
+        if self._held is None:
             self._visit(record)
-            return
-        held.append(record)
-        home = home_of(record)
-        if home is not None or len(held) == _HELD:
-            self._begin(home)
+        else:
+            self._held.append(record)
 
     def _begin(self, home: str | None) -> None:
         """Apply the folds, now that the home is known, to what was held back."""
         held, self._held = self._held or [], None
         process = self._process = Process(self._process.run, self._process.node, home)
+        if home is None and self._is_cut and not any(map(_is_of_node, held)):
+            # It may be either: what says so may be among the records that are missing.
+            return
         wrong = Place.RUNTIME if home is None else Place.NODE
         self._folds = [fold(process) for fold in FOLDS if fold.place is not wrong]
         for record in held:
@@ -183,6 +199,8 @@ class ProcessJudge:
             yield self._process.began
         elif record.op == Op.RCV and record.from_ is not None and record.to is not None:
             yield self._process.arrived
+        if record.op in CROSSED:
+            yield self._crossings.take
         for fold in self._folds:
             for name, routes in fold.methods:
                 if any(route.takes(record) for route in routes):
@@ -191,6 +209,7 @@ class ProcessJudge:
     def end(self) -> ProcessJudgement:
         """Say what is judged; there are no more records."""
         if self._held is not None:
+            self._is_cut = self._is_cut or self._last is None or self._last.k != Kind.END
             self._begin(None)
         node = self._gaps.numbers.judgement()
         process = self._process
@@ -216,6 +235,7 @@ class ProcessJudge:
             took=self._participants.end(home),
             used=self._machines.used,
             stays=self._machines.stays,
+            crossings=self._crossings.end(self._participants.stubs),
         )
 
 

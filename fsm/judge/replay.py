@@ -271,6 +271,10 @@ class Numbers:
         self.last = record.ln
         return is_behind_hole
 
+    def doubt(self) -> None:
+        """Take it that records are missing behind the last one: which they are is unclear."""
+        self._holes.append(self.last)
+
     def judgement(self) -> NodeJudgement:
         """Say what is missing; there are no more records."""
         no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
@@ -315,6 +319,10 @@ class Machines:
         self._entities: dict[tuple[str | None, str | None], _Entity] = {}
         self._last = 0
         self._hole = -1
+
+    def doubt(self) -> None:
+        """Take it that records are missing behind the last one: which they are is unclear."""
+        self._hole = self._last
 
     def take(self, record: TraceLine) -> None:
         """Take the next record, of whatever kind."""

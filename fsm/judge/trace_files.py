@@ -116,7 +116,6 @@ class Reading:
     Attributes:
         count: How many records the last reading had.
         bad: The lines that are no records.
-        named: A file for each run and node that folders are named after; the run may be empty.
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
@@ -126,7 +125,6 @@ class Reading:
     def _clear(self) -> None:
         self.count = 0
         self.bad: list[BadLine] = []
-        self.named: dict[_Writer, str] = {}
         self._numbers: dict[_Writer, list[tuple[str, array[int]]]] = {}
         self._all: dict[str, array[int]] = {}
 
@@ -139,8 +137,6 @@ class Reading:
         self._clear()
         for part in self._parts:
             yield from self._read(part)
-        named = ((writer_of(part.name), part.name) for part in self._parts)
-        self.named = {writer: name for writer, name in named if writer is not None}
 
     def sorted(self) -> Iterator[TraceLine]:
         """Yield the records in the order of their numbers, those of all processes together.
@@ -173,6 +169,14 @@ class Reading:
         lns = (ln for ln in self._all[part.name] if ln != _NO_RECORD)
         is_in_order = all(before < after for before, after in pairwise(lns))
         return records if is_in_order else iter(sorted(records, key=_place))
+
+    @property
+    def named(self) -> Iterator[tuple[_Writer, str, bool]]:
+        """For each file, after whom its folder is named, and whether it has a record."""
+        for name, numbers in self._all.items():
+            writer = writer_of(name)
+            if writer is not None:
+                yield writer, name, any(numbers)
 
     @property
     def writers(self) -> AbstractSet[_Writer]:
@@ -258,10 +262,12 @@ def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
     Args:
         readings: All files of a trace.
     """
+    named = [one for reading in readings for one in reading.named]
     told = {one for reading in readings for one in reading.writers}
     told |= {("", node) for _, node in told}
-    named = (item for reading in readings for item in reading.named.items())
-    return {writer: file for writer, file in named if writer not in told}
+    # A folder that was renamed has the records of another process.
+    told |= {writer for writer, _, has_record in named if has_record}
+    return {writer: file for writer, file, _ in named if writer not in told}
 
 
 def folders_of(parts: Iterable[_P]) -> list[list[_P]]:

@@ -122,6 +122,7 @@ class TraceLine:
     ln: int
     k: str
     t: float = 0.0
+    wall_ns: int = 0
     actor: str = ""
     op: str | None = None
     machine: str | None = None

@@ -14,7 +14,8 @@ import attrs
 
 from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
-from fsm.judge.missing import Missing, absent
+from fsm.judge.manifest import Manifest, not_there
+from fsm.judge.missing import Missing, Trail, unsent
 from fsm.judge.process import (
     DisorderError,
     LateHomeError,
@@ -23,6 +24,7 @@ from fsm.judge.process import (
     judge_across,
 )
 from fsm.judge.replay import order_of
+from fsm.judge.skew import Skew, skews
 from fsm.judge.trace_files import Part, Reading
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.claims.all import CLAIMS
@@ -44,12 +46,14 @@ class RunJudgement:
         machines: What is judged of the machines, and which traces have flaws.
         findings: Which claims are broken, by what.
         missing: What the traces do not tell.
+        skews: How far apart the clocks are, by run and node, as far as it is known.
     """
 
     verdict: Verdict
     machines: replay.Judgement
     findings: tuple[Finding, ...]
     missing: tuple[Missing, ...] = ()
+    skews: Mapping[tuple[str, str], Skew] = MappingProxyType({})
 
     @property
     def by_claim(self) -> Mapping[str, int]:
@@ -58,7 +62,10 @@ class RunJudgement:
 
 
 def judge_run(
-    records: Iterable[TraceLine], quarantined: int = 0, untraced: Collection[str] = ()
+    records: Iterable[TraceLine],
+    quarantined: int = 0,
+    untraced: Collection[str] = (),
+    manifest: Manifest | None = None,
 ) -> RunJudgement:
     """Judge the traces of all processes that took part, of all their runs.
 
@@ -66,10 +73,11 @@ def judge_run(
         records: In any order.
         quarantined: How many lines could not be read.
         untraced: Addresses or domains of participants that are known to keep no trace.
+        manifest: Who took part; None: it is not known.
     """
     told = sorted(records, key=order_of)
     processes = _judged(lambda: told, is_sorted=True)
-    return combined(processes, quarantined, untraced)
+    return combined(processes, quarantined, untraced, manifest)
 
 
 @final
@@ -208,7 +216,10 @@ class RunJudge:
 
 
 def combined(
-    processes: Sequence[ProcessJudgement], quarantined: int = 0, untraced: Collection[str] = ()
+    processes: Sequence[ProcessJudgement],
+    quarantined: int = 0,
+    untraced: Collection[str] = (),
+    manifest: Manifest | None = None,
 ) -> RunJudgement:
     """Judge processes together that were judged one by one.
 
@@ -216,19 +227,30 @@ def combined(
         processes: Their judgements, in the order of their names.
         quarantined: Number of lines that are no records.
         untraced: Participants that have no trace, and need none.
+        manifest: Who took part; None: it is not known.
     """
     nodes = [one.node for one in processes]
     entities = [entity for one in processes for entity in one.entities]
     machines = replay.judgement_of(nodes, entities, quarantined)
+    lost = unsent([trail_of(one) for one in processes])
     evidence = (item for one in processes for item in one.evidence)
-    across = judge_across(evidence, runtimes_whole(processes))
+    across = judge_across(evidence, runtimes_whole(processes) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
-    lacking += absent([one.took for one in processes], untraced)
+    lacking += lost.values()
+    told = [(one.node.run, one.node.node, one.took) for one in processes]
+    lacking += not_there(told, untraced, manifest)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
-    return RunJudgement(verdict, machines, findings, tuple(lacking))
+    clocks = skews({(one.node.run, one.node.node): one.crossings for one in processes})
+    return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
+
+
+def trail_of(one: ProcessJudgement) -> Trail:
+    """Return what a process leaves for others to be compared with."""
+    node = one.node
+    return Trail(node.run, node.node, one.took.itself, one.is_whole, one.crossings)
 
 
 def runtimes_whole(processes: Iterable[ProcessJudgement]) -> AbstractSet[str | None]:

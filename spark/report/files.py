@@ -162,6 +162,7 @@ def _node(node: NodeFindings) -> JsonObject:
         "quarantined": node.quarantined,
         "violations": node.violations,
         "flaws": [flaw.value for flaw in sorted(node.flaws)],
+        "skew": None if node.skew is None else attrs.asdict(node.skew),
         "line": node_line(node),
     }
 

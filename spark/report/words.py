@@ -3,6 +3,7 @@
 from typing import Final
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
+from fsm.judge.skew import clock_lines
 from fsm.judge.trace_line import Claim, Flaw, Verdict
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims.all import CLAIMS
@@ -119,6 +120,9 @@ def summary(findings: Findings) -> list[str]:
     lines = [f"{found.verdict}: {', '.join(figures)}"]
     lines += [f"checked: {CHECKED}", NOT_CHECKED]
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
+    lines += clock_lines(
+        {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}
+    )
     lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
     lines += [f"first {broken.claim}: {_broken(broken)}" for broken in found.first]
     lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]

@@ -35,6 +35,11 @@ _CARRIED: Final[Mapping[str | None, int]] = {Op.XMIT: 1, Op.RCV: -1}
 """What a record adds to the copies of a message that are between two ends of a session."""
 
 
+_GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
+"""What is recorded where a message reaches a component: evidence of it names the listener, all
+other evidence the runtime that recorded it."""
+
+
 @final
 class Registered(Fold, claims=("I-B1",)):
     """Whoever gets a message listens at that time: to its target, or to the way there (I-B1)."""
@@ -179,28 +184,32 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
     Whatever paths the messages took: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
-    copy, and as late as its last. An answer of which the way by the node lost a copy may come
-    at any time: unlike a late request it is not refused.
+    copy, and as late as its last. One that several runs or processes admitted as their own is
+    not judged: which of them was given is not told. An answer of which the way by the node lost
+    a copy may come at any time: unlike a late request it is not refused.
+
+    A process whose trace is not whole may have admitted or carried further copies of a message:
+    what such a process is known to have sent on is not judged.
     """
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
         super().__init__(whole)
-        self._places: dict[str, tuple[str, str, list[int]]] = {}
+        self._places: dict[str, dict[tuple[str, str], list[int]]] = {}
         self._under_way: Counter[str] = Counter()
+        self._unclear: set[str] = set()
         self._given: dict[tuple[str, str], list[tuple[Evidence, str, str]]] = {}
 
     @override
     def take(self, item: Evidence) -> None:
         op, told, listener, *admitted = item.data
         mid, one = str(told), str(listener)
+        if op not in _GIVEN and (listener or None) not in self.whole:
+            self._unclear.add(mid)
         if op in _CARRIED:
             self._under_way[mid] += _CARRIED[str(op)]
         elif op == Op.ADMIT:
-            run, name, places = self._places.get(mid, ("", "", []))
-            if (run, name) != (item.run, item.node):
-                places = []
+            places = self._places.setdefault(mid, {}).setdefault((item.run, item.node), [])
             places += [int(ln) for ln in admitted if ln is not None]
-            self._places[mid] = (item.run, item.node, places)
         else:
             self._given.setdefault((item.run, item.node), []).append((item, mid, one))
 
@@ -214,13 +223,14 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
         reached: dict[tuple[str, ...], int] = {}
         seen: set[tuple[str, str]] = set()
         for item, mid, one in given:
-            run, home, places = self._places.get(mid, ("", item.node, []))
-            if home == item.node or (mid, one) in seen:
+            homes = self._places.get(mid, {})
+            if len(homes) != 1 or (mid, one) in seen:
                 continue
+            ((home, places),) = homes.items()
             seen.add((mid, one))
-            if self._under_way[mid] > 0:
+            if home[1] == item.node or self._under_way[mid] > 0 or mid in self._unclear:
                 continue
-            path = (run, home, one)
+            path = (*home, one)
             last = reached.get(path, 0)
             # Which copy has come is not recorded: one that was sent again may be late.
             if places[-1] < last:
@@ -313,5 +323,6 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self._cross(record, Op.ADMIT, *self._own[mid])
 
     def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
-        data = op or record.op, record.mid or "", record.listener or "", *admitted
+        where = record.listener if record.op in _GIVEN else self.process.home
+        data = op or record.op, record.mid or "", where or "", *admitted
         self.hand_over(Overtaken, f"{record.from_} {record.to}", record, *data)

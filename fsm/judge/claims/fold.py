@@ -24,8 +24,8 @@ from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
 
 __all__ = [
-    "Across", "Evidence", "Finding", "Fold", "GroupKey", "Place", "Process", "Route", "any_msg",
-    "at_bus", "bodies_at_bus", "msg", "on", "others", "rows", "steps", "with_body",
+    "Across", "Datum", "Evidence", "Finding", "Fold", "GroupKey", "Place", "Process", "Route",
+    "any_msg", "at_bus", "bodies_at_bus", "msg", "on", "others", "rows", "steps", "with_body",
 ]  # fmt: skip
 
 Datum: TypeAlias = str | int | float | None

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fsm.judge.claims.fold import (
     Across,
+    Datum,
     Evidence,
     Fold,
     GroupKey,
@@ -177,29 +178,31 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
 
 @final
 class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
-    """At one version an observer holds what the reporter held (I-D4)."""
+    """At one version an observer holds what the reporter held (I-D4).
+
+    If two write one version differently, which of them was first is not told by the names of
+    their runs, which are times of different clocks: that of the smaller node is taken as right.
+    """
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
         super().__init__(whole)
-        self._written: dict[str | int | float | None, tuple[str | int | float | None, ...]] = {}
+        self._written: list[Evidence] = []
         self._applied: list[Evidence] = []
 
     @override
     def take(self, item: Evidence) -> None:
-        op, version, digest = item.data
-        if op == Op.APPLY:
-            self._applied.append(item)
-        else:
-            _, _, same = self._written.setdefault(version, item.data)
-            if same != digest:
-                self.broken(item, f"{same} at version {version}")
+        (self._applied if item.data[0] == Op.APPLY else self._written).append(item)
 
     @override
     def end(self) -> None:
-        for item in self._applied:
-            _, version, digest = item.data
-            if version in self._written and self._written[version][2] != digest:
-                self.broken(item, f"{self._written[version][2]} at version {version}")
+        values: dict[Datum, Datum] = {}
+        # The sort keeps the order of the records of one node, as they came.
+        for item in (*sorted(self._written, key=lambda one: one.node), *self._applied):
+            op, version, digest = item.data
+            if op != Op.APPLY:
+                values.setdefault(version, digest)
+            if values.get(version, digest) != digest:
+                self.broken(item, f"{values[version]} at version {version}")
 
 
 @final

@@ -12,7 +12,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, on, others, rows, steps
-from fsm.judge.claims.told import SLACK, TOLERANCE, is_answer, split
+from fsm.judge.claims.told import SLACK, is_answer, split, waited
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
@@ -202,7 +202,7 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
         away = self._left.pop(record.key, record)
         if record.new == "detached":
             self._left[record.key] = record
-        elif record.new == "expired" and record.t - away.t < SESSION_IDLE - TOLERANCE:
+        elif record.new == "expired" and not waited(record.t - away.t, SESSION_IDLE):
             self.broken(record, f"{SESSION_IDLE:g} s away before it expires")
         elif record.t - away.t > SESSION_IDLE + SLACK:
             self.broken(record, f"an end after {SESSION_IDLE:g} s away")

@@ -20,7 +20,6 @@ __all__ = [
     "MANAGER",
     "RESPONSE",
     "SLACK",
-    "TOLERANCE",
     "Key",
     "Listeners",
     "Rows",
@@ -34,6 +33,7 @@ __all__ = [
     "is_shared",
     "key_of",
     "split",
+    "waited",
 ]
 
 _ALL: Final = "*"
@@ -151,11 +151,24 @@ RESPONSE: Final = MessageType.RESPONSE.value
 SLACK: Final = 5.0
 """Seconds by which a loaded machine may be late (ours)."""
 
-TOLERANCE: Final = 0.001
+_TOLERANCE: Final = 0.001
 """Seconds by which a clock may have been read late (ours)."""
+
+_DRIFT: Final = 0.0002
+"""Part of a time by which a clock that is slewed may go wrong (ours; a quartz: a quarter)."""
 
 Key: TypeAlias = tuple[str, str, int]
 """From, to and id of a request."""
+
+
+def waited(seconds: float, wait: float) -> bool:
+    """Return whether a time is as long as a wait, as exactly as clocks go.
+
+    Args:
+        seconds: The time.
+        wait: The wait.
+    """
+    return seconds >= wait * (1 - _DRIFT) - _TOLERANCE
 
 
 def split(key: str | None) -> list[str]:

@@ -13,12 +13,12 @@ from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, steps
 from fsm.judge.claims.told import (
     BUS,
     SLACK,
-    TOLERANCE,
     Key,
     expects_answer,
     is_answer,
     is_final,
     key_of,
+    waited,
 )
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import canonical
@@ -211,7 +211,7 @@ class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
         if record.code != Code.TIMEOUT:
             return
         since = self._signs.get(key_of(record))
-        if since is None or record.t - since < REPLY_TIMEOUT - TOLERANCE:
+        if since is None or not waited(record.t - since, REPLY_TIMEOUT):
             expected = f"{REPLY_TIMEOUT:g} s of silence on an open request before the 408"
             self.broken(record, expected)
 

@@ -12,6 +12,7 @@ from actors.demo.script import Beat, Line, What, read_line, tell
 from actors.demo.show import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show
 from actors.demo.stage import judge
 from actors.kit.trace import MemoryTracer
+from fsm.judge.manifest import Manifest, Participant
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op, trace_folder
 from tests.support.trace.trace_files import records, session, whole, write_trace
@@ -136,8 +137,9 @@ def test_text_is_plain_where_there_is_no_terminal(monkeypatch):
 
 
 async def test_without_a_verdict_the_demonstration_fails(tmp_path):
+    place = tmp_path / "nowhere"
     with pytest.raises(CommandError, match="could not be judged"):
-        await judge([tmp_path / "nowhere"], tmp_path / "report", Director(PlainShow()))
+        await judge([place], place, tmp_path / "report", Director(PlainShow()))
 
 
 class Sentence(Show):
@@ -165,7 +167,10 @@ async def test_the_verdict_is_that_of_both_judges(tmp_path):
     run = tmp_path / trace_folder("r1", "alice")
     write_trace(run, records(whole([*session("open", "closed"), came])))
     show = Sentence()
-    verdict = await judge([tmp_path / "run=r1"], tmp_path / "report", Director(show))
+    manifest = tmp_path / "manifest.json"
+    alice = Participant("hyperty-runtime://a.example/alice", "alice")
+    manifest.write_text(Manifest((alice,)).text())
+    verdict = await judge([tmp_path / "run=r1"], manifest, tmp_path / "report", Director(show))
 
     assert verdict["verdict"] == "incomplete"
     assert {verdict[one]["verdict"] for one in ("steps", "messages")} == {"incomplete"}

@@ -4,6 +4,7 @@ import pytest
 
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
+from tests.support.trace.stories_told import told
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 MN = "domain://msg-node.a.ex"
@@ -13,8 +14,8 @@ LINK = f"{RA}/p2prequester/1"
 
 def trace(*facts, node="ra", run="r1"):
     """A process's records, between a start and an end."""
-    told = [{"k": "start"}, *facts, {"k": "end"}]
-    return [TraceLine(run=run, node=node, ln=ln, **fact) for ln, fact in enumerate(told, start=1)]
+    lines = [{"k": "start"}, *facts, {"k": "end"}]
+    return [TraceLine(run=run, node=node, ln=ln, **fact) for ln, fact in enumerate(lines, start=1)]
 
 
 def found(*lines, untraced=()):
@@ -116,3 +117,65 @@ def test_a_request_that_the_end_of_its_runtime_refuses_is_not_missed():
 def test_a_request_that_a_killed_process_made_is_not_missed_but_its_end_is():
     ((_, _, reason),) = found(*asked()[:-1])
     assert reason.startswith("it has no end")
+
+
+def sent(mid, *ops, via=STUB, link="l"):
+    """Records of one message, at one process."""
+    return [message(op, mid=mid, via=via, link=link, seq=1) for op in ops]
+
+
+FIRST_LIFE = trace(LISTENS, STUB_ROW, *[one | {"stub": STUB} for one in sent("1", "xmit")])
+SECOND_LIFE = trace(
+    LISTENS, STUB_ROW, *[one | {"stub": STUB} for one in sent("2", "xmit")], run="r2"
+)
+NODE_ROW = {"k": "link", "op": "open", "link": "l", "a": MN}
+GOT_BOTH = trace(
+    NODE_ROW, *sent("1", "rcv", link="l1"), *sent("2", "rcv", link="l2"), node="node.a.ex"
+)
+LOST = f"no trace of {RA} has sent what came from it: that of a run is missing"
+
+
+def test_a_run_without_a_trace_is_known_by_what_came_from_it():
+    assert found(*FIRST_LIFE, *SECOND_LIFE, *GOT_BOTH) == []
+    assert found(*SECOND_LIFE, *GOT_BOTH) == [("node.a.ex", 3, LOST)]
+    assert found(*FIRST_LIFE, *GOT_BOTH) == [("node.a.ex", 4, LOST)]
+
+
+def test_a_run_of_a_node_without_a_trace_is_known_likewise():
+    got = trace(LISTENS, STUB_ROW, *[one | {"stub": STUB} for one in sent("3", "rcv", via=None)])
+    sender = trace(NODE_ROW, *sent("3", "xmit", via=None), node="node.a.ex")
+    other = trace(NODE_ROW, node="node.a.ex", run="r2")
+
+    assert found(*got, *sender, *other) == []
+    assert [reason for _, _, reason in found(*got, *other)] == [LOST.replace(RA, MN)]
+
+
+def test_what_a_killed_process_sent_last_proves_no_other_run():
+    assert [one[2][:13] for one in found(*SECOND_LIFE[:-1], *GOT_BOTH)] == ["it has no end"]
+
+
+def test_of_many_messages_of_which_few_arrived_none_is_missed():
+    """Each end keeps a few of what it saw: of what was sent much may be lost."""
+    many = [one | {"stub": STUB} for at in range(200) for one in sent(f"m{at}", "xmit")]
+    sender = trace(LISTENS, STUB_ROW, *many)
+
+    for at in range(200):
+        came = trace(NODE_ROW, *sent(f"m{at}", "rcv"), node="node.a.ex")
+        assert found(*sender, *came) == []
+
+
+LASTING_LINK = """
+x open L kind=p2p a=RA b=RB
+t 100
+x close L kind=p2p a=RA b=RB
+"""
+
+
+def test_a_peer_of_which_a_run_is_missing_is_not_said_to_be_silent():
+    via = "via=hyperty-runtime://a.ex/rb/protostub/1"
+    peer = "@rb\nbus add listeners RB/ua loader\nx xmit read 2 HB>HA stub=SB link=k seq=1 via=SB\n"
+    node = f"@mn\nx open l a=MN\nx rcv read 1 HB>HA link=l {via}\n"
+    story = f"bus add listeners RA/ua loader\n{LASTING_LINK}{peer}"
+
+    assert judge_run(told(story)).by_claim == {"I-P4": 1}
+    assert judge_run(told(story + node)).by_claim == {}

@@ -59,6 +59,7 @@ def test_a_step_is_read():
         ln=2,
         k="state",
         t=0.5,
+        wall_ns=1,
         actor="x",
         op="step",
         machine="address",
