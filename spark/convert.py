@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
-from spark.load import QUARANTINED, SILENT, place_lines, read_source, small_frame
+from spark.files import QUARANTINED, SILENT
+from spark.load import place_lines, read_source, small_frame
 from spark.schemas import QUARANTINE, READ, REST, WRITER
 
 __all__ = ["convert"]

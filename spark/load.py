@@ -6,11 +6,9 @@ that `convert` made of them. A line is read by `fsm.judge.trace_line`, in Python
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Final, final
-from urllib.parse import unquote
 
 import attrs
 from pyspark.errors import AnalysisException
@@ -19,18 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from spark.errors import TraceMissingError
+from spark.files import QUARANTINED, SILENT, base_of, plain
 from spark.schemas import DECODED, PLACE, QUARANTINE, READ, REST, WRITER
 from spark.worker import decode, iterating
 from specs.jsonvalue import Json
 from specs.trace import writer_of
 
-__all__ = ["QUARANTINED", "SILENT", "Source", "place_lines", "read_source", "small_frame"]
-
-QUARANTINED: Final = "_quarantine"
-"""Folder of the lines that `convert` could not make a record of."""
-
-SILENT: Final = "_silent"
-"""Folder of the writers whose files have no record."""
+__all__ = ["Source", "place_lines", "read_source", "small_frame"]
 
 _PARQUET: Final = ".parquet"
 
@@ -72,7 +65,7 @@ def read_source(
     writers: set[tuple[str, str]] = set()
     for path in paths:
         text = _text(session, path)
-        there = {_plain(file) for file in text.inputFiles()}
+        there = {plain(file) for file in text.inputFiles()}
         # A report, which may lie among the runs, is Parquet as well, but of no process.
         told = {file for file in there if not file.endswith(_PARQUET) or writer_of(file)}
         new = told - seen
@@ -85,7 +78,7 @@ def read_source(
             of_lines = text if is_all else _reader(session).text(sorted(lines))
             found.append(_of_lines(of_lines, is_all_read=is_all_read))
         if columns:
-            base = _base(path)
+            base = base_of(path)
             found.append(_of_columns(session, base, sorted(columns), is_all_read=is_all_read))
             aside.append(_aside(session, base, QUARANTINED, QUARANTINE))
             silent = _aside(session, base, SILENT, WRITER).collect()
@@ -97,11 +90,6 @@ def read_source(
 
 
 _SCHEME: Final = "^file:/+"
-
-
-def _plain(url: str) -> str:
-    """Return the name of a file as a person writes it: Spark names files by encoded URLs."""
-    return re.sub(_SCHEME, "/", unquote(url))
 
 
 def _file() -> Column:
@@ -156,11 +144,6 @@ def _of_columns(
         *fields, no_text.alias("flaw"), no_text.alias("text"), no_number.alias("position"),
         _file().alias("file"), no_number.alias("block"), *more,
     )  # fmt: skip
-
-
-def _base(path: str) -> str:
-    """Return where the folders of runs lie."""
-    return re.split(r"(?:^|/)(?=(?:run|node)=)", path, maxsplit=1)[0] or "."
 
 
 def _aside(session: SparkSession, base: str, folder: str, schema: StructType) -> DataFrame:

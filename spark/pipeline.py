@@ -1,22 +1,25 @@
 """The judgement of traces by Spark, from paths to findings.
 
-The records of a process are collected and ordered by one shuffle, and folded in a Python worker
-by the code that `fsm judge` runs (`fsm.judge.process`). Evidence for claims across processes is
-a small part of the records; it is grouped by its keys. Only this module asks Spark for results.
+The files of a folder, mostly those of one process, are read and folded in a Python worker by the
+code that `fsm judge` runs (`fsm.judge.verdict.judge_folder`). What processes hand over for claims
+across them is shuffled by its keys. Only this module asks Spark for results.
 """
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import reduce
+from heapq import heappop, heappush
+from operator import itemgetter
 from pathlib import Path
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
@@ -25,10 +28,14 @@ from fsm.judge.manifest import Manifest, not_there
 from fsm.judge.missing import Mention, Took, Trail, unsent
 from fsm.judge.replay import Told, seconds_of
 from fsm.judge.skew import skews
+from fsm.judge.trace_files import folders_of
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
+from fsm.judge.verdict import shared
 from fsm.machine_list import MACHINES
 from fsm.table import Table
+from spark.errors import SparkFailedError
+from spark.files import find_files, is_local, part_of
 from spark.findings import (
     BadLine,
     Broken,
@@ -43,44 +50,79 @@ from spark.findings import (
     judge_node,
     judge_run,
 )
-from spark.load import Source, place_lines, read_source
-from spark.schemas import READ, SAID, VIOLATION, What
+from spark.load import small_frame
+from spark.schemas import FILE, SAID, VIOLATION, What
 from spark.worker import iterating, judging, judging_keys
 from specs.claims.all import CLAIMS
-from specs.jsonvalue import JsonObject
 from specs.trace import writer_of
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import JsonObject
 
 __all__ = ["Question", "judge_across", "judge_processes", "validate"]
 
-_ORDER: Final = ("run", "node", "ln", "k", "op", "old", "new", "cause")
 _SAID: Final = f"array<{SAID.simpleString()}>"
-_KEY: Final = ("claim", "key")
 _BYTES: Final = 64 * 1024 * 1024
-"""Of JSON Lines, for each partition."""
+"""Of files, for each bucket of keys."""
+
+_TASKS_PER_CORE: Final = 4
+"""So that cores which are done early have more to do."""
 
 
 def judge_processes(
-    session: SparkSession, records: DataFrame, homes: Mapping[tuple[str, str], str], size: int = 0
+    session: SparkSession, folders: Sequence[Sequence[str]], buckets: int = 1
 ) -> DataFrame:
     """Judge each process by itself.
 
     Args:
         session: A running Spark.
-        records: What `spark.load.read_source` found.
-        homes: Addresses of runtimes, as far as they are known before.
-        size: Bytes of the source, if they are known.
+        folders: Files by the folders in which they lie, as `find_files` returned them.
+        buckets: Among how many the keys of each fold across processes are shared out.
 
     Returns:
         Rows of SAID.
     """
-    fold = iterating(judging(homes), _SAID)
-    row = F.struct(*READ, "flaw", "file", "block", "position", "text")
-    in_order = (
-        # A line that is no record stays with those of its file.
-        records.repartition(_parts(session, size), F.coalesce("run", "file"), "node")
-        .sortWithinPartitions(*_ORDER)
+    fold = iterating(judging(buckets), _SAID)
+    here: list[Sequence[str]] = []
+    away: list[Sequence[str]] = []
+    for files_there in folders:
+        (here if all(map(is_local, files_there)) else away).append(files_there)
+    rows = [_opened_by_workers(session, here)] if here else []
+    rows += [_read_by_spark(session, away)] if away else []
+    files = reduce(DataFrame.unionByName, rows)
+    row = F.struct("folder", "name", "content")
+    return files.select(fold(row).alias("said")).select(F.inline("said"))
+
+
+def _opened_by_workers(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
+    """Return rows of folder and name, in tasks of about the same size."""
+    cores = session.sparkContext.defaultParallelism
+    sizes = [(sum(Path(name).stat().st_size for name in files), files) for files in folders]
+    tasks: list[tuple[int, int, list[JsonObject]]] = [
+        (0, number, []) for number in range(min(len(sizes), cores * _TASKS_PER_CORE))
+    ]
+    for size, files in sorted(sizes, key=itemgetter(0), reverse=True):
+        least, number, rows = heappop(tasks)
+        rows += ({"folder": files[0], "name": name} for name in files)
+        heappush(tasks, (least + size, number, rows))
+    told = F.array(*(F.lit(json.dumps(rows)) for _, _, rows in tasks))
+    one = F.from_json(told[F.col("id").cast("int")], ArrayType(FILE))
+    frame = session.range(0, len(tasks), 1, len(tasks)).select(F.inline(one))
+    return frame.withColumn("content", F.lit(None).cast("binary"))
+
+
+def _read_by_spark(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
+    """Return rows of folder, name and content; all files of a folder in one task."""
+    first = {name: files[0] for files in folders for name in files}
+    name = F.regexp_replace("path", "^file:/+", "/")
+    files = session.read.format("binaryFile").load([*first]).select(name.alias("name"), "content")
+    rows = [{"folder": folder, "name": name} for name, folder in first.items()]
+    placed = files.join(F.broadcast(small_frame(session, rows, FILE)), on="name", how="inner")
+    return (
+        placed.select("folder", "name", "content")
+        .repartition(session.sparkContext.defaultParallelism * _TASKS_PER_CORE, "folder")
+        .sortWithinPartitions("folder", "name")
     )  # fmt: skip
-    return in_order.select(fold(row).alias("said")).select(F.inline("said"))
 
 
 def judge_across(
@@ -98,23 +140,20 @@ def judge_across(
     """
     fold = iterating(judging_keys(whole), _SAID)
     evidence = said.where(F.col("what") == What.EVIDENCE.value)
-    in_order = (
-        evidence.repartition(_parts(session, 0), *_KEY)
-        .sortWithinPartitions(*_KEY, "run", "node", "ln", "place")
+    by_bucket = (
+        evidence.repartition(session.sparkContext.defaultParallelism, "claim", "place")
+        .sortWithinPartitions("claim", "place")
     )  # fmt: skip
     row = F.struct(*SAID.fieldNames())
-    return in_order.select(fold(row).alias("said")).select(F.inline("said"))
-
-
-def _parts(session: SparkSession, size: int) -> int:
-    """Return how many partitions there are: work for each core, and not too much at once."""
-    return max(session.sparkContext.defaultParallelism, size // _BYTES)
+    return by_bucket.select(fold(row).alias("said")).select(F.inline("said"))
 
 
 _SHOWN: Final = 20
 """Quarantined lines and gaps shown; all lines are in the report's files."""
 
-_ACCOUNTED: Final = (What.PROCESS.value, What.LATE.value, What.BAD.value)
+_ACCOUNTED: Final = (
+    What.PROCESS.value, What.SILENT.value, What.UNREADABLE.value, What.ASIDE.value,
+)  # fmt: skip
 _BROKEN: Final = (What.STEP.value, What.FINDING.value)
 _MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
 
@@ -129,14 +168,12 @@ class Question:
         quarantine: Whether lines that are no records make the verdict incomplete.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: Who took part; None: it is not known.
-        size: Bytes of the source, if they are known.
     """
 
     traces: tuple[str, ...]
     quarantine: Quarantine = Quarantine.COUNTS
     untraced: tuple[str, ...] = ()
     manifest: Manifest | None = None
-    size: int = 0
 
 
 def validate(session: SparkSession, asked: Question, report: Path | None = None) -> Findings:
@@ -150,19 +187,39 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
     Raises:
         TraceMissingError: There is no trace at a path.
     """
-    source = read_source(session, asked.traces)
-    homes: dict[tuple[str, str], str] = {}
+    parts = map(part_of, find_files(session, asked.traces))
+    folders = [[part.name for part in folder] for folder in folders_of(parts)]
     while True:
-        said = judge_processes(session, source.records, homes, asked.size)
+        size = sum(
+            Path(name).stat().st_size for files in folders for name in files if is_local(name)
+        )
+        said = judge_processes(session, folders, max(1, size // _BYTES))
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             accounts = said.where(F.col("what").isin(*_ACCOUNTED)).collect()
-            late = [row for row in accounts if row["what"] == What.LATE]
-            if not late:
-                return _Judged(session, asked, source, said, accounts).findings(report)
-            homes.update({(row["run"], row["node"]): row["about"] for row in late})
+            for row in accounts:
+                if row["what"] == What.UNREADABLE:
+                    raise SparkFailedError(row["expected"])
+            again = _joined(folders, accounts)
+            if len(again) == len(folders):
+                return _Judged(session, asked, said, accounts).findings(report)
+            folders = again
         finally:
             said.unpersist()
+
+
+def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list[str]]:
+    """Join folders that tell of the same process."""
+    told: dict[str, list[tuple[str, str]]] = {files[0]: [] for files in folders}
+    for row in accounts:
+        if row["what"] == What.PROCESS:
+            told[row["about"]].append((row["run"], row["node"]))
+    joined = dict(enumerate(folders))
+    for together in shared([*told.values()]):
+        joined[min(together)] = [name for at in sorted(together) for name in folders[at]]
+        for at in together - {min(together)}:
+            del joined[at]
+    return [*joined.values()]
 
 
 @final
@@ -179,6 +236,8 @@ class _Account:
     home: str | None
     is_whole: bool
     files: tuple[str, ...]
+    bad: int
+    unanswered: int
     took: Took
     crossings: tuple[Crossing, ...]
 
@@ -194,7 +253,8 @@ def _account(row: SparkRow) -> _Account:
     return _Account(
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
         frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
-        tuple(told["files"]), Took(frozenset(told["itself"]), others),
+        tuple(told["files"]), told["bad"], told["unanswered"],
+        Took(frozenset(told["itself"]), others),
         tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
     )  # fmt: skip
 
@@ -207,13 +267,11 @@ class _Judged:
         self,
         session: SparkSession,
         asked: Question,
-        source: Source,
         said: DataFrame,
         accounts: Iterable[SparkRow],
     ) -> None:
         told = sorted(accounts, key=lambda row: (row["run"] or "", row["node"] or ""))
         self._asked = asked
-        self._source = source
         self._said = said
         self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
         cut_off = {one.home for one in self._accounts if not one.is_whole}
@@ -221,11 +279,15 @@ class _Judged:
         whole = {one.home for one in self._accounts} - cut_off - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
-        bad = [_bad(row) for row in told if row["what"] == What.BAD]
-        self._files = Counter(str(row["file"]) for row in bad)
-        self._aside = Counter(writer_of(row["file"]) for row in source.bad.collect())
-        placed = source.bad if not bad else place_lines(session, bad).unionByName(source.bad)
-        self._bad = placed
+        self._silent = [(row["run"], row["node"]) for row in told if row["what"] == What.SILENT]
+        aside = [row for row in told if row["what"] == What.ASIDE]
+        self._aside: Counter[tuple[str, str]] = Counter()
+        for row in aside:
+            self._aside[row["run"], row["node"]] += row["ln"]
+        self._bad = said.where(F.col("what") == What.BAD.value).select(
+            F.col("about").alias("file"), F.col("place").alias("line"),
+            F.col("expected").alias("reason"), F.col("data").alias("text"),
+        )  # fmt: skip
 
     def findings(self, report: Path | None) -> Findings:
         """Ask for all of it."""
@@ -248,23 +310,24 @@ class _Judged:
         told = counts.collect()
         by_claim, by_machine = _sum(told, "claim"), _sum(told, "machine")
         violations = sum(by_claim.values())
-        bad_lines = self._bad.orderBy("file", "line").collect()
+        quarantined = self._bad.count()
+        bad_lines = self._bad.orderBy("file", "line").limit(_SHOWN).collect() if quarantined else []
         nodes = self._nodes(_sum(told, "run", "node"))
         gaps, missing = self._gaps()
         allowed = self._asked.quarantine
         machines = _machines(self._said.where(F.col("what").isin(*_MACHINES)), by_machine)
         return Findings(
-            verdict=judge_run(nodes, violations, missing, len(bad_lines), allowed),
+            verdict=judge_run(nodes, violations, missing, quarantined, allowed),
             events=sum(node.records for node in nodes),
             entities=sum(machine.entities for machine in machines),
             violations=violations,
-            quarantined=len(bad_lines),
+            quarantined=quarantined,
             by_claim={name: by_claim[claim,] for claim, name in _names()},
             nodes=nodes,
             machines=machines,
             first=_first(broken) if violations else [],
             gaps=gaps,
-            bad_lines=[BadLine(*row) for row in bad_lines[:_SHOWN]],
+            bad_lines=[BadLine(*row) for row in bad_lines],
         )
 
     def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[NodeFindings]:
@@ -287,7 +350,7 @@ class _Judged:
         told: set[tuple[str, str] | None] = {("", one.node) for one in self._accounts}
         told |= {(one.run, one.node) for one in self._accounts}
         told |= {writer_of(file) for one in self._accounts for file in one.files}
-        found += [_silent(*writer) for writer in self._source.writers if writer not in told]
+        found += [_silent(*writer) for writer in self._silent if writer not in told]
         judged = [
             attrs.evolve(node, verdict=judge_node(node, self._asked.quarantine)) for node in found
         ]
@@ -297,12 +360,12 @@ class _Judged:
         """Count the lines that are no records in the files of a process."""
         # A folder may name the run, or not.
         aside = self._aside[one.run, one.node] + self._aside["", one.node]
-        return aside + sum(self._files[file] for file in one.files)
+        return aside + one.bad
 
     def _gaps(self) -> tuple[list[Gap], int]:
         """Return what is missing, and how much of it no flaw of a node says already."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
-        answers = rows.where(F.col("what") == What.UNANSWERED.value).count()
+        answers = sum(one.unanswered for one in self._accounts)
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
         others = [*self._lost.values()]
         told = [(one.run, one.node, one.took) for one in self._accounts]
@@ -310,14 +373,6 @@ class _Judged:
         gaps = [Gap(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
         gaps += [Gap(one.run, one.node, one.ln, one.reason) for one in others]
         return gaps, answers + len(others)
-
-
-def _bad(row: SparkRow) -> JsonObject:
-    block, text = json.loads(row["data"])
-    return {
-        "file": row["about"], "block": block, "position": row["place"], "reason": row["expected"],
-        "text": text,
-    }  # fmt: skip
 
 
 def _names() -> Iterator[tuple[str, str]]:

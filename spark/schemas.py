@@ -52,15 +52,17 @@ class What(StrEnum):
     """What a row of SAID is about, and which of its fields are set.
 
     Attributes:
-        PROCESS: A process: run, node, data.
-        LATE: A process that has to be judged again with its home: run, node, about.
+        PROCESS: A process: run, node, about (its folder), data.
+        SILENT: A process whose files have no record: run (may be empty), node.
+        UNREADABLE: A file that cannot be read: expected.
         FLAW: Something that a trace lacks: run, node, ln, expected.
         UNANSWERED: A request without a final answer: run, node, ln, expected.
-        BAD: A line that is no record: about (its file), place, expected (why), data.
+        BAD: A line that is no record: about (its file), place, expected (why), data (its text).
+        ASIDE: Lines of a process that were set aside as no records: run (may be empty), node, ln.
         STEP: A machine's claim, broken by a step: run, node, claim, ln, about, expected, data.
         FINDING: Any other claim, broken: run, node, claim, ln, about, expected.
-        EVIDENCE: For claims across processes: run, node, claim (the fold), key, ln, place,
-            about, data.
+        EVIDENCE: For claims across processes: run, node, claim (the fold), place (the bucket of
+            the keys), data (items).
         ENTITIES: How many entities a machine has: key, ln.
         USED: How often a step was made: key (the machine), data (the step), ln.
         STAY: How often an entity stayed for a time: key (the machine), about (the state),
@@ -68,10 +70,12 @@ class What(StrEnum):
     """
 
     PROCESS = "process"
-    LATE = "late"
+    SILENT = "silent"
+    UNREADABLE = "unreadable"
     FLAW = "flaw"
     UNANSWERED = "unanswered"
     BAD = "bad"
+    ASIDE = "aside"
     STEP = "step"
     FINDING = "finding"
     EVIDENCE = "evidence"
@@ -94,6 +98,9 @@ VIOLATION: Final = _fields(
     actor=_TEXT, why=_TEXT, record=STEP, before=ArrayType(STEP),
 )  # fmt: skip
 """A record that breaks a claim; of a step, the entity's records before it, oldest first."""
+
+FILE: Final = _fields(folder=_TEXT, name=_TEXT)
+"""A file, and with which others it is judged."""
 
 QUARANTINE: Final = _fields(file=_TEXT, line=_WHOLE, reason=_TEXT, text=_TEXT)
 """A line that is no record."""

@@ -1,29 +1,33 @@
 """What runs in Python workers: the reference decoder, and the folds of `fsm.judge`.
 
 Each function is an iterator over Arrow arrays, one output row per input row, as Spark wants it.
-`judge` and `judge_keys` have much less to say than they read: what they say stands in the row of
-the last record of a batch, the rest is null. So they hold a batch back until the next one comes.
+What `judge` and `judge_keys` say is told with the rows of a batch, whichever row it comes from.
+They hold a batch back until the next one comes, so that a row is left for what the end says.
 """
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import groupby
 from operator import attrgetter
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast, final
+from zlib import crc32
 
 import attrs
+import orjson
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.udf import UserDefinedFunction
 
-from fsm.judge.claims.catalogue import ACROSS
-from fsm.judge.claims.fold import Across, Evidence, Finding
-from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement
+from fsm.judge.claims.fold import Datum, Evidence, Finding
+from fsm.judge.process import ProcessJudgement, judge_across
+from fsm.judge.trace_files import Part, TraceFileError
 from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
-from spark.schemas import DECODED, READ, SAID, What
+from fsm.judge.verdict import FolderJudgement, judge_folder
+from spark.files import NotesPart, part_of
+from spark.schemas import DECODED, SAID, What
+from specs.trace import writer_of
 
 __all__ = ["decode", "iterating", "judging", "judging_keys"]
 
@@ -34,7 +38,7 @@ _SAID: Final = to_arrow_type(SAID)
 _NOTHING: Final = (None,) * len(_JUDGED)
 
 _Said: TypeAlias = dict[str, str | int | None]
-_Process: TypeAlias = tuple[str, str]
+_Item: TypeAlias = tuple[str, int, int, str, tuple[Datum, ...]]
 _Batches: TypeAlias = Iterator[pa.Array]
 
 
@@ -75,16 +79,16 @@ def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
     return (*_VALUES(record), None, None)
 
 
-def judging(homes: Mapping[_Process, str]) -> Callable[[_Batches], _Batches]:
+def judging(buckets: int) -> Callable[[_Batches], _Batches]:
     """Return what judges processes.
 
     Args:
-        homes: Addresses of runtimes, as far as they are known before.
+        buckets: Among how many the keys of each fold across processes are shared out.
     """
 
     def judge(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        """Judge the records of processes: sorted by run, node, number."""
-        return _with_one_held(batches, _Processes(homes))
+        """Judge the processes of folders: rows of folder, name, content, folder by folder."""
+        return _with_one_held(batches, _Folders(buckets))
 
     return judge
 
@@ -97,13 +101,15 @@ def judging_keys(whole: AbstractSet[str | None]) -> Callable[[_Batches], _Batche
     """
 
     def judge_keys(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        """Judge evidence: sorted by fold, key, run, node, number."""
-        return _with_one_held(batches, _Keys(whole))
+        """Judge evidence, sorted by fold and bucket."""
+        return _with_one_held(batches, _Buckets(whole))
 
     return judge_keys
 
 
-def _with_one_held(batches: Iterator[pa.Array], folder: "_Processes | _Keys") -> Iterator[pa.Array]:
+def _with_one_held(
+    batches: Iterator[pa.Array], folder: "_Folders | _Buckets"
+) -> Iterator[pa.Array]:
     """Let every row of every batch be taken; what is said then is told with the batch before."""
     held = 0
     for batch in batches:
@@ -120,79 +126,48 @@ def _with_one_held(batches: Iterator[pa.Array], folder: "_Processes | _Keys") ->
 
 
 def _told(length: int, said: Sequence[_Said]) -> pa.Array:
-    """Return an array of so many rows; the last one says it."""
-    values: list[Sequence[_Said] | None] = [None] * length
-    if said:
-        values[-1] = said
-    return pa.array(values, pa.list_(_SAID))
+    """Return an array of so many rows, which say it together."""
+    share = -(-len(said) // length) if length else 0
+    rows = [said[place * share : (place + 1) * share] for place in range(length)]
+    return pa.array(rows, pa.list_(_SAID))
 
 
-def _values(column: pa.Array) -> list[str | int | float | None]:
-    # Many fields are of one kind of record only.
-    return [None] * len(column) if column.null_count == len(column) else column.to_pylist()
-
-
-class _Processes:
-    """Judges one process after the other.
+@final
+class _Folders:
+    """Judges the processes of one folder after the other.
 
     Attributes:
         said: What was said since it was taken away.
     """
 
-    def __init__(self, homes: Mapping[_Process, str]) -> None:
+    def __init__(self, buckets: int) -> None:
         self.said: list[_Said] = []
-        self._homes = homes
-        self._at: _Process | None = None
-        self._judge: ProcessJudge | None = None
-        self._files: set[str] = set()
+        self._buckets = buckets
+        self._at: str | None = None
+        self._parts: list[Part] = []
+        self._machines = _MachineUse()
 
     def take(self, batch: pa.Array) -> None:
-        columns = [_values(column) for column in batch.flatten()]
-        names = [field.name for field in batch.type]
-        told = dict(zip(names, columns, strict=True))
-        rows = zip(*(told[name] for name in READ), strict=True)
-        for values, flaw, file, number in zip(
-            rows, told["flaw"], told["file"], range(len(batch)), strict=True
-        ):
-            if flaw is not None:
-                self._bad({name: column[number] for name, column in told.items()})
-                continue
-            record = TraceLine(**dict(zip(_JUDGED, values, strict=True)))
-            if self._at != (record.run, record.node):
-                self.end()
-                self._at = record.run, record.node
-                home = self._homes.get(self._at)
-                self._judge = ProcessJudge(*self._at, home, is_sorted=True)
-            self._files.add(file)
-            self._take(record)
-
-    def _take(self, record: TraceLine) -> None:
-        if self._judge is None:
-            return
-        try:
-            self._judge.take(record)
-        except LateHomeError as late:
-            self._say(What.LATE, about=late.home)
-            self._judge = None
-
-    def _bad(self, row: Mapping[str, str | int | None]) -> None:
-        data = json.dumps([row["block"], row["text"]])
-        self.said.append(
-            _said(
-                What.BAD, about=row["file"], place=row["position"], expected=row["flaw"], data=data
-            )
-        )
+        for row in batch.to_pylist():
+            if row["folder"] != self._at:
+                self._judge()
+                self._at = row["folder"]
+            self._parts.append(part_of(row["name"], row["content"]))
 
     def end(self) -> None:
-        if self._judge is not None:
-            judged = self._judge.end()
-            self.said += _of_process(judged, sorted(self._files))
-        self._at = self._judge = None
-        self._files = set()
+        self._judge()
+        self.said += self._machines.rows()
 
-    def _say(self, what: What, **fields: str | int | None) -> None:
-        run, node = self._at or ("", "")
-        self.said.append(_said(what, run=run, node=node, **fields))
+    def _judge(self) -> None:
+        parts, self._parts = self._parts, []
+        try:
+            judged = judge_folder(parts)
+            self.said += _of_folder(self._at or "", parts, judged, self._buckets)
+        except TraceFileError as exc:
+            self.said.append(_said(What.UNREADABLE, expected=str(exc)))
+        else:
+            for process in judged.processes:
+                self._machines.add(process)
 
 
 _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
@@ -202,28 +177,49 @@ def _said(what: What, **fields: str | int | None) -> _Said:
     return _UNSAID | {"what": what.value} | fields
 
 
-def _of_process(judged: ProcessJudgement, files: Sequence[str]) -> Iterator[_Said]:
+def _of_folder(
+    at: str, parts: Iterable[Part], judged: FolderJudgement, buckets: int
+) -> Iterator[_Said]:
+    reading = judged.reading
+    bad_lines: Counter[str] = Counter()
+    for bad in reading.bad:
+        bad_lines[bad.file] += 1
+        yield _said(What.BAD, about=bad.file, place=bad.line, expected=bad.reason, data=bad.text)
+    silent = {writer for writer, _, has_record in reading.named if not has_record}
+    silent.update(one for part in parts if isinstance(part, NotesPart) for one in part.silent())
+    for run, node in silent:
+        yield _said(What.SILENT, run=run, node=node)
+    there = {part.name for part in parts}
+    # Lines that `convert` set aside are of the process after whose folder their file was named.
+    for file, times in bad_lines.items():
+        if file not in there and (writer := writer_of(file)) is not None:
+            yield _said(What.ASIDE, run=writer[0], node=writer[1], ln=times)
+    for one in judged.processes:
+        files = reading.files(one.node.run, one.node.node)
+        yield from _of_process(one, at, files, sum(bad_lines[file] for file in files))
+        yield from _packed(one, buckets)
+
+
+def _of_process(
+    judged: ProcessJudgement, at: str, files: Sequence[str], bad_lines: int
+) -> Iterator[_Said]:
     node = judged.node
-    at = {"run": node.run, "node": node.node}
+    of = {"run": node.run, "node": node.node}
     told = {
         "records": node.records, "flaws": sorted(node.flaws), "missing": node.missing,
         "doubled": node.doubled, "home": judged.home, "whole": judged.is_whole, "files": files,
+        "bad": bad_lines, "unanswered": len(judged.unanswered),
         "itself": sorted(judged.took.itself),
         "others": [attrs.astuple(mention) for mention in judged.took.others],
         "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],
     }  # fmt: skip
-    yield _said(What.PROCESS, data=json.dumps(told), **at)
+    yield _said(What.PROCESS, about=at, data=json.dumps(told), **of)
     for gap in judged.missing:
-        yield _said(What.FLAW, ln=gap.ln, expected=gap.reason, **at)
+        yield _said(What.FLAW, ln=gap.ln, expected=gap.reason, **of)
     for gap in judged.unanswered:
-        yield _said(What.UNANSWERED, ln=gap.ln, expected=gap.reason, **at)
+        yield _said(What.UNANSWERED, ln=gap.ln, expected=gap.reason, **of)
     for finding in judged.findings:
         yield _of_finding(finding)
-    for item in judged.evidence:
-        yield _said(
-            What.EVIDENCE, claim=item.fold, key=item.key, ln=item.ln, place=item.place,
-            about=item.about, data=json.dumps(item.data), **at,
-        )  # fmt: skip
     for entity in judged.entities:
         for broken in entity.violations:
             step = {
@@ -233,19 +229,49 @@ def _of_process(judged: ProcessJudgement, files: Sequence[str]) -> Iterator[_Sai
             }  # fmt: skip
             yield _said(
                 What.STEP, claim=broken.claim.value, ln=broken.ln, about=broken.entity.key,
-                expected=broken.expected, data=json.dumps(step), **at,
+                expected=broken.expected, data=json.dumps(step), **of,
             )  # fmt: skip
-    yield from _of_machines(judged)
 
 
-def _of_machines(judged: ProcessJudgement) -> Iterator[_Said]:
-    entities = Counter(entity.entity.machine for entity in judged.entities)
-    for machine, count in entities.items():
-        yield _said(What.ENTITIES, key=machine, ln=count)
-    for (machine, *row), times in judged.used.items():
-        yield _said(What.USED, key=machine, data=json.dumps(row), ln=times)
-    for (machine, state, stay), times in judged.stays.items():
-        yield _said(What.STAY, key=machine, about=state, place=stay, ln=times)
+_PACKED: Final = 5_000
+"""Items of evidence in one row."""
+
+
+def _packed(judged: ProcessJudgement, buckets: int) -> Iterator[_Said]:
+    """Yield the evidence of a process, many items in a row: fewer rows cost less."""
+    packs: defaultdict[tuple[str, int], list[_Item]] = defaultdict(list)
+    for item in judged.evidence:
+        bucket = crc32(item.key.encode()) % buckets
+        packs[item.fold, bucket].append((item.key, item.place, item.ln, item.about, item.data))
+    for (fold, bucket), items in packs.items():
+        for since in range(0, len(items), _PACKED):
+            yield _said(
+                What.EVIDENCE, run=judged.node.run, node=judged.node.node, claim=fold,
+                place=bucket, data=orjson.dumps(items[since : since + _PACKED]).decode(),
+            )  # fmt: skip
+
+
+@final
+class _MachineUse:
+    """How all processes together used the machines."""
+
+    def __init__(self) -> None:
+        self._entities: Counter[str] = Counter()
+        self._used: Counter[tuple[str, str, str, str]] = Counter()
+        self._stays: Counter[tuple[str, str, int]] = Counter()
+
+    def add(self, judged: ProcessJudgement) -> None:
+        self._entities.update(entity.entity.machine for entity in judged.entities)
+        self._used.update(judged.used)
+        self._stays.update(judged.stays)
+
+    def rows(self) -> Iterator[_Said]:
+        for machine, count in self._entities.items():
+            yield _said(What.ENTITIES, key=machine, ln=count)
+        for (machine, *row), times in self._used.items():
+            yield _said(What.USED, key=machine, data=json.dumps(row), ln=times)
+        for (machine, state, stay), times in self._stays.items():
+            yield _said(What.STAY, key=machine, about=state, place=stay, ln=times)
 
 
 def _of_finding(finding: Finding) -> _Said:
@@ -255,8 +281,9 @@ def _of_finding(finding: Finding) -> _Said:
     )  # fmt: skip
 
 
-class _Keys:
-    """Judges the evidence of one key after the other.
+@final
+class _Buckets:
+    """Judges the evidence of one bucket after the other.
 
     Attributes:
         said: What was said since it was taken away.
@@ -265,26 +292,20 @@ class _Keys:
     def __init__(self, whole: AbstractSet[str | None]) -> None:
         self.said: list[_Said] = []
         self._whole = whole
-        self._at: tuple[str, str] | None = None
-        self._fold = Across(whole)
+        self._at: tuple[str, int] | None = None
+        self._items: list[Evidence] = []
 
     def take(self, batch: pa.Array) -> None:
-        rows = batch.to_pylist()
-        for at, told in groupby(rows, key=lambda row: (row["claim"], row["key"])):
+        for row in batch.to_pylist():
+            at = row["claim"], row["place"]
             if at != self._at:
                 self.end()
                 self._at = at
-                self._fold = ACROSS[at[0]](self._whole)
-            for row in told:
-                self._fold.take(
-                    Evidence(
-                        row["claim"], row["key"], row["run"], row["node"], row["place"], row["ln"],
-                        row["about"], tuple(json.loads(row["data"])),
-                    )
-                )  # fmt: skip
+            self._items += (
+                Evidence(row["claim"], key, row["run"], row["node"], place, ln, about, tuple(data))
+                for key, place, ln, about, data in orjson.loads(row["data"])
+            )
 
     def end(self) -> None:
-        if self._at is not None:
-            self._fold.end()
-            self.said += [_of_finding(finding) for finding in self._fold.findings]
-        self._at = None
+        items, self._items = self._items, []
+        self.said += map(_of_finding, judge_across(items, self._whole))

@@ -25,7 +25,7 @@ from specs.trace import writer_of
 __all__ = [
     "BadLine", "LinesPart", "Part", "Reading", "TraceFileError", "folders_of", "local_part",
     "parts_in",
-    "silent",
+    "silent", "unreadable",
 ]  # fmt: skip
 
 _Writer: TypeAlias = tuple[str, str]
@@ -37,6 +37,16 @@ _NO_RECORD: Final = 0
 @final
 class TraceFileError(ProtoflyError):
     """There is no trace at a place, or it cannot be read."""
+
+
+def unreadable(name: str, reason: Exception) -> TraceFileError:
+    """Return the error of a file that cannot be read.
+
+    Args:
+        name: Path or URL.
+        reason: The error of the system, or of a format.
+    """
+    return TraceFileError(f"cannot read {name}: {reason}; copy it anew or leave it out")
 
 
 @final
@@ -105,8 +115,7 @@ class LinesPart:
                         shown = text.decode(errors="replace")
                         yield BadLine(self.name, number, exc.reason, shown)
         except (OSError, EOFError) as exc:
-            reason = f"cannot read {self.name}: {exc}; copy it anew or leave it out"
-            raise TraceFileError(reason) from exc
+            raise unreadable(self.name, exc) from exc
 
 
 @final

@@ -14,8 +14,10 @@ from fsm.judge.manifest import Manifest, Participant
 from fsm.judge.trace_files import Reading, parts_in
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
+from spark.convert import convert
 from spark.pipeline import Question, validate
 from specs.claims.all import CLAIMS
+from specs.trace import trace_folder
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace import damage
 from tests.support.trace.clocks import shifted
@@ -23,7 +25,7 @@ from tests.support.trace.damage import write_whole
 from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
 from tests.support.trace.stories_told import told
-from tests.support.trace.trace_files import generated, write_trace
+from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -188,3 +190,41 @@ def test_of_a_manifest(spark_session, links_up):
 
     assert found.verdict is judged.verdict is Verdict.INCOMPLETE
     assert {one.reason for one in found.gaps} == {one.reason for one in judged.missing}
+
+
+def test_of_a_process_whose_parts_lie_in_several_folders(spark_session, tmp_path):
+    """A part that was copied elsewhere, and one that was moved: one process all the same."""
+    lines = records(whole(session("open", "detached", "open", "closed")))
+    write_trace(tmp_path / "a", lines[:3])
+    write_trace(tmp_path / "b", lines[2:])
+    write_trace(tmp_path / "c", records(whole([]), "r2", "bob"))
+
+    judged, _ = by_fsm(tmp_path)
+    found = by_spark(spark_session, tmp_path)
+
+    (node,) = (one for one in found.nodes if one.node != "bob")
+    assert (node.records, node.doubled) == (len(lines) + 1, 1)
+    assert {one.doubled for one in judged.machines.nodes} == {0, 1}
+    assert found.verdict is judged.verdict is Verdict.INCOMPLETE
+
+
+@pytest.mark.parametrize("is_converted", [False, True])
+def test_of_files_that_spark_reads_and_hands_to_the_workers(
+    spark_session, tmp_path, monkeypatch, is_converted
+):
+    """As it is behind a URL: here the same files, and nobody takes them for local ones."""
+    traces = generated(8, seed=3)
+    for run, lines in enumerate(traces):
+        named = [line | {"run": f"r{run}", "node": "a+b %41"} for line in lines]
+        write_trace(tmp_path / "lines" / trace_folder(f"r{run}", "a+b %41"), [*named, "garbage"])
+    place = tmp_path / "lines"
+    if is_converted:
+        place = tmp_path / "columns"
+        convert(spark_session, [str(tmp_path / "lines")], str(place))
+    by_workers = by_spark(spark_session, place)
+
+    monkeypatch.setattr("spark.files.is_local", lambda name: False)
+    monkeypatch.setattr("spark.pipeline.is_local", lambda name: False)
+
+    assert by_spark(spark_session, place) == by_workers
+    assert by_workers.events == sum(map(len, traces))

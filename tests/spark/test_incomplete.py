@@ -231,5 +231,5 @@ def test_no_trace_is_an_error_of_its_own(spark_session, tmp_path, place):
 
 def test_a_file_that_is_damaged_as_such_is_named_in_one_sentence(spark_session, tmp_path):
     packed(write_trace(tmp_path, TOLD), until=40)
-    with pytest.raises(SparkFailedError, match=r"^Spark could not finish: .*part-00000.jsonl.gz$"):
+    with pytest.raises(SparkFailedError, match=r"^cannot read .*part-00000.jsonl.gz: .*anew"):
         carry_out(spark_session, Order(question=Question(traces=(str(tmp_path),))))

@@ -1,0 +1,240 @@
+"""Files of traces: where they are found, and how a Python worker reads them.
+
+A worker opens files of this machine itself. Files behind a URL are read by Spark, which hands
+their bytes to the worker, file by file.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import repeat
+from pathlib import Path
+from typing import BinaryIO, Final, TypeAlias, cast, final
+from urllib.parse import unquote
+
+import attrs
+import orjson
+import pyarrow as pa  # type: ignore[import-untyped] # ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped] # ships no types
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from fsm.judge.trace_files import BadLine, LinesPart, Part, unreadable
+from fsm.judge.trace_line import TraceLine
+from spark.errors import TraceMissingError
+from spark.schemas import READ
+from specs.trace import writer_of
+
+__all__ = [
+    "QUARANTINED", "SILENT", "NotesPart", "base_of", "find_files", "is_local", "part_of", "plain",
+]  # fmt: skip
+
+QUARANTINED: Final = "_quarantine"
+"""Folder of the lines that `convert` could not make a record of."""
+
+SILENT: Final = "_silent"
+"""Folder of the writers whose files have no record."""
+
+_NOTES: Final = ".json"
+_BATCH: Final = 10_000
+"""Records that are read from columns at a time."""
+
+_Column: TypeAlias = list[str | int | float | None]
+
+_PARQUET: Final = ".parquet"
+_LINES: Final = (".jsonl", ".jsonl.gz")
+_SCHEME: Final = "^file:/+"
+_EMPTY: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What Spark calls the folder of an empty text."""
+
+
+def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
+    """Return the files of all `paths`; one that several of them lead to is there once.
+
+    Args:
+        session: A running Spark.
+        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+
+    Raises:
+        TraceMissingError: There is nothing at a path, or no trace.
+    """
+    if not paths:
+        raise TraceMissingError("nowhere", "no path was named")
+    files: dict[str, str] = {}
+    for path in paths:
+        place = Path(plain(path))
+        is_plain = is_local(plain(path)) and not set(path) & set("*?[{")
+        found = _found_here(path, place) if is_plain else _found_by_spark(session, path)
+        for name in found:
+            # A report, which may lie among the runs, is Parquet as well, but of no process.
+            if not name.endswith(_PARQUET) or writer_of(name):
+                files.setdefault(str(Path(name).resolve()) if is_local(name) else name, name)
+    return list(files.values())
+
+
+def is_local(name: str) -> bool:
+    """Whether a worker opens the file itself."""
+    return "://" not in name
+
+
+def plain(url: str) -> str:
+    """Return the name of a file as a person writes it: Spark names files by encoded URLs."""
+    return re.sub(_SCHEME, "/", unquote(url)) if re.match(_SCHEME, url) else url
+
+
+def _found_here(path: str, place: Path) -> list[str]:
+    if place.is_file():
+        return [str(place)]
+    if not place.is_dir():
+        raise TraceMissingError(path, "there is nothing")
+    files = [file for end in (*_LINES, _PARQUET) for file in place.rglob(f"part-*{end}")]
+    aside = (QUARANTINED, SILENT)
+    files = [file for file in files if file.is_file() and not set(file.parts) & set(aside)]
+    if not files:
+        raise TraceMissingError(path, "there is no part-*.jsonl under it")
+    notes = [note for one in aside for note in place.rglob(f"{one}/part-*{_NOTES}")]
+    return [str(file) for file in sorted([*files, *notes])]
+
+
+def _found_by_spark(session: SparkSession, path: str) -> list[str]:
+    is_file = path.rstrip("/").endswith((*_LINES, _PARQUET))
+    ends = "*" if is_file else "part-*.{jsonl,jsonl.gz,parquet}"
+    try:
+        files = _listed(session, path, ends)
+    except AnalysisException as exc:
+        raise TraceMissingError(path, "there is nothing") from exc
+    if not files:
+        raise TraceMissingError(path, "there is no part-*.jsonl under it")
+    bases = {base_of(file) for file in files if file.endswith(_PARQUET)}
+    for place in (f"{base}/{aside}" for base in bases for aside in (QUARANTINED, SILENT)):
+        with suppress(AnalysisException):
+            files += _listed(session, place, f"part-*{_NOTES}")
+    return files
+
+
+def _listed(session: SparkSession, path: str, ends: str) -> list[str]:
+    reader = session.read.format("binaryFile").option("recursiveFileLookup", "true")
+    return sorted(
+        plain(file) for file in reader.option("pathGlobFilter", ends).load(path).inputFiles()
+    )
+
+
+def base_of(path: str) -> str:
+    """Return where the folders of runs lie."""
+    return re.split(r"(?:^|/)(?=(?:run|node)=)", path, maxsplit=1)[0] or "."
+
+
+def part_of(name: str, content: bytes | None = None) -> Part:
+    """Return a file of a trace.
+
+    Args:
+        name: Path or URL.
+        content: What stands in it; None: the file is opened here.
+    """
+    opened: Callable[[], BinaryIO] = partial(_opened, name)
+    if content is not None:
+        opened = partial(io.BytesIO, content)
+    kind = ColumnsPart if name.endswith(_PARQUET) else NotesPart
+    return LinesPart(name, opened) if name.endswith(_LINES) else kind(name, opened)
+
+
+def _opened(name: str) -> BinaryIO:
+    return Path(name).open("rb")
+
+
+@final
+@attrs.frozen
+class ColumnsPart:
+    """A part that `convert` wrote: the columns of the records of one process.
+
+    Attributes:
+        name: Path or URL.
+        opened: Opens it for reading.
+    """
+
+    name: str
+    opened: Callable[[], BinaryIO]
+
+    def lines(self) -> Iterator[TraceLine | BadLine]:
+        """Yield the records.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
+        run, node = writer_of(self.name) or ("", "")
+        named = {"run": _name(run), "node": _name(node)}
+        columns = [name for name in READ if name not in named]
+        try:
+            with self.opened() as file:
+                batches = pq.ParquetFile(file, read_dictionary=columns).iter_batches(
+                    _BATCH, columns=columns
+                )
+                for batch in batches:
+                    told = {
+                        name: _values(column)
+                        for name, column in zip(columns, batch.columns, strict=True)
+                    }
+                    fields = (
+                        told.get(name) or repeat(named.get(name), len(batch)) for name in READ
+                    )
+                    yield from map(TraceLine, *fields)
+        except (OSError, pa.ArrowException) as exc:
+            raise unreadable(self.name, exc) from exc
+
+
+def _name(text: str) -> str:
+    return "" if text == _EMPTY else text
+
+
+def _values(column: pa.Array) -> _Column | None:
+    """Return the values of a column; None: it has none."""
+    if column.null_count == len(column):
+        return None
+    if not pa.types.is_dictionary(column.type):
+        return cast("_Column", column.to_pylist())
+    # Each text is made once; a trace has few, and repeats them often.
+    texts = [*column.dictionary.to_pylist(), None]
+    return [texts[place] for place in column.indices.fill_null(len(texts) - 1).to_pylist()]
+
+
+@final
+@attrs.frozen
+class NotesPart:
+    """Lines that were no records when a trace was converted.
+
+    Attributes:
+        name: Path or URL.
+        opened: Opens it for reading.
+    """
+
+    name: str
+    opened: Callable[[], BinaryIO]
+
+    def lines(self) -> Iterator[TraceLine | BadLine]:
+        """Yield the lines that were no records.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
+        for note in self._notes():
+            if "line" in note:
+                yield BadLine(note["file"], int(note["line"]), note["reason"], note["text"])
+
+    def silent(self) -> Iterator[tuple[str, str]]:
+        """Yield run and node of processes without a record.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
+        for note in self._notes():
+            if "line" not in note:
+                yield note["run"], note["node"]
+
+    def _notes(self) -> Iterator[dict[str, str]]:
+        try:
+            with self.opened() as file:
+                yield from map(orjson.loads, file)
+        except OSError as exc:
+            raise unreadable(self.name, exc) from exc
