@@ -16,12 +16,12 @@ import click
 import orjson
 
 from bench.verdict import Verdict as Told
-from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
-from fsm.judge.verdict import RunJudge
+from fsm.judge.verdict import combined, judge_folders
 from spark.convert import convert
 from spark.pipeline import Question, validate
-from spark.session import Effort, open_session
+from spark.session import Cluster, Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
@@ -47,7 +47,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         count = sum(_write(lines, f"ra{one}", records // processes) for one in range(processes))
         alone = [_rate(count, lambda: _alone(lines), time.process_time) for _ in range(rounds)]
         effort = Effort.LONG if count > _REACH else Effort.SHORT
-        with open_session(f"local[{cores}]", effort=effort) as session:
+        with open_session(Cluster(f"local[{cores}]"), effort=effort) as session:
             convert(session, [str(lines)], str(columns))
 
             def by_spark(place: Path) -> float:
@@ -91,10 +91,8 @@ def _rate(count: int, judge: Callable[[], Verdict], clock: Callable[[], float]) 
 
 
 def _alone(place: Path) -> Verdict:
-    judge = RunJudge()
-    for record in read_traces([place]).records():
-        judge.take(record)
-    return judge.end().verdict
+    judged = judge_folders(folders_of(parts_in([place])))
+    return combined([one for folder in judged for one in folder.processes]).verdict
 
 
 def _write(directory: Path, node: str, records: int) -> int:

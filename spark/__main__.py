@@ -26,6 +26,35 @@ class Exit(IntEnum):
     NO_TRACE = 3
 
 
+def _settings(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    """Read K=V settings; the last of several with one key counts.
+
+    Raises:
+        click.BadParameter: One is not of the form K=V.
+    """
+    settings = {}
+    for setting in given:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"{setting!r} is not of the form K=V")
+        settings[key] = value
+    return settings
+
+
+_master = click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+_memory = click.option("--driver-memory", metavar="SIZE", help="Heap of the driver, as 2g.")
+_conf = click.option(
+    "--conf",
+    "settings",
+    metavar="K=V",
+    multiple=True,
+    callback=_settings,
+    help="A Spark setting, which wins over all others; may be given several times.",
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Judge traces of any size by all claims, with Spark."""
@@ -39,8 +68,16 @@ def main() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Write report.html, summary.json, violations.parquet and drawings there.",
 )
+@click.option(
+    "--against",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Compare with the former report in DIR; needs --report.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
-@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+@_master
+@_memory
+@_conf
 @click.option(
     "--allow-quarantine", is_flag=True, help="Lines that cannot be read leave the verdict alone."
 )
@@ -61,8 +98,11 @@ def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...],
     report: Path | None,
+    against: Path | None,
     as_json: bool,
     master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
     allow_quarantine: bool,
     untraced: tuple[str, ...],
     place: Path | None,
@@ -73,15 +113,20 @@ def validate(  # noqa: PLR0913 - one for each option
     if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
     """
+    if against is not None and report is None:
+        raise click.UsageError("--against needs --report")
     try:
         _check_there(traces)
         manifest = None if place is None else read_manifest(place)
         work = _work()
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
+        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
         asked = work.Question(
             traces=traces, quarantine=allowed, untraced=untraced, manifest=manifest
         )
-        outcome = work.run(work.Order(question=asked, report=report, master=master))
+        outcome = work.run(
+            work.Order(question=asked, report=report, cluster=cluster, against=against)
+        )
     except ManifestError as exc:
         _fail(exc, Exit.USAGE)
     except TraceMissingError as exc:
@@ -96,8 +141,17 @@ def validate(  # noqa: PLR0913 - one for each option
 @main.command(name="convert")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
 @click.option("--to", "target", metavar="DIR", required=True, help="A directory that is not there.")
-@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
-def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) -> None:
+@_master
+@_memory
+@_conf
+def convert_traces(
+    *,
+    traces: tuple[str, ...],
+    target: str,
+    master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
+) -> None:
     """Write the traces at TRACE... as Parquet, a folder for each run and node.
 
     `validate` judges the result as it judges TRACE..., and faster. Lines that are no records are
@@ -106,13 +160,55 @@ def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) 
     """
     try:
         _check_there(traces)
-        bad = _work().convert_traces(traces, target, master)
+        work = _work()
+        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
+        bad = work.convert_traces(traces, target, cluster)
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
     if bad:
         print(f"lines that are no records: {bad}", file=sys.stderr)
+
+
+@main.command()
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.option("--format", "form", type=click.Choice(["xes"]), required=True, help="IEEE 1849.")
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where it is written.",
+)
+@_master
+@_memory
+@_conf
+def export(  # noqa: PLR0913 - one for each option
+    *,
+    traces: tuple[str, ...],
+    form: str,
+    target: Path,
+    master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
+) -> None:
+    """Write the steps in the traces at TRACE... for tools of process mining.
+
+    A trace of XES is one entity, an event is one step. Exits with 1 if Spark fails, with 3 if
+    there is no trace.
+    """
+    try:
+        _check_there(traces)
+        work = _work()
+        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
+        steps = work.export_xes(traces, target, cluster)
+    except TraceMissingError as exc:
+        _fail(exc, Exit.NO_TRACE)
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
+    print(f"{form}: {steps:,} steps", file=sys.stderr)
 
 
 @main.command()
@@ -127,6 +223,10 @@ def _check_there(traces: tuple[str, ...]) -> None:
         is_local = "://" not in trace and not trace.startswith("file:")
         if is_local and not set(trace) & set("*?[{") and not Path(trace).exists():
             raise TraceMissingError(trace, "there is nothing")
+
+
+def _with_memory(settings: dict[str, str], memory: str | None) -> dict[str, str]:
+    return settings if memory is None else {"spark.driver.memory": memory, **settings}
 
 
 def _work() -> ModuleType:

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from specs.errors import ProtoflyError
 
 __all__ = [
+    "FormerReportError",
     "JavaMissingError",
     "ReportPlaceError",
     "SparkFailedError",
@@ -84,3 +85,11 @@ def failures_told(what: str) -> Iterator[None]:
 def _words(text: str) -> str:
     found = _SAID.search(text)
     return found["words"] if found else text.partition("\n")[0].rstrip(" .:")
+
+
+@final
+class FormerReportError(ProtoflyError):
+    """There is no summary of a former report to compare with."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"no former report at {path}: name a directory that --report wrote")

@@ -54,6 +54,7 @@ class MachineUse:
     Attributes:
         used: How often each declared row was followed, those never followed too.
         dwells: In the order of the table's states.
+        undeclared: How often each step was made that is no row of the table.
     """
 
     machine: str
@@ -62,6 +63,7 @@ class MachineUse:
     violations: int
     used: Mapping[Row, int]
     dwells: Sequence[Dwell]
+    undeclared: Mapping[Row, int]
 
     @property
     def never(self) -> list[Row]:

@@ -367,6 +367,11 @@ def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> lis
             violations=violations.get((name,), 0),
             used={row: used[name, row] for row in _rows(MACHINES.get(name))},
             dwells=list(_dwells(stays, name)),
+            undeclared={
+                row: times
+                for (machine, row), times in used.items()
+                if machine == name and row not in _rows(MACHINES.get(name))
+            },
         )
         for name in [*MACHINES, *sorted(set(entities) - set(MACHINES))]
     ]

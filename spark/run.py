@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final, final
@@ -13,14 +14,25 @@ from fsm.judge.trace_line import Verdict
 from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
+from spark.load import read_source
 from spark.pipeline import Question, validate
-from spark.report import Report, verdict_object, violation_objects, write_report
-from spark.session import Effort, open_session
-from spark.words import summary
+from spark.report.against import read_summary
+from spark.report.figures import figures_of
+from spark.report.files import (
+    Extent,
+    Report,
+    verdict_object,
+    violation_objects,
+    write_report,
+)
+from spark.report.stories import told_of, write_stories
+from spark.report.words import summary
+from spark.report.xes import write_xes
+from spark.session import Cluster, Effort, open_session
 
 __all__ = [
-    "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces", "effort_for",
-    "run",
+    "Cluster", "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces",
+    "effort_for", "export_xes", "run",
 ]  # fmt: skip
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -35,12 +47,14 @@ class Order:
     Attributes:
         question: What to judge, and how.
         report: Where the report goes; None: nobody wants one.
-        master: Which cluster; None: this machine, or what `spark-submit` says.
+        cluster: The Spark that works.
+        against: Directory of a former report that this one is compared with.
     """
 
     question: Question
     report: Path | None = None
-    master: str | None = None
+    cluster: Cluster = attrs.field(factory=Cluster)
+    against: Path | None = None
 
 
 @final
@@ -83,12 +97,14 @@ def run(order: Order) -> Outcome:
     """
     if order.report is not None:
         _make(order.report)
-    with open_session(order.master, effort=effort_for(order.question.traces)) as session:
+    if order.against is not None:
+        read_summary(order.against)
+    with open_session(order.cluster, effort=effort_for(order.question.traces)) as session:
         return carry_out(session, order)
 
 
 def carry_out(session: SparkSession, order: Order) -> Outcome:
-    """Carry out an order on a Spark that runs, whatever its `master` says.
+    """Carry out an order on a Spark that runs, whatever its `cluster` says.
 
     Args:
         session: The Spark session.
@@ -101,17 +117,35 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
     """
     with failures_told("Spark could not finish"):
         findings = validate(session, order.question, order.report)
-    report = None if order.report is None else write_report(findings, order.report)
-    return Outcome(findings, report)
+        if order.report is None:
+            return Outcome(findings, None)
+        extent = _extent(session, order, findings, order.report)
+    return Outcome(findings, write_report(findings, order.report, extent))
 
 
-def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> int:
+def _extent(session: SparkSession, order: Order, findings: Findings, report: Path) -> Extent:
+    """Ask for what only a report shows."""
+    former = None if order.against is None else read_summary(order.against)
+    traces = order.question.traces
+    records = read_source(session, traces, is_all_read=True).records
+    stories = told_of(session, records, findings.first)
+    write_stories(session, findings.first, stories, report)
+    return Extent(
+        inputs=traces,
+        made=datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
+        figures=figures_of(records),
+        stories=stories,
+        former=former,
+    )
+
+
+def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> int:
     """Write traces as Parquet; return how many lines are no records.
 
     Args:
         traces: Paths of the traces.
         target: The directory, which must not exist.
-        master: Master of the Spark cluster; None: this machine.
+        cluster: The Spark that works.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -120,10 +154,32 @@ def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> 
             there already.
     """
     with (
-        open_session(master, effort=effort_for(traces)) as session,
+        open_session(cluster, effort=effort_for(traces)) as session,
         failures_told("Spark could not convert"),
     ):
         return convert(session, traces, target)
+
+
+def export_xes(traces: tuple[str, ...], target: Path, cluster: Cluster) -> int:
+    """Write the steps in traces as XES; return how many there are.
+
+    Args:
+        traces: Paths of the traces.
+        target: The file.
+        cluster: The Spark that works.
+
+    Raises:
+        JavaMissingError: There is no Java that Spark supports.
+        TraceMissingError: There is no trace at a path.
+        ReportPlaceError: The file cannot be written.
+        SparkFailedError: Spark did not start, or a trace is damaged as a file.
+    """
+    _make(target.parent)
+    with (
+        open_session(cluster, effort=effort_for(traces)) as session,
+        failures_told("Spark could not export"),
+    ):
+        return write_xes(read_source(session, traces, is_all_read=True).records, target)
 
 
 def _make(directory: Path) -> None:

@@ -17,8 +17,8 @@ from pyspark.sql.types import (
 from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
 __all__ = [
-    "DECODED", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "VIOLATION", "WRITER",
-    "What",
+    "DECODED", "FACT", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "STORY", "TOPIC",
+    "VIOLATION", "WRITER", "What",
 ]  # fmt: skip
 
 _TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
@@ -103,3 +103,16 @@ PLACE: Final = _fields(file=_TEXT, block=_WHOLE, position=_WHOLE, reason=_TEXT, 
 
 WRITER: Final = _fields(run=_TEXT, node=_TEXT)
 """A process whose files have no record; the run may be empty."""
+
+FACT: Final = _fields(
+    run=_TEXT, node=_TEXT, ln=_WHOLE, wall_ns=_WHOLE, actor=_TEXT, k=_TEXT, op=_TEXT,
+    machine=_TEXT, key=_TEXT, old=_TEXT, new=_TEXT, cause=_TEXT, type=_TEXT, mid=_TEXT,
+    ref=_TEXT, code=_WHOLE, link=_TEXT,
+)  # fmt: skip
+"""The fields of a record that a story shows."""
+
+TOPIC: Final = _fields(run=_TEXT, node=_TEXT, ln=_WHOLE, until=_WHOLE, topic=_TEXT)
+"""A violating record, its time, and what it belongs to."""
+
+STORY: Final = _fields(claim=_TEXT, at=_WHOLE, **{field.name: field.dataType for field in FACT})
+"""A record of the story of a violation: of which claim, and its place in the story."""

@@ -23,13 +23,18 @@ from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from types import MappingProxyType
+from typing import Final, final
 
+import attrs
 from pyspark.sql import SparkSession
 
 from spark.errors import JavaMissingError, failures_told
 
-__all__ = ["LOCAL", "SUPPORTED", "Effort", "JavaSource", "find_java", "java_home", "open_session"]
+__all__ = [
+    "LOCAL", "SUPPORTED", "Cluster", "Effort", "JavaSource", "find_java", "java_home",
+    "open_session",
+]  # fmt: skip
 
 SUPPORTED: Final = (17, 21)
 """Java versions Spark 4 is tested with. Source: Spark documentation, "Overview"."""
@@ -119,7 +124,6 @@ LOCAL: Final = "local[*]"
 
 _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -152,9 +156,23 @@ class Effort(Enum):
     LONG = "long"
 
 
+@final
+@attrs.frozen
+class Cluster:
+    """The Spark that works.
+
+    Attributes:
+        master: URL of the master; None: the one `spark-submit` named, else this machine.
+        settings: Spark settings of the user. They win over ours.
+    """
+
+    master: str | None = None
+    settings: Mapping[str, str] = MappingProxyType({})
+
+
 @contextmanager
 def open_session(
-    master: str | None = None,
+    cluster: Cluster,
     source: JavaSource = JavaSource.ANY,
     effort: Effort = Effort.LONG,
 ) -> Iterator[SparkSession]:
@@ -162,9 +180,10 @@ def open_session(
 
     Under `spark-submit` the cluster's own Java and settings are used; else a Java is
     looked for (`spark.session`), and a local Spark keeps to the loopback interface.
+    Spark shows the progress of its stages on stderr if that is a terminal.
 
     Args:
-        master: Which cluster; None: the one `spark-submit` named, else this machine.
+        cluster: The Spark that works.
         source: Which Java, if this process has to start one.
         effort: How much there will be to do.
 
@@ -172,18 +191,15 @@ def open_session(
         JavaMissingError: There is no Java that Spark supports.
         SparkFailedError: Spark did not start.
     """
+    master = cluster.settings.get("spark.master", cluster.master)
     with ExitStack() as stack:
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         builder = SparkSession.Builder().appName("protofly").config(map=_SETTINGS)
+        builder = builder.config("spark.ui.showConsoleProgress", sys.stderr.isatty())
         if not submitted:
             home = stack.enter_context(java_home(find_java(os.environ, source)))
             quiet = stack.enter_context(as_file(files("spark") / "log4j2.properties"))
-            places = [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(":")]
-            workers = {
-                "PYSPARK_PYTHON": sys.executable,
-                "PYTHONPATH": ":".join(filter(None, places)),
-            }
-            stack.enter_context(_environment({"JAVA_HOME": str(home), **workers}))
+            stack.enter_context(_environment({"JAVA_HOME": str(home), **_workers()}))
             builder = builder.config("spark.driver.extraJavaOptions", _java_options(quiet, effort))
             master = master or LOCAL
         if effort is Effort.SHORT:
@@ -193,6 +209,7 @@ def open_session(
             if master.startswith("local"):
                 stack.enter_context(_environment({"SPARK_LOCAL_IP": "127.0.0.1"}))
                 builder = builder.config(map=_LOOPBACK)
+        builder = builder.config(map=dict(cluster.settings))
         with failures_told(f"Spark did not start on {master or 'its cluster'}"):
             session = builder.getOrCreate()
         stack.callback(session.stop)

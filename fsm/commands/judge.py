@@ -1,6 +1,6 @@
 """`python -m fsm judge`: what traces say of machines, messages, tables and links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, final
 
@@ -10,14 +10,14 @@ import click
 from fsm.commands.shared import UsageError, counted, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
-from fsm.judge.manifest import Manifest, ManifestError, read_manifest
+from fsm.judge.manifest import ManifestError, read_manifest
 from fsm.judge.missing import Missing
-from fsm.judge.process import DisorderError
+from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
 from fsm.judge.skew import clock_lines
-from fsm.judge.trace_files import Reading, TraceFileError, read_traces
+from fsm.judge.trace_files import Reading, TraceFileError, folders_of, parts_in, silent
 from fsm.judge.trace_line import Verdict
-from fsm.judge.verdict import RunJudge, RunJudgement, judge_run
+from fsm.judge.verdict import RunJudgement, combined, judge_folders
 from specs.claims.all import CLAIMS
 from specs.jsonvalue import JsonObject
 
@@ -69,51 +69,61 @@ def judge_traces(
     """
     try:
         manifest = None if place is None else read_manifest(place)
-        reading = read_traces(traces)
-        judged = _judged(reading, untraced, manifest)
+        folders = judge_folders(folders_of(parts_in(traces)))
     except TraceFileError as exc:
         raise _NoTraceError(str(exc)) from exc
     except ManifestError as exc:
         raise UsageError(str(exc)) from exc
-    flaws = list(_flaws(judged, reading))
+    found = _Found([folder.reading for folder in folders])
+    processes = sorted((one for folder in folders for one in folder.processes), key=_name)
+    judged = combined(processes, len(found.bad), untraced, manifest)
+    flaws = list(_flaws(judged, found))
     verdict = judged.verdict
     if flaws and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
     if wants_json:
-        print_json(*_as_json(judged, reading, flaws, verdict))
+        print_json(*_as_json(judged, found, flaws, verdict))
     else:
-        for line in _as_text(judged, reading, flaws, verdict):
+        for line in _as_text(judged, found, flaws, verdict):
             click.echo(line)
     ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
 
 
-def _judged(reading: Reading, untraced: tuple[str, ...], manifest: Manifest | None) -> RunJudgement:
-    """Judge while the files are read; if their records are not in order, sort them first."""
-    judge = RunJudge()
-    try:
-        for record in reading.records():
-            judge.take(record)
-    except DisorderError:
-        records = list(reading.records())
-        return judge_run(records, len(reading.bad), untraced, manifest)
-    return judge.end(len(reading.bad), untraced, manifest)
+def _name(judged: ProcessJudgement) -> tuple[str, str]:
+    return judged.node.run, judged.node.node
 
 
-def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
+@final
+class _Found:
+    """What was found in all files."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._readings = readings
+        self.count = sum(reading.count for reading in readings)
+        self.bad = [bad for reading in readings for bad in reading.bad]
+        self.silent = silent(readings)
+
+    def place(self, one: Missing) -> tuple[str, int] | None:
+        """Return the file and the line of what lacks something; None: there is none."""
+        places = (reading.place(one.run, one.node, one.ln) for reading in self._readings)
+        return next((place for place in places if place is not None), None)
+
+
+def _flaws(judged: RunJudgement, found: _Found) -> Iterator[JsonObject]:
     """Yield what is missing in the traces, each with its place."""
     for one in judged.missing:
-        yield _flaw(one, reading)
-    for bad in reading.bad:
+        yield _flaw(one, found)
+    for bad in found.bad:
         reason = f"the line cannot be read: {bad.reason}"
-        yield {"file": str(bad.file), "line": bad.line, "reason": reason}
-    for (run, node), file in reading.silent.items():
-        yield {"run": run, "node": node, "file": str(file), "reason": "no record is in this trace"}
+        yield {"file": bad.file, "line": bad.line, "reason": reason}
+    for (run, node), file in found.silent.items():
+        yield {"run": run, "node": node, "file": file, "reason": "no record is in this trace"}
 
 
-def _flaw(one: Missing, reading: Reading) -> JsonObject:
+def _flaw(one: Missing, found: _Found) -> JsonObject:
     shown: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
-    place = reading.place(one.run, one.node, one.ln)
-    return shown if place is None else shown | {"file": str(place[0]), "line": place[1]}
+    place = found.place(one)
+    return shown if place is None else shown | {"file": place[0], "line": place[1]}
 
 
 def _flaw_line(flaw: JsonObject) -> str:
@@ -124,7 +134,7 @@ def _flaw_line(flaw: JsonObject) -> str:
 
 
 def _as_text(
-    judged: RunJudgement, reading: Reading, flaws: list[JsonObject], verdict: Verdict
+    judged: RunJudgement, found: _Found, flaws: list[JsonObject], verdict: Verdict
 ) -> Iterator[str]:
     for claim, first in _firsts(judged.findings).items():
         times = counted(judged.by_claim[claim], "time")
@@ -138,13 +148,13 @@ def _as_text(
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
     yield from clock_lines(judged.skews)
-    shown = counted(reading.count, "record")
+    shown = counted(found.count, "record")
     judges = counted(len(CLAIMS_JUDGED), "claim")
     yield f"{verdict.value}: {shown}, {judges} judged, {len(judged.by_claim)} broken"
 
 
 def _as_json(
-    judged: RunJudgement, reading: Reading, flaws: list[JsonObject], verdict: Verdict
+    judged: RunJudgement, found: _Found, flaws: list[JsonObject], verdict: Verdict
 ) -> Iterator[JsonObject]:
     for first in _firsts(judged.findings).values():
         claim = CLAIMS[first.claim]
@@ -166,8 +176,8 @@ def _as_json(
     yield {
         "schema": "protofly.judgement/1",
         "verdict": verdict.value,
-        "records": reading.count,
-        "quarantined": len(reading.bad),
+        "records": found.count,
+        "quarantined": len(found.bad),
         "claims": len(CLAIMS_JUDGED),
         "findings": len(judged.findings),
         "steps_broken": len(judged.machines.violations),

@@ -136,6 +136,7 @@ def end_edge_id(table: Table, state: str) -> str:
 
 
 _EXTENSION: Final = "#7c3aed"
+ILLEGAL: Final = "#dc2626"
 """The colour of what the drawing does not have."""
 
 
@@ -256,19 +257,38 @@ EXTENSION: Final = "#7c3aed"
 NEVER: Final = "#7a8594"
 
 
-def dot(table: Table, weights: Weights | None = None) -> str:
+def dot(
+    table: Table, weights: Weights | None = None, illegal: tuple[str, str, str] | None = None
+) -> str:
     """The table as a DOT graph.
 
     Args:
         table: What to draw.
         weights: How often each row was followed: edges become as thick as they were
             used, and dashed if never. None: all alike, with the drawing's words.
+        illegal: A step (old, cause, new) that the table does not allow, drawn red.
     """
     lines = [f"digraph {node_name(table.name)} {{", *_head(table)]
     lines += [_dot_state(table, state.value) for state in table.states]
     lines += [_row(table, row, weights) for row in table.rows]
     lines += [_end(table, state.value) for state in table.states if state in table.may_end]
+    lines += [] if illegal is None else [_illegal(table, *illegal)]
     return "\n".join([*lines, "}", ""])
+
+
+def _illegal(table: Table, old: str, cause: str, new: str) -> str:
+    """A step that happened and is not declared; a state may be one that nobody declared."""
+    declared = {state.value: node_name(state.value) for state in table.states}
+    ends = [
+        "absent" if state == ABSENT else declared.get(state, _quoted(state)) for state in (old, new)
+    ]
+    red = f'color="{ILLEGAL}" fontcolor="{ILLEGAL}" penwidth=3'
+    return f"  {ends[0]} -> {ends[1]} [class=illegal {red} label={_quoted(cause)}];"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
 
 
 def _head(table: Table) -> list[str]:
@@ -366,7 +386,9 @@ _HEAD: Final = re.compile(r".*?<svg ", re.DOTALL)
 _TITLED: Final = re.compile(r'<g id="([^"]*)"([^>]*)>\s*<title>.*?</title>', re.DOTALL)
 
 
-def svg(table: Table, weights: Weights | None = None) -> str:
+def svg(
+    table: Table, weights: Weights | None = None, illegal: tuple[str, str, str] | None = None
+) -> str:
     """The table as a self-contained `<svg>` element, for light and dark pages.
 
     Its states and edges carry the ids of `fsm.drawing.draw` and the classes `state`,
@@ -377,6 +399,7 @@ def svg(table: Table, weights: Weights | None = None) -> str:
         table: What to draw.
         weights: How often each row was followed. None: all edges alike, with the
             drawing's words.
+        illegal: A step (old, cause, new) that the table does not allow, drawn red.
 
     Raises:
         LayoutError: There is no Graphviz.
@@ -389,7 +412,7 @@ def svg(table: Table, weights: Weights | None = None) -> str:
         return f'<g id="{found[1]}"{found[2]}>{title}'
 
     named = f'<svg class="fsm" role="img" aria-label="State machine {table.name}" '
-    laid_out = _TITLED.sub(retitle, _HEAD.sub(named, render(dot(table, weights)), count=1))
+    laid_out = _TITLED.sub(retitle, _HEAD.sub(named, render(dot(table, weights, illegal)), count=1))
     end_of_tag = laid_out.index(">") + 1
     return f"{laid_out[:end_of_tag]}\n{_STYLE}{laid_out[end_of_tag:]}"
 

@@ -7,17 +7,26 @@ file: it is read once.
 
 import gzip
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import closing
+from heapq import merge
+from itertools import pairwise
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import BinaryIO, Final, Protocol, TypeAlias, TypeVar, final
 
 import attrs
 
+from fsm.judge.replay import order_of
 from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
 from specs.errors import ProtoflyError
 from specs.trace import writer_of
 
-__all__ = ["BadLine", "Reading", "TraceFileError", "read_traces"]
+__all__ = [
+    "BadLine", "LinesPart", "Part", "Reading", "TraceFileError", "folders_of", "local_part",
+    "parts_in",
+    "silent",
+]  # fmt: skip
 
 _Writer: TypeAlias = tuple[str, str]
 
@@ -38,32 +47,86 @@ class BadLine:
     Attributes:
         line: From 1.
         reason: As half a sentence.
+        text: The line; bytes that are no UTF-8 are replaced.
     """
 
-    file: Path
+    file: str
     line: int
     reason: str
+    text: str
+
+
+class Part(Protocol):
+    """A file of a trace."""
+
+    @property
+    def name(self) -> str:
+        """Path or URL."""
+
+    def lines(self) -> Iterator[TraceLine | BadLine]:
+        """Yield what each line is.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
+
+
+_P = TypeVar("_P", bound=Part)
+
+
+@final
+@attrs.frozen
+class LinesPart:
+    """A part in JSON Lines, which may be packed by gzip.
+
+    Attributes:
+        name: Path or URL.
+        opened: Opens it for reading.
+    """
+
+    name: str
+    opened: Callable[[], BinaryIO]
+
+    def lines(self) -> Iterator[TraceLine | BadLine]:
+        """Yield what each line is.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
+        number = 0
+        try:
+            with self.opened() as file:
+                for line in gzip.GzipFile(fileobj=file) if self.name.endswith(".gz") else file:
+                    number += 1
+                    text = line.removesuffix(b"\n")
+                    try:
+                        yield read_line(text)
+                    except BadTraceLineError as exc:
+                        shown = text.decode(errors="replace")
+                        yield BadLine(self.name, number, exc.reason, shown)
+        except (OSError, EOFError) as exc:
+            reason = f"cannot read {self.name}: {exc}; copy it anew or leave it out"
+            raise TraceFileError(reason) from exc
 
 
 @final
 class Reading:
-    """The files of a trace, which are read as often as they are asked for.
+    """Files of a trace, which are read as often as they are asked for.
 
     Attributes:
         count: How many records the last reading had.
         bad: The lines that are no records.
-        silent: Run and node of folders whose files have no record; the run may be empty.
     """
 
-    def __init__(self, files: Iterable[Path]) -> None:
-        self._files = tuple(files)
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts = tuple(parts)
         self._clear()
 
     def _clear(self) -> None:
         self.count = 0
         self.bad: list[BadLine] = []
-        self.silent: dict[_Writer, Path] = {}
-        self._numbers: dict[_Writer, list[tuple[Path, array[int]]]] = {}
+        self._numbers: dict[_Writer, list[tuple[str, array[int]]]] = {}
+        self._all: dict[str, array[int]] = {}
 
     def records(self) -> Iterator[TraceLine]:
         """Yield the records in the order of the files.
@@ -72,22 +135,55 @@ class Reading:
             TraceFileError: A file cannot be read.
         """
         self._clear()
-        seen: set[Path] = set()
-        for file in self._files:
-            if file.resolve() not in seen:
-                seen.add(file.resolve())
-                yield from self._read(file)
-        told: set[_Writer | None] = {
-            one for writer in self._numbers for one in (writer, ("", writer[1]))
-        }
-        # A folder that was renamed has the records of another process.
-        told |= {writer_of(str(file)) for several in self._numbers.values() for file, _ in several}
-        for file in self._files:
-            writer = writer_of(str(file))
-            if writer is not None and writer not in told:
-                self.silent.setdefault(writer, file)
+        for part in self._parts:
+            yield from self._read(part)
 
-    def place(self, run: str, node: str, ln: int) -> tuple[Path, int] | None:
+    def sorted(self) -> Iterator[TraceLine]:
+        """Yield the records in the order of their numbers, those of all processes together.
+
+        Files are read at the same time if their numbers overlap; only a file that is in disorder
+        itself is held in memory.
+
+        Raises:
+            TraceFileError: A file cannot be read.
+        """
+        for _ in self.records():
+            pass
+        numbered = [(part, self._all[part.name]) for part in self._parts]
+        spans = [(min(lns, default=0), max(lns, default=0), part) for part, lns in numbered]
+        together: list[Part] = []
+        until = -1
+        for first, last, part in sorted(spans, key=lambda span: span[:2]):
+            if first > until and together:
+                yield from self._merged(together)
+                together = []
+            together.append(part)
+            until = max(until, last)
+        yield from self._merged(together)
+
+    def _merged(self, parts: Iterable[Part]) -> Iterator[TraceLine]:
+        return merge(*map(self._in_order, parts), key=_place)
+
+    def _in_order(self, part: Part) -> Iterator[TraceLine]:
+        records = (one for one in part.lines() if isinstance(one, TraceLine))
+        lns = (ln for ln in self._all[part.name] if ln != _NO_RECORD)
+        is_in_order = all(before < after for before, after in pairwise(lns))
+        return records if is_in_order else iter(sorted(records, key=_place))
+
+    @property
+    def named(self) -> Iterator[tuple[_Writer, str, bool]]:
+        """For each file, after whom its folder is named, and whether it has a record."""
+        for name, numbers in self._all.items():
+            writer = writer_of(name)
+            if writer is not None:
+                yield writer, name, any(numbers)
+
+    @property
+    def writers(self) -> AbstractSet[_Writer]:
+        """Run and node of each process that has a record."""
+        return self._numbers.keys()
+
+    def place(self, run: str, node: str, ln: int) -> tuple[str, int] | None:
         """Return the file and the line of a record; None: it was not read.
 
         Args:
@@ -100,31 +196,53 @@ class Reading:
                 return file, numbers.index(ln) + 1
         return None
 
-    def _read(self, file: Path) -> Iterator[TraceLine]:
-        numbers = array("q")
+    def files(self, run: str, node: str) -> list[str]:
+        """Return the files that have records of a process.
+
+        Args:
+            run: The run.
+            node: The process.
+        """
+        return list(dict.fromkeys(file for file, _ in self._numbers.get((run, node), ())))
+
+    def _read(self, part: Part) -> Iterator[TraceLine]:
+        numbers = self._all[part.name] = array("q")
         run = node = None
-        for line in _lines(file):
-            try:
-                record = read_line(line)
-            except BadTraceLineError as exc:
-                numbers.append(_NO_RECORD)
-                self.bad.append(BadLine(file, len(numbers), exc.reason))
-                continue
-            numbers.append(record.ln)
-            self.count += 1
-            if record.run != run or record.node != node:
-                run, node = record.run, record.node
-                self._numbers.setdefault((run, node), []).append((file, numbers))
-            yield record
+        with closing(part.lines()) as lines:  # type: ignore[type-var] # a generator
+            for line in lines:
+                if isinstance(line, BadLine):
+                    numbers.append(_NO_RECORD)
+                    self.bad.append(line)
+                    continue
+                numbers.append(line.ln)
+                self.count += 1
+                if line.run != run or line.node != node:
+                    run, node = line.run, line.node
+                    self._numbers.setdefault((run, node), []).append((part.name, numbers))
+                yield line
 
 
-def read_traces(places: Iterable[Path]) -> Reading:
-    """Find all files of all places.
+def _place(record: TraceLine) -> tuple[int, str, str, str, str, str]:
+    """Return the place of a record among those of its process."""
+    return order_of(record)[2:]
+
+
+def parts_in(places: Iterable[Path]) -> list[LinesPart]:
+    """Return the files of all places, each once.
 
     Raises:
         TraceFileError: There is no trace at a place.
     """
-    return Reading(dict.fromkeys(file for place in places for file in _files(place)))
+    files: dict[Path, Path] = {}
+    for place in places:
+        for file in _files(place):
+            files.setdefault(file.resolve(), file)
+    return [local_part(str(file)) for file in files.values()]
+
+
+def local_part(name: str) -> LinesPart:
+    """Return a file of this machine."""
+    return LinesPart(name, lambda: Path(name).open("rb"))
 
 
 def _files(place: Path) -> list[Path]:
@@ -138,10 +256,27 @@ def _files(place: Path) -> list[Path]:
     return files
 
 
-def _lines(file: Path) -> Iterator[bytes]:
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
-            for line in lines:
-                yield line.removesuffix(b"\n")
-    except (OSError, EOFError) as exc:
-        raise TraceFileError(f"cannot read {file}: {exc}; copy it anew or leave it out") from exc
+def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
+    """Return the processes whose files have no record, with a file of each.
+
+    Args:
+        readings: All files of a trace.
+    """
+    named = [one for reading in readings for one in reading.named]
+    told = {one for reading in readings for one in reading.writers}
+    told |= {("", node) for _, node in told}
+    # A folder that was renamed has the records of another process.
+    told |= {writer for writer, _, has_record in named if has_record}
+    return {writer: file for writer, file, _ in named if writer not in told}
+
+
+def folders_of(parts: Iterable[_P]) -> list[list[_P]]:
+    """Return files by their folders: mostly, a folder is the trace of one process.
+
+    Args:
+        parts: The files, in any order.
+    """
+    folders: dict[str, list[_P]] = {}
+    for part in parts:
+        folders.setdefault(part.name.rpartition("/")[0], []).append(part)
+    return list(folders.values())

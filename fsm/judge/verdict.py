@@ -5,7 +5,7 @@ missing in its trace. What needs several processes is judged by what they hand o
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Final, final
@@ -16,13 +16,23 @@ from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
 from fsm.judge.manifest import Manifest, not_there
 from fsm.judge.missing import Missing, Trail, unsent
-from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement, judge_across
+from fsm.judge.process import (
+    DisorderError,
+    LateHomeError,
+    ProcessJudge,
+    ProcessJudgement,
+    judge_across,
+)
 from fsm.judge.replay import order_of
 from fsm.judge.skew import Skew, skews
+from fsm.judge.trace_files import Part, Reading
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.claims.all import CLAIMS
 
-__all__ = ["RunJudge", "RunJudgement", "combined", "in_order", "judge_run", "runtimes_whole"]
+__all__ = [
+    "FolderJudgement", "RunJudge", "RunJudgement", "combined", "in_order", "judge_folder",
+    "judge_folders", "judge_run", "runtimes_whole", "shared",
+]  # fmt: skip
 
 
 @final
@@ -66,16 +76,103 @@ def judge_run(
         manifest: Who took part; None: it is not known.
     """
     told = sorted(records, key=order_of)
+    processes = _judged(lambda: told, is_sorted=True)
+    return combined(processes, quarantined, untraced, manifest)
+
+
+@final
+@attrs.frozen
+class FolderJudgement:
+    """What is judged of files that lie in one folder, mostly those of one process.
+
+    Attributes:
+        reading: What was found in the files.
+        processes: What is judged of each process by itself, in the order of their names.
+    """
+
+    reading: Reading
+    processes: Sequence[ProcessJudgement]
+
+
+def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
+    """Judge the processes of several folders.
+
+    Folders that tell of the same process, for example copies of one, are judged as one folder.
+
+    Args:
+        folders: The files of each.
+
+    Raises:
+        TraceFileError: A file cannot be read.
+    """
+    parts = [tuple(folder) for folder in folders]
+    judged = [judge_folder(files) for files in parts]
+    writers = [[(one.node.run, one.node.node) for one in told.processes] for told in judged]
+    for together in shared(writers):
+        files = [file for at in sorted(together) for file in parts[at]]
+        judged[min(together)] = judge_folder(files)
+        for at in together - {min(together)}:
+            judged[at] = judge_folder(())
+    return judged
+
+
+def judge_folder(parts: Iterable[Part]) -> FolderJudgement:
+    """Judge the processes whose records stand in some files.
+
+    The records are folded while they are read. If those of a process are not in order, the files
+    are read again, in order; also if a process says late what it is.
+
+    Args:
+        parts: The files.
+
+    Raises:
+        TraceFileError: A file cannot be read.
+    """
+    reading = Reading(parts)
+    try:
+        processes = _judged(reading.records, is_sorted=False)
+    except DisorderError:
+        processes = _judged(reading.sorted, is_sorted=True)
+    return FolderJudgement(reading, processes)
+
+
+def shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
+    """Return which folders tell of the same process, as sets of their places.
+
+    Args:
+        writers: Run and node of each process that a folder tells of, folder by folder.
+    """
+    groups = {at: {at} for at in range(len(writers))}
+    group_of = [*groups]
+    first: dict[tuple[str, str], int] = {}
+    for at, told in enumerate(writers):
+        for name in told:
+            other, own = group_of[first.setdefault(name, at)], group_of[at]
+            if other != own:
+                for member in groups[own]:
+                    group_of[member] = other
+                groups[other] |= groups.pop(own)
+    return [places for places in groups.values() if len(places) > 1]
+
+
+def _judged(
+    records: Callable[[], Iterable[TraceLine]], *, is_sorted: bool
+) -> list[ProcessJudgement]:
+    """Judge records process by process, again if one says late that it is a runtime.
+
+    Raises:
+        DisorderError: The records of a process do not come in order.
+    """
     homes: dict[tuple[str, str], str] = {}
     while True:
-        judge = RunJudge(homes, is_sorted=True)
+        judge = RunJudge(homes, is_sorted=is_sorted)
         try:
-            for record in told:
+            for record in records():
                 judge.take(record)
         except LateHomeError as late:
             homes[late.process] = late.home
         else:
-            return judge.end(quarantined, untraced, manifest)
+            return judge.end()
 
 
 @final
@@ -113,21 +210,9 @@ class RunJudge:
             )
         judge.take(record)
 
-    def end(
-        self,
-        quarantined: int = 0,
-        untraced: Collection[str] = (),
-        manifest: Manifest | None = None,
-    ) -> RunJudgement:
-        """Judge all records; there are no more.
-
-        Args:
-            quarantined: Number of lines that are no records.
-            untraced: Participants that have no trace, and need none.
-            manifest: Who took part; None: it is not known.
-        """
-        judged = [judge.end() for _, judge in sorted(self._judges.items())]
-        return combined(judged, quarantined, untraced, manifest)
+    def end(self) -> list[ProcessJudgement]:
+        """Judge each process by itself, in the order of their names; there are no more records."""
+        return [judge.end() for _, judge in sorted(self._judges.items())]
 
 
 def combined(
@@ -136,10 +221,10 @@ def combined(
     untraced: Collection[str] = (),
     manifest: Manifest | None = None,
 ) -> RunJudgement:
-    """Judge processes together that were judged one by one, in the order of their names.
+    """Judge processes together that were judged one by one.
 
     Args:
-        processes: Their judgements.
+        processes: Their judgements, in the order of their names.
         quarantined: Number of lines that are no records.
         untraced: Participants that have no trace, and need none.
         manifest: Who took part; None: it is not known.

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.session import Effort, open_session
+from spark.session import Cluster, Effort, open_session
 
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    with open_session("local[2]", effort=Effort.SHORT) as session:
+    with open_session(Cluster("local[2]"), effort=Effort.SHORT) as session:
         yield session

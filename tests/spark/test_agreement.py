@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from fsm.judge.manifest import Manifest, Participant
-from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_files import Reading, parts_in
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
 from spark.pipeline import Question, validate
@@ -41,7 +41,7 @@ def fields_of(line):
 
 
 def by_fsm(directory):
-    reading = read_traces([directory])
+    reading = Reading(parts_in([directory]))
     records = list(reading.records())
     return judge_run(records, len(reading.bad)), reading
 
@@ -180,7 +180,7 @@ def test_of_a_manifest(spark_session, links_up):
     declared = Manifest(
         (Participant("hyperty-runtime://a.ex/ra"), Participant("hyperty-runtime://a.ex/other"))
     )
-    reading = read_traces([links_up])
+    reading = Reading(parts_in([links_up]))
     judged = judge_run(list(reading.records()), manifest=declared)
     asked = Question(traces=(str(links_up),), manifest=declared)
 

@@ -53,6 +53,19 @@ def test_on_the_wheels_java_a_trace_is_judged_and_nothing_else_is_said(tmp_path,
     assert [node["verdict"] for node in verdict["nodes"]] == ["conformant"]
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_a_setting_of_the_user_wins_over_every_other(tmp_path, no_java):
+    write_trace(tmp_path / "run" / "node=alice", records(whole([])))
+    options = ("--driver-memory", "1g", "--conf", "spark.driver.memory=100m")
+    done = run_command(tmp_path / "run", "--master", "local[1]", *options, **no_java)
+
+    assert done.returncode == 1
+    assert (
+        "Spark did not start on local[1]: Insufficient driver memory: System memory" in done.stderr
+    )
+
+
 def test_a_missing_trace_is_one_sentence_and_status_3(tmp_path):
     done = CliRunner().invoke(main, ["validate", str(tmp_path / "nothing")])
     assert done.exit_code == 3
@@ -70,7 +83,10 @@ def test_a_report_that_cannot_be_written_is_one_sentence_before_spark_starts(tmp
     assert done.stderr.startswith(f"Error: cannot write a report to {place}: not a directory; ")
 
 
-@pytest.mark.parametrize("arguments", [["validate"], ["validate", "x", "--bogus"], ["judge"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["validate"], ["validate", "x", "--bogus"], ["validate", "x", "--conf", "k"], ["judge"]],
+)
 def test_wrong_usage_is_status_2(arguments):
     assert CliRunner().invoke(main, arguments).exit_code == 2
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_files import Reading, parts_in
 from spark.pipeline import Question, validate
 from tests.support.trace.trace_files import records, session, whole
 
@@ -53,7 +53,7 @@ def test_each_damaged_line_is_quarantined_by_both_for_the_same_reason(spark_sess
     part = tmp_path / "part-00000.jsonl"
     part.write_bytes(b"\n".join(lines) + b"\n")
 
-    reading = read_traces([tmp_path])
+    reading = Reading(parts_in([tmp_path]))
     good = list(reading.records())
     found = validate(spark_session, Question(traces=(str(tmp_path),)))
 

@@ -3,13 +3,19 @@
 import json
 import re
 from html import escape
+from itertools import pairwise
 
+import attrs
 import pytest
 
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.trace_line import Claim
 from fsm.machine_list import MACHINES
+from spark.errors import FormerReportError
 from spark.pipeline import Question
+from spark.report.against import read_summary
+from spark.report.figures import Figures
+from spark.report.files import Extent, write_report
 from spark.run import Order, carry_out
 from specs.claims.all import CLAIMS
 from tests.support.trace.trace_files import records, session, whole, write_trace
@@ -23,7 +29,10 @@ def outcome(spark_session, tmp_path_factory):
     run = tmp_path_factory.mktemp("run")
     write_trace(run / "node=<bob>", records(whole(session("open")), node="<bob>"))
     report = tmp_path_factory.mktemp("report")
-    return carry_out(spark_session, Order(question=Question(traces=(str(run),)), report=report))
+    former = tmp_path_factory.mktemp("former")
+    (former / "summary.json").write_text('{"verdict": "conformant", "by_claim": {}}')
+    question = Question(traces=(str(run),))
+    return carry_out(spark_session, Order(question=question, report=report, against=former))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +67,7 @@ def test_everybody_is_told_what_was_checked_and_what_was_not(outcome, page):
         assert len(verdict["not_checked"]["by_nobody"]) == len(NOT_JUDGED)
     # With those that the machines' steps decide, these are all claims that there are.
     assert len(CLAIMS_JUDGED) + len(NOT_JUDGED) + len(BY_MACHINES) == len(CLAIMS)
-    assert "<h2>Claims that were not checked</h2>" in page
+    assert ">Claims that were not checked</h2>" in page
     assert escape(CLAIMS["I-T2"].text) in page
     assert not re.search(r"\bI-[A-Z]+\d", page + text + json.dumps(summary))
 
@@ -77,10 +86,64 @@ def test_there_is_a_drawing_per_machine_and_every_violation_as_parquet(outcome):
 
 def test_the_page_shows_names_as_text_and_draws_what_was_used(page):
     assert "<bob>" not in page
-    assert page.count("<svg") == 1
+    # The timeline, the story of the violation, and the use of the machine.
+    assert page.count("<svg") == 3
+    assert page.count("<svg") == page.count('role="img"')
 
 
 def test_the_page_fetches_nothing(page):
     assert "<script" not in page
     assert "src=" not in page
     assert "@import" not in page
+    assert "http" not in page.replace("http://www.w3.org/", "")
+
+
+def test_headings_are_in_order_and_ids_are_unique(page):
+    levels = [int(level) for level in re.findall(r"<h([1-6])", page)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_every_entry_of_the_contents_leads_to_a_section(page):
+    targets = re.findall(r'<a href="#([^"]+)"', page)
+    assert len(targets) > 5
+    assert set(targets) <= set(re.findall(r'<h2 id="([^"]+)"', page))
+
+
+def test_a_violation_has_its_story_with_the_violating_record_last(page):
+    assert "Records before the violation of ends_at_rest" in page
+    assert page.count('<g class="broken">') == 1
+
+
+def test_only_a_step_that_is_not_declared_is_drawn_in_red(outcome, page, tmp_path):
+    """To end in a state that may not end is wrong, but the step into it is not."""
+    red = re.compile(r'<g [^>]*class="edge illegal"')
+    assert not red.search(page)
+
+    (first,) = outcome.findings.first
+    undeclared = attrs.evolve(first.step.record, cause="<x>")
+    broken = attrs.evolve(
+        first, claim="declared_step", step=attrs.evolve(first.step, record=undeclared)
+    )
+    findings = attrs.evolve(outcome.findings, first=[broken])
+    extent = Extent(inputs=(), made="", figures=Figures([], [], []), stories={}, former=None)
+    drawn = write_report(findings, tmp_path, extent).html.read_text()
+    assert len(red.findall(drawn)) == 1
+    assert "<x>" not in drawn
+
+
+def test_what_changed_since_a_former_report_is_shown(page):
+    assert "<td>verdict</td><td>conformant</td><td>violations</td>" in page
+
+
+def test_the_stories_lie_beside_the_page(outcome, spark_session):
+    place = outcome.report.html.parent / "stories.parquet"
+    rows = spark_session.read.parquet(str(place)).orderBy("at").collect()
+    assert [(row["claim"], row["at"], row["new"]) for row in rows] == [("ends_at_rest", 1, "open")]
+
+
+def test_a_missing_former_report_is_one_sentence(tmp_path):
+    with pytest.raises(FormerReportError, match="no former report at"):
+        read_summary(tmp_path)

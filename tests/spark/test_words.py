@@ -4,7 +4,7 @@ import pytest
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.trace_line import Claim, Verdict
-from spark.words import CLAIM, VERDICT, count, duration
+from spark.report.words import CLAIM, VERDICT, count, duration
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from fsm.commands.group import cli
-from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_files import Reading, parts_in
 from specs.trace import Kind, Op
 from tests.support.command import call, called, serving
 
@@ -282,5 +282,5 @@ def test_two_runs_of_one_name_are_not_taken_for_one(copied, recorded):
 
     missing, verdict = judged(copied)
     assert (missing, verdict["verdict"]) == ([], "conformant")
-    assert verdict["records"] == 2 * len(list(read_traces([recorded]).records()))
+    assert verdict["records"] == 2 * len(list(Reading(parts_in([recorded])).records()))
     assert len(again) == 3

@@ -38,7 +38,10 @@ UNSEEN = {("SC-32", "op", (5,))}
 """The row was written by what the scenario takes for granted: that it is there is no surprise."""
 
 
-@pytest.mark.parametrize("name", PASSING)
+@pytest.mark.parametrize(
+    "name",
+    [*PASSING[::2], *(pytest.param(name, marks=pytest.mark.soak) for name in PASSING[1::2])],
+)
 async def test_every_spoilt_step_is_named(autojump_clock, name):
     """Each way at each expectation, judged by what was seen in one run."""
     lines = lines_of(name)

@@ -111,6 +111,19 @@ def test_parts_that_are_named_in_another_order_are_sorted_before_they_are_judged
     assert run(tmp_path).stdout.startswith(f"conformant: {len(parts)} records, ")
 
 
+def test_the_parts_of_a_process_may_lie_in_several_folders_and_overlap(tmp_path):
+    write(tmp_path, KEPT)
+    lines = [part.read_text() for part in sorted(tmp_path.rglob("part-*.jsonl"))]
+    shuffled = "".join([*lines[1::2], *lines[6::4]])
+    for part in tmp_path.rglob("part-*.jsonl"):
+        part.unlink()
+    for place, text in {"a": "".join(lines[::4]), "b": shuffled, "c": lines[2]}.items():
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "part-0.jsonl").write_text(text)
+
+    assert run(tmp_path).stdout.startswith(f"conformant: {len(lines)} records, ")
+
+
 def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
     done = run(write(tmp_path, BROKEN), "--json")
 

@@ -3,8 +3,9 @@
 import json
 
 import attrs
+import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm.judge.trace_line import (
@@ -16,6 +17,7 @@ from fsm.judge.trace_line import (
     wire_name,
 )
 from specs.trace import Fact, Kind, Stamp
+from tests.support.chance import examples
 
 STAMP = {"run": "r", "node": "a", "ln": 2, "wall_ns": 1, "mono_ns": 1, "t": 0.5, "actor": "x"}
 STEP = {
@@ -128,13 +130,15 @@ def read(reader, told):
         return exc.reason
 
 
+@settings(max_examples=examples(30))
 @given(RECORDS | st.sampled_from([STEP, REFUSED]).flatmap(lambda told: CHANGED.map(told.__or__)))
 def test_a_line_whose_shape_is_known_is_read_as_one_that_is_new(record):
     text = json.dumps(record)
     told = read(read_line, text)
     assert read(read_line, text) == told
     if told != "no JSON":
-        assert read(read_record, json.loads(text)) == told
+        # A whole number that has no place in 64 bits is a fraction already for this decoder.
+        assert read(read_record, orjson.loads(text)) == told
 
 
 CHANGED = st.dictionaries(

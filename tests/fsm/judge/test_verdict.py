@@ -5,7 +5,7 @@ import pytest
 
 from fsm.judge.process import DisorderError, LateHomeError
 from fsm.judge.trace_line import Claim, Verdict
-from fsm.judge.verdict import RunJudge, judge_run
+from fsm.judge.verdict import RunJudge, combined, judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.trace.stories_told import told
 
@@ -94,7 +94,7 @@ def streamed(lines):
     run = RunJudge()
     for line in lines:
         run.take(line)
-    return run.end()
+    return combined(run.end())
 
 
 def test_records_of_several_processes_are_judged_while_they_are_read():

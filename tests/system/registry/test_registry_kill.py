@@ -20,7 +20,7 @@ from tests.system.registry.record_flood import Ledger, flood
 from transports.link import Kind
 from transports.system import open_system_network
 
-ROUNDS = 6
+ROUNDS = 4
 PEERS = 4
 
 pytestmark = pytest.mark.timeout(180)

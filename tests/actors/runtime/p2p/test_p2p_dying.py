@@ -33,9 +33,19 @@ def half_closed(wire):
 
 
 @pytest.mark.parametrize(
-    "harm", [lost, black_holed, half_open, half_closed], ids=lambda harm: harm.__name__
+    ("harm", "sender"),
+    [
+        (lost, "alice"),
+        (black_holed, "bob"),
+        (half_open, "alice"),
+        (half_open, "bob"),
+        (half_closed, "alice"),
+        pytest.param(lost, "bob", marks=pytest.mark.soak),
+        pytest.param(black_holed, "alice", marks=pytest.mark.soak),
+        pytest.param(half_closed, "bob", marks=pytest.mark.soak),
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
 )
-@pytest.mark.parametrize("sender", ["alice", "bob"])
 async def test_a_thousand_messages_arrive_once_each_and_in_order(harm, sender, autojump_clock):
     receiver = {"alice": "bob", "bob": "alice"}[sender]
     async with open_domain("alice", "bob") as domain:

@@ -91,7 +91,7 @@ async def weather(cuts: dict[int, int]) -> None:
 
 
 @given(cuts=CUTS)
-@settings(max_examples=examples(12), phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=examples(6), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_cuts_at_any_moment_lose_double_and_overtake_nothing(cuts):
     """P2P-15, I-P22, I-B7 across paths; a storm tells enough, and a smaller one takes long."""
     trio.run(partial(weather, cuts), clock=MockClock(autojump_threshold=0))

@@ -1,7 +1,7 @@
 """Findings as files: report.html, summary.json, a drawing per machine."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, final
 
@@ -10,11 +10,15 @@ import attrs
 from fsm.drawing.draw import svg
 from fsm.machine_list import MACHINES
 from spark.findings import Broken, Findings, MachineUse, NodeFindings
-from spark.page import page
-from spark.words import BY_NOBODY, CLAIM, machine_line, node_line
+from spark.report.against import changes
+from spark.report.figures import Figures
+from spark.report.page import Shown, page
+from spark.report.stories import Story
+from spark.report.words import BY_NOBODY, CLAIM, machine_line, node_line
 from specs.jsonvalue import JsonObject
+from specs.trace import ABSENT
 
-__all__ = ["Report", "verdict_object", "violation_objects", "write_report"]
+__all__ = ["Extent", "Report", "verdict_object", "violation_objects", "write_report"]
 
 VERDICT_SCHEMA: Final = "protofly.verdict/1"
 """Shape of the verdict object."""
@@ -39,12 +43,32 @@ class Report:
     drawings: dict[str, Path]
 
 
-def write_report(findings: Findings, directory: Path) -> Report:
+@final
+@attrs.frozen(kw_only=True)
+class Extent:
+    """What only a report shows.
+
+    Attributes:
+        inputs: The traces.
+        made: When, in words.
+        stories: By the place of the violation.
+        former: Summary of the report to compare with; None: there is none.
+    """
+
+    inputs: Sequence[str]
+    made: str
+    figures: Figures
+    stories: Mapping[tuple[str, str, int], Story]
+    former: JsonObject | None
+
+
+def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
     """Write all files of the report.
 
     Args:
         findings: The findings.
         directory: Where the files are written; made if it does not exist.
+        extent: What only a report shows.
     """
     directory.mkdir(parents=True, exist_ok=True)
     drawn = dict(_drawings(findings))
@@ -52,8 +76,25 @@ def write_report(findings: Findings, directory: Path) -> Report:
     report = Report(directory / "report.html", directory / "summary.json", drawings)
     for name, path in drawings.items():
         path.write_text(drawn[name], encoding="utf-8")
-    report.html.write_text(page(findings, drawn), encoding="utf-8")
-    summary = verdict_object(findings, report) | {"first": violation_objects(findings)}
+    summary: JsonObject = verdict_object(findings, report) | {
+        "first": [*violation_objects(findings)],
+        "made": extent.made,
+        "inputs": list(extent.inputs),
+        "processes": [attrs.asdict(one) for one in extent.figures.processes],
+        "hops": [attrs.asdict(one) for one in extent.figures.hops],
+        "set_ups": [attrs.asdict(one) for one in extent.figures.set_ups],
+    }
+    compared = None if extent.former is None else changes(extent.former, summary)
+    shown = Shown(
+        drawings=drawn,
+        illegal=dict(_illegal(findings)),
+        stories=extent.stories,
+        figures=extent.figures,
+        inputs=extent.inputs,
+        made=extent.made,
+        compared=compared,
+    )
+    report.html.write_text(page(findings, shown), encoding="utf-8")
     report.summary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return report
 
@@ -63,6 +104,19 @@ def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
         if table := MACHINES.get(machine.machine):
             weights = {(row.old, row.cause, row.new): times for row, times in machine.used.items()}
             yield machine.machine, svg(table, weights)
+
+
+def _illegal(findings: Findings) -> Iterator[tuple[str, str]]:
+    """Yield, by claim, the machine's drawing with the step that its table does not have."""
+    for broken in findings.first:
+        step = broken.step
+        table = None if step is None else MACHINES.get(step.machine)
+        if step is None or table is None:
+            continue
+        record = step.record
+        old = record.old or ABSENT
+        if record.new not in table.targets(old, record.cause):
+            yield broken.claim, svg(table, None, (old, record.cause, record.new or old))
 
 
 def verdict_object(findings: Findings, report: Report | None = None) -> JsonObject:

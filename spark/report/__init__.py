@@ -1,0 +1,1 @@
+"""What a person reads: the report of a judgement, and exports of a trace."""

@@ -1,0 +1,70 @@
+"""A judge of a process can be saved between any two records, and go on from what was saved."""
+
+import io
+import pickle
+from itertools import groupby
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsm.judge.process import ProcessJudge
+from fsm.judge.replay import order_of
+from fsm.machine_list import MACHINES
+from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
+from tests.fsm.judge.claims.test_claims import each_case
+from tests.support.trace.stories_told import told
+
+STORIES = {
+    "kept": told(RUNTIME + ASKED + ANSWERED),
+    "broken": told(RUNTIME + ASKED + ANSWERED + ANSWERED),
+    "steps": told(
+        "x step address URL [*] assign assigned\nx step address URL [*] release released"
+    ),
+}
+
+
+class Saving(pickle.Pickler):
+    """Leaves out the declared machines: they are constants, not state."""
+
+    def persistent_id(self, obj):
+        return "machines" if obj is MACHINES else None
+
+
+class Restoring(pickle.Unpickler):
+    def persistent_load(self, pid):
+        return {"machines": MACHINES}[pid]
+
+
+def saved_and_restored(judge):
+    file = io.BytesIO()
+    Saving(file).dump(judge)
+    file.seek(0)
+    return Restoring(file).load()
+
+
+def judged(lines, pauses=frozenset()):
+    judge = ProcessJudge(lines[0].run, lines[0].node, is_sorted=True)
+    for number, line in enumerate(lines):
+        if number in pauses:
+            judge = saved_and_restored(judge)
+        judge.take(line)
+    return judge.end()
+
+
+@pytest.mark.parametrize("lines", STORIES.values(), ids=STORIES)
+@given(pauses=st.frozensets(st.integers(0, 30)))
+@settings(max_examples=50, deadline=None)
+def test_a_judge_that_was_saved_and_restored_judges_the_same(lines, pauses):
+    assert judged(lines, pauses) == judged(lines)
+
+
+def of_process(line):
+    return line.run, line.node
+
+
+@each_case
+def test_every_fold_can_be_saved_before_every_record(case):
+    for _, told_by_one in groupby(sorted(told(case.broken), key=order_of), key=of_process):
+        lines = list(told_by_one)
+        assert judged(lines, range(len(lines))) == judged(lines)
