@@ -5,6 +5,7 @@ from typing import Final
 
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.claims.fold import Fold, GroupKey
+from fsm.judge.online import MONITORED
 from specs.claims.all import CATALOGUE
 from specs.claims.claim import Claim
 
@@ -20,7 +21,8 @@ several processes, hyper compares two runs. Records: the kind, then operations, 
 tables. Key: what the records have in common that one fold sees; a runtime is one run of one
 process, also of a message node. The judges are `python -m fsm judge` and
 `python -m spark validate`: they check the same claims by the same folds. The monitor of a process
-checks the claims on steps while it runs.
+checks the claims on steps while it runs. With the option `--monitor` it also checks the claims
+marked so, of its own records: those of answers for every tenth request.
 
 | id | claim | class | place | records | key | checked by |
 |---|---|---|---|---|---|---|
@@ -41,8 +43,10 @@ def _row(claim: Claim) -> tuple[str, ...]:
     folds = CLAIMS_JUDGED.get(claim.id)
     if folds is None:
         return (*plain, "", "", "", f"nobody: {NOT_JUDGED[claim.id]}")
+    is_monitored = any(fold in MONITORED for fold in folds)
+    where = "monitor with --monitor, fsm judge, spark" if is_monitored else "fsm judge, spark"
     places = _joined(fold.place.value for fold in folds)
-    return (*plain, places, _records(folds), _keys(claim.id, folds), "fsm judge, spark")
+    return (*plain, places, _records(folds), _keys(claim.id, folds), where)
 
 
 def _records(folds: tuple[type[Fold], ...]) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "check_name",
     "check_place",
     "log_option",
+    "monitor_option",
     "node_option",
     "trace_options",
 ]
@@ -186,6 +187,14 @@ def trace_options(command: Handler) -> Handler:
 
     return _trace_option(_bodies_option(traced))
 
+
+monitor_option = click.option(
+    "--monitor",
+    is_flag=True,
+    help="Judge the own steps, tables and links and every tenth request while running; "
+    "a broken claim is logged and counted.",
+)
+"""The option `--monitor`."""
 
 _level_option = click.option(
     "--log",

@@ -13,6 +13,7 @@ import trio
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
+from actors.cli.options import monitor_option
 from actors.cli.output import say
 from actors.demo.show import JsonShow, Show, choose_show
 from actors.demo.stage import Play, perform
@@ -43,8 +44,11 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
     show_default=True,
     help="Requests to measure by the node, and by the link.",
 )
+@monitor_option
 @config_option
-def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int) -> int:
+def command(
+    *, p2p: str | None, trace: Path | None, as_json: bool, requests: int, monitor: bool
+) -> int:
     """Show a message node and two runtimes as three processes.
 
     They register, talk by the node, set up a link and talk by it; the link is cut
@@ -53,7 +57,7 @@ def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int
     """
     _check_judge()
     traces = _directory(trace)
-    play = Play(kinds=p2p or _KINDS, requests=requests, traces=traces)
+    play = Play(kinds=p2p or _KINDS, requests=requests, traces=traces, monitor=monitor)
     show: Show = JsonShow() if as_json else choose_show()
 
     async def work() -> ExitCode:

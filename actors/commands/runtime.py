@@ -27,6 +27,7 @@ from actors.cli.options import (
     check_kinds,
     check_name,
     log_option,
+    monitor_option,
     node_option,
     trace_options,
 )
@@ -281,6 +282,7 @@ async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name:
     help="File that keeps stored data objects over the end of the process.",
 )
 @trace_options
+@monitor_option
 @config_option
 @log_option
 def command(  # noqa: PLR0913 - one for each option
@@ -302,6 +304,7 @@ def command(  # noqa: PLR0913 - one for each option
     token_file: Path | None,
     store: Path | None,
     trace: OpenTracer,
+    monitor: bool,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
@@ -321,6 +324,7 @@ def command(  # noqa: PLR0913 - one for each option
         credentials=credentials_of(token_file),
         store=store,
         ids=fresh_ids(),
+        monitor=monitor,
     )
     service = partial(_open, config, crew, trace)
     return run(partial(serve, service, partial(_announce, config)))

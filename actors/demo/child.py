@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, final
 
+import attrs
 import click
 import trio
 from typing_extensions import override
@@ -47,6 +48,7 @@ _READ: Final = 64
 
 _DOMAIN: Final = click.option("--domain", required=True, callback=check_domain)
 _TRACE: Final = click.option("--trace", required=True, type=click.Path(path_type=Path))
+_MONITOR: Final = click.option("--monitor", is_flag=True)
 _NODE: Final = click.option("--node", required=True)
 _P2P: Final = click.option("--p2p", required=True, callback=check_kinds)
 
@@ -60,26 +62,31 @@ def main() -> None:
 @main.command("node")
 @_DOMAIN
 @_TRACE
+@_MONITOR
 @click.option("--registry", required=True, type=click.Path(path_type=Path))
-def _node(*, domain: str, registry: Path, trace: Path) -> int:
+def _node(*, domain: str, registry: Path, trace: Path, monitor: bool) -> int:
     """Serve the domain until SIGTERM: the message node, watched."""
-    service = partial(_open_node, domain, registry, trace)
-    return run(partial(until_parent_ends, partial(serve, service, _say_node)))
-
-
-@asynccontextmanager
-async def _open_node(domain: str, registry: Path, trace: Path) -> AsyncIterator[Node]:
     config = NodeConfig(
         domain=domain,
         registry=registry,
         ids=fresh_ids(),
-        clock_offset=clock_offset(),
         limits=UNLIMITED,
+        monitor=monitor,
     )
+    service = partial(_open_node, config, trace)
+    return run(partial(until_parent_ends, partial(serve, service, _say_node)))
+
+
+@asynccontextmanager
+async def _open_node(config: NodeConfig, trace: Path) -> AsyncIterator[Node]:
     async with (
-        open_trace(trace, f"node.{domain}", bodies=True) as inner,
+        open_trace(trace, f"node.{config.domain}", bodies=True) as inner,
         open_system_network() as network,
-        open_node(config, network, ObservingTracer("node", inner)) as node,
+        open_node(
+            attrs.evolve(config, clock_offset=clock_offset()),
+            network,
+            ObservingTracer("node", inner),
+        ) as node,
     ):
         yield node
 
@@ -91,11 +98,14 @@ def _say_node(node: Node) -> None:
 @main.command("bob")
 @_DOMAIN
 @_TRACE
+@_MONITOR
 @_NODE
 @_P2P
-def _bob(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
+def _bob(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path, monitor: bool) -> int:
     """Serve the counting hyperty until SIGTERM."""
-    config = RuntimeConfig(domain=domain, name="bob", node=node, kinds=p2p, ids=fresh_ids())
+    config = RuntimeConfig(
+        domain=domain, name="bob", node=node, kinds=p2p, ids=fresh_ids(), monitor=monitor
+    )
     announce = partial(say_ready, "runtime", domain)
     service = partial(_open_bob, config, trace)
     return run(partial(until_parent_ends, partial(serve, service, lambda url: announce(url=url))))
@@ -118,15 +128,25 @@ async def _open_bob(config: RuntimeConfig, trace: Path) -> AsyncIterator[str]:
 @main.command("alice")
 @_DOMAIN
 @_TRACE
+@_MONITOR
 @_NODE
 @_P2P
 @click.option("--to", "bob", required=True)
 @click.option("--requests", type=int, required=True)
 def _alice(  # noqa: PLR0913 - one for each option
-    *, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path, bob: str, requests: int
+    *,
+    domain: str,
+    node: str,
+    p2p: tuple[Kind, ...],
+    trace: Path,
+    monitor: bool,
+    bob: str,
+    requests: int,
 ) -> int:
     """Act the script and end."""
-    config = RuntimeConfig(domain=domain, name="alice", node=node, kinds=p2p, ids=fresh_ids())
+    config = RuntimeConfig(
+        domain=domain, name="alice", node=node, kinds=p2p, ids=fresh_ids(), monitor=monitor
+    )
     act = partial(_act, config, trace, bob, requests)
     return run(partial(until_parent_ends, partial(until_told, act)))
 

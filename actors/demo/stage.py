@@ -319,11 +319,13 @@ class Play:
 
     Attributes:
         kinds: Transports the link may use, best first, as on the command line.
+        monitor: Whether the processes judge themselves while they run.
     """
 
     kinds: str
     requests: int
     traces: Path
+    monitor: bool = False
 
 
 async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
@@ -355,7 +357,7 @@ def _runs(play: Play) -> set[Path]:
 
 
 async def _acts(play: Play, children: Children, registry: Path) -> JsonObject:
-    trace = ("--trace", str(play.traces))
+    trace = ("--trace", str(play.traces), *(("--monitor",) if play.monitor else ()))
     domain = ("--domain", DOMAIN)
     kept = ("--registry", str(registry))
     await children.start("node", (*_CHILD, "node", *domain, *kept, *trace))

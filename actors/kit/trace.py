@@ -231,11 +231,15 @@ class Tracer(ABC):
     Attributes:
         steps: Whether state changes are; they are by all who keep anything.
         bodies: Whether records of messages have what may be told of the bodies.
+        watches: Whether, without hops, rows of tables, searches for routes, and the answers to
+            sampled requests are wanted.
+        dropped: Number of records that were not kept.
     """
 
     hops: bool
     steps: bool = True
     bodies: bool = False
+    watches: bool = False
     dropped: int = 0
 
     @abstractmethod

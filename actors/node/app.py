@@ -101,6 +101,11 @@ def plan_of(
 ) -> Plan:
     """Make what the parts of a node share."""
     counters = bounds.counters
+    if config.monitor:
+        # Most processes judge nothing, and the claims take a while to import.
+        from actors.kit.self_check import SelfCheck  # noqa: PLC0415
+
+        tracer = SelfCheck.of(tracer, f"node.{config.domain}", None, counters)
     monitor = Monitor(tracer, counters)
     addresses = NodeAddresses(config.domain, _served(config))
     policing = policing_of(

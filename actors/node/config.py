@@ -143,6 +143,7 @@ class NodeConfig:
         foreign: Other domains that the node reaches by stubs of its own.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
+        monitor: Whether the node judges itself while it runs (`actors.kit.self_check`).
     """
 
     domain: str
@@ -163,3 +164,4 @@ class NodeConfig:
     foreign: ForeignPlan = NOWHERE
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
+    monitor: bool = False

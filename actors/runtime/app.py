@@ -152,6 +152,11 @@ async def open_runtime(
     """
     log_quietly()
     counters = Counters()
+    if config.monitor:
+        # Most processes judge nothing, and the claims take a while to import.
+        from actors.kit.self_check import SelfCheck  # noqa: PLC0415
+
+        tracer = SelfCheck.of(tracer, config.name, config.runtime, counters)
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store:
         plan = _Plan(

@@ -62,6 +62,7 @@ class RuntimeConfig:
         entropy: Source of random bytes for secrets, nonces and jitter.
         ids: Ids of all messages of the runtime. A process starts them at its wall clock, so that
             no id repeats after a restart.
+        monitor: Whether the runtime judges itself while it runs (`actors.kit.self_check`).
 
     Raises:
         StagePlaceError: An interceptor is neither before nor after policy.
@@ -86,6 +87,7 @@ class RuntimeConfig:
     stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
+    monitor: bool = False
 
     @interceptors.validator
     def _check_places(self, _: object, interceptors: tuple[Interceptor, ...]) -> None:

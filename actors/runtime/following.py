@@ -48,6 +48,7 @@ class StepFeed(Tracer):
         self.hops = tracer.hops
         self.steps = tracer.steps
         self.bodies = tracer.bodies
+        self.watches = tracer.watches
         self._tracer = tracer
         self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
 

@@ -6,7 +6,7 @@ import attrs
 
 from actors.kit.counting.counters import Counters
 from actors.kit.trace import More, Tracer
-from fsm.bus.transactions import Steps
+from fsm.bus.transactions import Steps, is_sampled
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message, instance_id
@@ -21,7 +21,7 @@ class HopTrace:
     """Writes the facts of one router or stub; each drop is counted as well.
 
     Attributes:
-        steps: Whether anybody wants to know how entities move.
+        steps: Of which entities anybody wants to know how they move.
     """
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
@@ -29,12 +29,15 @@ class HopTrace:
         self._actor = actor
         self._counters = counters
         self._listen = tracer.hops
+        self._watches = tracer.hops or tracer.watches
         self.steps = Steps.TOLD if tracer.steps else Steps.UNTOLD
+        if tracer.watches and not tracer.hops:
+            self.steps = Steps.SAMPLED
         self._crossed: dict[tuple[str, Op], int] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Say what happened to a message."""
-        if self._listen:
+        if self._listen or (op is Op.CALLBACK and self._watches and is_sampled(message.id)):
             self._tracer.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
@@ -77,7 +80,7 @@ class HopTrace:
 
     def rows(self, changes: list[RowChanged]) -> None:
         """Say that rows of a table changed."""
-        if self._listen:
+        if self._watches:
             for change in changes:
                 fact = Fact(
                     k=Kind.TABLE,
@@ -96,5 +99,5 @@ class HopTrace:
 
     def fact(self, fact: Fact) -> None:
         """Say anything else about hops."""
-        if self._listen:
+        if self._watches:
             self._tracer.record(self._actor, fact)

@@ -37,6 +37,7 @@ __all__ = [
     "Terms",
     "Transaction",
     "TransactionsCore",
+    "is_sampled",
     "same_request",
 ]
 
@@ -56,10 +57,27 @@ _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
 
 @final
 class Steps(Enum):
-    """Reporting of the steps of entities: making a report costs more than the step."""
+    """Reporting of the steps of entities: making a report costs more than the step.
+
+    Attributes:
+        TOLD: Every step is reported.
+        SAMPLED: Those of sampled requests are (`is_sampled`).
+        UNTOLD: None is.
+    """
 
     TOLD = "told"
+    SAMPLED = "sampled"
     UNTOLD = "untold"
+
+
+_SAMPLE: Final = 10
+_SAMPLED: Final = 7
+_SAMPLED_END: Final = str(_SAMPLED)
+
+
+def is_sampled(request_id: int) -> bool:
+    """Return whether a request is one of the tenth that a monitor judges, by its id."""
+    return request_id % _SAMPLE == _SAMPLED
 
 
 @final
@@ -162,6 +180,7 @@ class TransactionsCore(Generic[W]):
 
     def __init__(self, steps: Steps = Steps.TOLD) -> None:
         self._is_told = steps is Steps.TOLD
+        self._is_sampled = steps is Steps.SAMPLED
         self._patience = TRANSACTION.patience(State.PENDING)
         self._open: OrderedDict[Key, Transaction[W]] = OrderedDict()
         self._ended: OrderedDict[Key, None] = OrderedDict()
@@ -298,7 +317,8 @@ class TransactionsCore(Generic[W]):
         return Ended(request, transaction.waiter, step)
 
     def _take(self, entity: Entity, trigger: Trigger, why: str = "") -> Step | None:
-        if self._is_told:
+        # The key of a request ends with its id.
+        if self._is_told or (self._is_sampled and entity.key[-1] == _SAMPLED_END):
             return entity.step(trigger, why)
         entity.step_untold(trigger)
         return None

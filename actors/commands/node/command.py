@@ -10,7 +10,14 @@ import click
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
-from actors.cli.options import OpenTracer, check_domain, check_place, log_option, trace_options
+from actors.cli.options import (
+    OpenTracer,
+    check_domain,
+    check_place,
+    log_option,
+    monitor_option,
+    trace_options,
+)
 from actors.cli.output import say_ready
 from actors.cli.topic import Topic
 from actors.commands.node.foreign import (
@@ -50,13 +57,15 @@ __all__ = ["command"]
 @http_options
 @catalogue_options
 @trace_options
+@monitor_option
 @config_option
 @log_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     *,
     domain: str,
     listen: str,
     allow_legacy: bool,
+    monitor: bool,
     topics: tuple[Topic, ...],
     trace: OpenTracer,
 ) -> int:
@@ -69,6 +78,7 @@ def command(
         listen=listen,
         allow_legacy=allow_legacy,
         ids=fresh_ids(),
+        monitor=monitor,
     )
     for topic in topics:
         config = topic.applied(config)

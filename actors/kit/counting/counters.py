@@ -116,6 +116,8 @@ class Counters:
 
     Attributes:
         drops: Messages not delivered, by the one reason each has.
+        monitor_resets: How often a fold of the monitor forgot what it knew, to bound its memory.
+        broken_claims: How often the process itself found each claim broken, by its id.
         dead_letters: Messages left to actors that were gone, by actor.
         tallies: All that `count` counted, by labels.
         timings: All that `took` was told, by labels.
@@ -125,17 +127,20 @@ class Counters:
         self._drops: Counter[DropReason] = Counter()
         self._last_drops: deque[Drop] = deque(maxlen=DROPS_KEPT)
         self._violations: Counter[str] = Counter()
+        self._broken_claims: Counter[str] = Counter()
         self._dead_letters: Counter[str] = Counter()
         self._restarts: Counter[str] = Counter()
         self._tallies: dict[Tally, Counter[Labels]] = {one: Counter() for one in Tally}
         self._timings: dict[Timing, dict[Labels, Durations]] = {one: {} for one in Timing}
         self._gauges: dict[Gauge, Callable[[], Reading]] = {}
+        self.monitor_resets = 0
         self.admitted = 0
         self.permitted = 0
         self.denied = 0
         self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
         self.drops = MappingProxyType(self._drops)
         self.violations = MappingProxyType(self._violations)
+        self.broken_claims = MappingProxyType(self._broken_claims)
         self.dead_letters = MappingProxyType(self._dead_letters)
         self.restarts = MappingProxyType(self._restarts)
         self.tallies = MappingProxyType(self._tallies)
@@ -171,6 +176,10 @@ class Counters:
     def violation(self, machine: str) -> None:
         """Count a step that was refused."""
         self._violations[machine] += 1
+
+    def broken_claim(self, claim: str) -> None:
+        """Count a claim that the process itself found broken."""
+        self._broken_claims[claim] += 1
 
     def dead_letter(self, actor: str) -> None:
         """Count a message that nobody will handle."""

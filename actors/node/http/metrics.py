@@ -95,6 +95,8 @@ CONSTANT: Final = MappingProxyType({
     "actor_restarts":     Meaning(("actor",),    "Parts of the node that were started again."),
     "dead_letters":       Meaning((),            "Messages left to a part that was gone."),
     "monitor_violations": Meaning(("machine",),  "Steps that no table declares: bugs."),
+    "monitor_resets":     Meaning((),            "Times that a claim's check began anew."),
+    "monitor_broken_claims": Meaning(("claim",), "Claims that the process itself found broken."),
 })
 """Counters that `Counters` keeps in a way of their own, because they are hot or older."""
 # fmt: on
@@ -147,6 +149,8 @@ class _Reader(Collector):
             "actor_restarts": [((name,), n) for name, n in _kinds(counters.restarts).items()],
             "dead_letters": [((), sum(counters.dead_letters.values()))],
             "monitor_violations": [((name,), n) for name, n in counters.violations.items()],
+            "monitor_resets": [((), counters.monitor_resets)],
+            "monitor_broken_claims": [((one,), n) for one, n in counters.broken_claims.items()],
         }
         for name, meaning in CONSTANT.items():
             yield _counter(name, meaning, read[name])

@@ -264,12 +264,15 @@ class Fold:
         place: Where it applies.
         methods: Which method takes which records.
         across: What folds the evidence that it hands over.
+        is_forgetful: Whether it may begin at any record: its claims are decided by the records
+            so far, and what it does not know breaks none. Then a process can judge itself by it.
     """
 
     claims: ClassVar[tuple[str, ...]]
     place: ClassVar[Place]
     methods: ClassVar[tuple[tuple[str, tuple[Route, ...]], ...]]
     across: ClassVar[tuple[type["Across"], ...]]
+    is_forgetful: ClassVar[bool]
 
     @override
     def __init_subclass__(
@@ -278,10 +281,12 @@ class Fold:
         claims: tuple[str, ...],
         place: Place = Place.ANY,
         across: tuple[type["Across"], ...] = (),
+        is_forgetful: bool = False,
     ) -> None:
         """Declare a fold; the routes of its methods in the order in which they are written."""
         super().__init_subclass__()
         cls.claims, cls.place, cls.across = claims, place, across
+        cls.is_forgetful = is_forgetful
         own = tuple(
             (name, _DECLARED[value])
             for name, value in vars(cls).items()

@@ -393,7 +393,7 @@ class SideOrder(Fold, claims=("I-P5",), across=(AskedFirst,)):
 
 
 @final
-class UniquePair(Fold, claims=("I-P6",)):
+class UniquePair(Fold, claims=("I-P6",), is_forgetful=True):
     """Two runtimes have one link open at a time (I-P6)."""
 
     def __init__(self, process: Process) -> None:
@@ -419,7 +419,7 @@ _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
 @final
-class OneAtATime(Fold, claims=("I-P7", "I-P8")):
+class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
     """No requester is made for a runtime while another one is at it (I-P7).
 
     A handler has one end for each remote runtime (I-P8).
@@ -445,7 +445,7 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8")):
 
 
 @final
-class Glare(Fold, claims=("I-P20",)):
+class Glare(Fold, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
 
     def __init__(self, process: Process) -> None:

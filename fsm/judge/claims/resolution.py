@@ -111,7 +111,7 @@ class TornDown(Fold, claims=("I-C5",)):
 
 
 @final
-class Backend(Fold, claims=("I-R1",)):
+class Backend(Fold, claims=("I-R1",), is_forgetful=True):
     """Services are reached by a node, never by a peer (I-R1)."""
 
     @on(_DONE)
@@ -179,7 +179,7 @@ class SetUpGoesOn(Fold, claims=("I-R4",)):
 
 
 @final
-class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME):
+class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=True):
     """The stub chosen leads to the target's domain, or to the own (I-R5)."""
 
     def __init__(self, process: Process) -> None:
@@ -200,7 +200,7 @@ class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME):
 
 
 @final
-class SingleFlight(Fold, claims=("I-R6",)):
+class SingleFlight(Fold, claims=("I-R6",), is_forgetful=True):
     """For one domain no second stub is deployed while the first still is (I-R6)."""
 
     def __init__(self, process: Process) -> None:

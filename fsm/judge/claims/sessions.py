@@ -79,7 +79,7 @@ class SessionFirst(Fold, claims=("I-M1",)):
 
 
 @final
-class OnePerRuntime(Fold, claims=("I-M2",)):
+class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
     """A runtime's session has one open link: an older one is let go (I-M2)."""
 
     def __init__(self, process: Process) -> None:
@@ -233,7 +233,7 @@ class FailClosed(Fold, claims=("I-K4",)):
 
 
 @final
-class Fresh(Fold, claims=("I-A1",)):
+class Fresh(Fold, claims=("I-A1",), is_forgetful=True):
     """An address is given once (I-A1)."""
 
     def __init__(self, process: Process) -> None:

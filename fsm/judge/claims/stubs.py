@@ -99,7 +99,7 @@ class TableAgrees(Fold, claims=("I-S5",)):
 
 
 @final
-class Unique(Fold, claims=("I-S6",)):
+class Unique(Fold, claims=("I-S6",), is_forgetful=True):
     """The address of a stub is never given to another (I-S6)."""
 
     def __init__(self, process: Process) -> None:

@@ -57,7 +57,7 @@ class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
 
 
 @final
-class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME):
+class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
     """A request gets one final answer, or one from each who answers for itself (I-T2)."""
 
     def __init__(self, process: Process) -> None:
@@ -136,7 +136,7 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
 
 
 @final
-class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME):
+class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
     """After the final answer no provisional one is given (I-T4)."""
 
     def __init__(self, process: Process) -> None:

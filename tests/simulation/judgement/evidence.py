@@ -14,7 +14,7 @@ from specs.trace import BODIES, SCHEMA, Fact, Kind
 
 __all__ = ["Evidence", "Witness"]
 
-_STAMP: Final = frozenset({"run", "node", "ln", "t", "actor"})
+_STAMP: Final = frozenset({"run", "node", "ln", "wall_ns", "t", "actor"})
 
 _NAMES: Final = tuple(f.name for f in attrs.fields(TraceLine) if f.name not in _STAMP)
 
@@ -47,7 +47,10 @@ class Evidence:
             for name, value in zip(_NAMES, _VALUES(fact), strict=True)
             if value is not None
         }
-        return TraceLine(run=self.run, node=process, ln=ln, t=t, actor=actor, **values)
+        wall_ns = round(t * 1e9)
+        return TraceLine(
+            run=self.run, node=process, ln=ln, wall_ns=wall_ns, t=t, actor=actor, **values
+        )
 
     def digest(self) -> str:
         """Return a hash of all of it, to the byte."""

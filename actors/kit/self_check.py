@@ -1,0 +1,133 @@
+"""The monitor of claims: a process judges what it records while it runs (`--monitor`).
+
+It stands in front of the tracer and sees what the tracer sees, also if no trace is kept. Then
+only rare facts, steps and the answers to sampled requests are reported to it, so that it costs
+next to nothing. A claim that is broken becomes a log line, a count and a record of kind `fault`.
+"""
+
+from typing import Final, Unpack, final
+
+import attrs
+import structlog
+import trio
+from typing_extensions import override
+
+from actors.kit.counting.counters import Counters
+from actors.kit.trace import More, Ruling, Tracer
+from fsm.bus.transactions import is_sampled
+from fsm.engine import Step
+from fsm.judge.claims.fold import Finding
+from fsm.judge.online import OnlineJudge
+from fsm.judge.trace_line import TraceLine
+from specs.message import Message, instance_id, request_id
+from specs.trace import ABSENT, Fact, Kind, Op
+
+__all__ = ["SelfCheck"]
+
+_log = structlog.get_logger("actors.kit")
+
+_KINDS: Final = frozenset({Kind.TABLE, Kind.RESOLVE, Kind.LINK, Kind.SESSION})
+_FIELDS: Final = tuple(
+    field.name
+    for field in attrs.fields(Fact)
+    if field.name in {one.name for one in attrs.fields(TraceLine)}
+)
+_TRANSACTION: Final = "transaction"
+
+
+@final
+class SelfCheck(Tracer):
+    """A tracer that passes everything on, and judges it.
+
+    Args:
+        tracer: Takes the trace records.
+        judge: Judges them.
+        counters: Counts the claims that are broken, and how often a fold forgot.
+    """
+
+    def __init__(self, tracer: Tracer, judge: OnlineJudge, counters: Counters) -> None:
+        self.hops = tracer.hops
+        self.bodies = tracer.bodies
+        self.watches = True
+        self._tracer = tracer
+        self._judge = judge
+        self._counters = counters
+        self._number = 0
+        self._answer = TraceLine("", "", 0, Kind.MSG, op=Op.CALLBACK)
+
+    @property
+    @override
+    def dropped(self) -> int:  # type: ignore[override] # it counts, and nobody sets it
+        return self._tracer.dropped
+
+    @classmethod
+    def of(cls, tracer: Tracer, node: str, home: str | None, counters: Counters) -> "SelfCheck":
+        """Return the tracer of a process that judges itself.
+
+        Args:
+            tracer: Takes the trace records.
+            node: Name of the process.
+            home: Address of the runtime; None: it is a message node.
+            counters: Counts the claims that are broken.
+        """
+        return cls(tracer, OnlineJudge(node, home), counters)
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self._tracer.record(actor, fact)
+        if fact.k in _KINDS:
+            told = {name: getattr(fact, name) for name in _FIELDS}
+            self._take(TraceLine("", "", self._next(), t=trio.current_time(), actor=actor, **told))
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        self._tracer.step(actor, step)
+        if step.machine not in self._judge.machines:
+            return
+        if step.machine == _TRANSACTION and step.old is not None:
+            # Only its begin matters, and it steps with every request.
+            return
+        self._take(
+            TraceLine(
+                "", "", self._next(), Kind.STATE, trio.current_time(), actor=actor, op=Op.STEP,
+                machine=step.machine, key=step.key, old=step.old or ABSENT, new=step.new,
+                cause=step.cause, why=step.why,
+            )
+        )  # fmt: skip
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        self._tracer.message(actor, op, message, **more)
+        if op is Op.CALLBACK and is_sampled(message.id):
+            # No fold keeps a record of an answer, so that one is enough.
+            line = self._answer
+            line.ln, line.actor = self._next(), actor
+            line.mid, line.ref = instance_id(message), request_id(message)
+            line.type, line.id, line.code = message.type, message.id, message.code
+            line.from_, line.to = message.from_, message.to
+            self._take(line)
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        self._tracer.ruled(actor, message, **ruling)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _take(self, record: TraceLine) -> None:
+        for found in self._judge.take(record):
+            self._tell(record.actor, found)
+        self._counters.monitor_resets = self._judge.forgotten
+
+    def _tell(self, actor: str, found: Finding) -> None:
+        self._counters.broken_claim(found.claim)
+        note = Fact(k=Kind.FAULT, cause=found.claim, key=found.about, why=found.expected)
+        self._tracer.record(actor, note)
+        _log.error(
+            "claim broken",
+            actor=actor,
+            claim=found.claim,
+            about=found.about,
+            expected=found.expected,
+        )

@@ -1,0 +1,62 @@
+"""Folds that judge a process while it runs: they decide on what they saw, and may forget it."""
+
+import pytest
+
+from fsm.judge.claims.catalogue import FOLDS
+from fsm.judge.online import MONITORED, OnlineJudge
+from specs.claims.all import CLAIMS
+from specs.claims.claim import Reach
+from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.trace.stories_told import told
+
+HOMES = {name: f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")}
+MONITORED_CLAIMS = {claim for fold in MONITORED for claim in fold.claims}
+
+
+def found(lines, home):
+    judge = OnlineJudge("x", home)
+    return [one.claim for line in lines for one in judge.take(line)]
+
+
+def processes(story):
+    lines = told(story)
+    for node in {line.node for line in lines}:
+        yield HOMES.get(node), [line for line in lines if line.node == node]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
+def test_whatever_a_fold_did_not_see_or_forgot_breaks_nothing(case):
+    for home, lines in processes(case.kept):
+        for start in range(len(lines)):
+            assert found(lines[start:], home) == []
+
+
+@pytest.mark.parametrize("claim", sorted(MONITORED_CLAIMS))
+def test_a_claim_that_is_broken_is_found_while_the_process_runs(claim):
+    """As whatever the process of a story is: most of them are of one that may be either."""
+    stories = [case.broken for case in CASES if case.claim == claim]
+    broken = {
+        one
+        for story in stories
+        for home, lines in processes(story)
+        for whose in (home, None)
+        for one in found(lines, whose)
+    }
+
+    assert claim in broken
+
+
+def test_only_what_one_process_decides_at_once_is_judged_by_it():
+    for fold in MONITORED:
+        assert fold in FOLDS
+        assert not fold.across
+        assert all(CLAIMS[claim].reach is not Reach.LIVENESS for claim in fold.claims)
+
+
+def test_memory_is_bounded_and_what_is_forgotten_is_counted():
+    judge = OnlineJudge("x", None)
+    story = "".join(f"x step address URL{at} [*] allocate allocated\n" for at in range(25_000))
+    for line in told(story):
+        judge.take(line)
+
+    assert judge.forgotten == 2
