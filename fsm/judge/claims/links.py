@@ -4,7 +4,6 @@ An end of a link is an entity `own runtime|remote runtime|role|address of the en
 are judged by the replay of its machine.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias, final
@@ -326,7 +325,8 @@ class OpenedAtBoth(Across, claims=("I-P4",), key=GroupKey.LINK):
         for item in self._opened:
             home, peer, lasted = item.data
             is_alone = {home, peer} <= self.whole and peer not in ends
-            if is_alone and isinstance(lasted, float) and lasted > HANDSHAKE_TIMEOUT + SLACK:
+            is_lasting = not isinstance(lasted, float) or lasted > HANDSHAKE_TIMEOUT + SLACK
+            if is_alone and is_lasting:
                 self.broken(item, f"{peer} to have opened it, too")
 
 
@@ -340,20 +340,21 @@ class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
-        self._opened: dict[str | None, tuple[TraceLine, float]] = {}
+        self._opened: dict[str | None, tuple[TraceLine, float | None]] = {}
 
     @on(others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
         if is_p2p_link(record) and record.op == Op.OPEN:
-            self._opened[record.link] = (record, math.inf)
+            self._opened[record.link] = (record, None)
         elif is_p2p_link(record) and record.link in self._opened:
             self._opened[record.link] = (self._opened[record.link][0], record.t)
 
     @override
     def end(self) -> None:
         for link, (record, until) in self._opened.items():
-            data = self.process.home, record.b, until - record.t
-            self.hand_over(OpenedAtBoth, link, record, *data)
+            # A link that is never closed has no time: evidence is JSON, which has no infinity.
+            lasted = None if until is None else until - record.t
+            self.hand_over(OpenedAtBoth, link, record, self.process.home, record.b, lasted)
 
 
 @final
