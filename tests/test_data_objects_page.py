@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from specs.limits.sync import CHANGES_KEPT, VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
-from tests.test_embedding_tutorial import PROGRAM, run
+from tests.support.warm import run_warm
+from tests.test_embedding_tutorial import PROGRAM
 
 PAGE = Path(__file__).parents[1] / "docs" / "data-objects.md"
 TEXT = PAGE.read_text()
@@ -15,7 +16,7 @@ PROGRAMS = PROGRAM.findall(TEXT)
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(("program", "said"), PROGRAMS, ids=range(1, len(PROGRAMS) + 1))
 def test_the_program_prints_what_the_page_says(program, said, tmp_path):
-    done = run(tmp_path, "-c", program)
+    done = run_warm("-c", program, cwd=tmp_path)
     assert (done.stdout, done.stderr) == (said, "")
 
 

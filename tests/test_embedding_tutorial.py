@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import actors
+from tests.support.warm import run_warm
 
 PAGE = Path(__file__).parents[1] / "docs" / "embedding.md"
 PROGRAM = re.compile(r"```python\n(.*?)```\n+```output\n(.*?)```", re.DOTALL)
@@ -16,21 +17,10 @@ TEXT = PAGE.read_text()
 PROGRAMS = PROGRAM.findall(TEXT)
 
 
-def run(folder, *command):
-    return subprocess.run(  # noqa: S603 - the programs are ours
-        [sys.executable, *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(("program", "said"), PROGRAMS, ids=range(1, len(PROGRAMS) + 1))
 def test_the_program_prints_what_the_page_says(program, said, tmp_path):
-    done = run(tmp_path, "-c", program)
+    done = run_warm("-c", program, cwd=tmp_path)
     assert (done.stdout, done.stderr) == (said, "")
 
 
@@ -38,7 +28,10 @@ def test_the_program_prints_what_the_page_says(program, said, tmp_path):
 def test_the_test_passes(tmp_path):
     (text,) = _TEST.findall(TEXT)
     (tmp_path / "test_page.py").write_text(text)
-    done = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
+    done = subprocess.run(  # noqa: S603 - the program is ours
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
     assert "1 passed" in done.stdout, done.stdout
 
 

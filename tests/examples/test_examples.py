@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.warm import run_warm
 from tests.test_data_objects_page import PROGRAMS as PAGE
 from tests.test_embedding_tutorial import PROGRAMS as TUTORIAL
 
@@ -58,24 +59,13 @@ SENSOR = [
 ]
 
 
-def run(*command):
-    return subprocess.run(  # noqa: S603 - the programs are ours
-        [sys.executable, *map(str, command)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     ("program", "said"),
     [("hello.py", HELLO), ("write_a_policy/shop.py", POLICY), ("write_a_stub/shout.py", STUB)],
 )
 def test_the_program_says(program, said):
-    done = run(EXAMPLES / program)
+    done = run_warm(EXAMPLES / program)
     assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
 
 
@@ -90,14 +80,14 @@ def test_the_program_says(program, said):
 def test_who_publishes_wrongly_is_told(arguments, said, status, tmp_path):
     if arguments:
         arguments = (tmp_path / arguments[0], *arguments[1:])
-    done = run(EXAMPLES / "write_a_stub/publish.py", *arguments)
+    done = run_warm(EXAMPLES / "write_a_stub/publish.py", *arguments)
     assert said in done.stderr
     assert (len(done.stderr.splitlines()), done.returncode) == (1, status)
 
 
 @pytest.mark.timeout(90)
 def test_the_chat_goes_on_between_two_domains():
-    done = run(EXAMPLES / "chat_two_domains.py")
+    done = run_warm(EXAMPLES / "chat_two_domains.py")
     # Whose line comes first on the screen is not fixed, but for each of them it is.
     assert sorted(done.stdout.splitlines()) == sorted(CHAT.splitlines()), done.stderr
     bob = [line for line in done.stdout.splitlines() if line.startswith("bob")]
@@ -107,7 +97,7 @@ def test_the_chat_goes_on_between_two_domains():
 
 @pytest.mark.timeout(90)
 def test_the_model_goes_along_with_the_link():
-    done = run(EXAMPLES / "follow_a_link.py")
+    done = run_warm(EXAMPLES / "follow_a_link.py")
     # The first answer and the link are made side by side.
     lines, expected = done.stdout.splitlines(), LINK.splitlines()
     assert sorted(lines) == sorted(expected), done.stderr
@@ -119,7 +109,7 @@ def test_the_model_goes_along_with_the_link():
 
 @pytest.mark.timeout(90)
 def test_the_sensors_observers_see_the_first_and_the_last_value():
-    done = run(EXAMPLES / "sensor_observers.py")
+    done = run_warm(EXAMPLES / "sensor_observers.py")
     lines = done.stdout.splitlines()
     # On a slow machine some values in between are passed over: that is the bargain.
     assert set(SENSOR) <= set(lines), done.stderr
@@ -130,7 +120,10 @@ def test_the_sensors_observers_see_the_first_and_the_last_value():
 
 @pytest.mark.timeout(90)
 def test_the_tests_of_a_hyperty_pass():
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLES / "test_your_hyperty")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_your_hyperty"]
+    done = subprocess.run(  # noqa: S603 - the programs are ours
+        command, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=60
+    )
     assert "4 passed" in done.stdout, done.stdout
     assert done.returncode == 0
 

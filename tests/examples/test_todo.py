@@ -3,8 +3,6 @@
 import importlib.util
 import os
 import pty
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ import pytest
 import actors
 from specs.message import MessageType
 from tests.support.node.node_process import ROOT, node_process
+from tests.support.warm import WarmProcess, fork_warm, run_warm
 
 PROGRAM = ROOT / "examples" / "todo" / "todo.py"
 PATIENCE = 60.0
@@ -28,7 +27,7 @@ SENTENCE = "say add TEXT, done NUMBER, undo NUMBER, drop NUMBER, show, or quit"
 class Terminal:
     """One who runs the program, types, and reads what it prints."""
 
-    process: "subprocess.Popen[bytes]"
+    process: WarmProcess
     keys: int
     screen: int
     lines: "Queue[str]" = attrs.field(factory=Queue)
@@ -73,14 +72,7 @@ def terminal(*arguments, is_real=False):
     """Run the program, at a pseudo-terminal or at two pipes."""
     keys_end, keys = pty.openpty()[::-1] if is_real else os.pipe()
     screen, screen_end = (keys, keys_end) if is_real else os.pipe()
-    process = subprocess.Popen(  # noqa: S603 - ours
-        [sys.executable, str(PROGRAM), *arguments],
-        stdin=keys_end,
-        stdout=screen_end,
-        stderr=screen_end,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    process = fork_warm([str(PROGRAM), *arguments], (keys_end, screen_end, screen_end))
     for end in {keys_end, screen_end}:
         os.close(end)
     try:
@@ -141,15 +133,7 @@ def test_what_one_types_both_see(node):
     ],
 )
 def test_a_wrong_command_is_one_sentence(arguments, why):
-    done = subprocess.run(  # noqa: S603 - ours
-        [sys.executable, str(PROGRAM), *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=80,
-    )
+    done = run_warm(PROGRAM, *arguments, timeout=80)
     assert done.returncode == 1
     assert done.stderr.startswith(why)
     assert len(done.stderr.splitlines()) == 1

@@ -1,14 +1,12 @@
 """Plans: made up by a seed, written down, read again, made smaller."""
 
-import subprocess
-import sys
-
 import attrs
 import pytest
 
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.plan import Act, Deed, Plan, Wrong, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
+from tests.support.warm import run_warm
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -73,8 +71,7 @@ def test_shrinking_tries_only_so_often():
 
 
 def simulated(*arguments):
-    command = [sys.executable, "-m", "tests.simulation", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    return run_warm("-m", "tests.simulation", *arguments)
 
 
 @pytest.mark.parametrize(

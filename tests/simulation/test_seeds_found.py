@@ -8,9 +8,13 @@ from tests.simulation.world.simulator import run
 pytestmark = pytest.mark.timeout(120)
 
 
+SHORT = 40097, 51528, 53105, 55262
+LONG = 51264, 52110, 53226, 55405
+
+
 @pytest.mark.parametrize(
     "seed",
-    [40097, 51264, 51528, 52110, 53105, 53226, 55262, pytest.param(55405, marks=pytest.mark.soak)],
+    [*SHORT, *(pytest.param(seed, marks=pytest.mark.soak) for seed in LONG)],
 )
 def test_what_a_seed_has_found_is_mended(seed):
     """I-B7, I-P21, I-R9."""

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from actors.__main__ import main
 from actors.cli.command_error import CommandError
-from tests.support.warm import WarmProcess, start_warm
+from tests.support.warm import WarmProcess, fork_warm
 
 ROOT = Path(__file__).parents[2]
 PYTHON = (sys.executable, "-m")
@@ -64,9 +64,10 @@ def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
 async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:
     """Run `python -m actors ...` to its end."""
     with TemporaryFile() as out, TemporaryFile() as err:
-        process = await start_warm(arguments, env or os.environ, out.fileno(), err.fileno())
+        command = ["-m", "actors", *arguments]
+        process = fork_warm(command, (None, out.fileno(), err.fileno()), env=env)
         try:
-            status = await process.wait()
+            status = await process.ended()
         finally:
             process.kill()
         return Ended(status, *(_lines(file) for file in (out, err)))
@@ -90,7 +91,7 @@ class Serving:
 
     async def stop(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        return await self.process.wait()
+        return await self.process.ended()
 
 
 @asynccontextmanager
@@ -102,7 +103,7 @@ async def serving(
     async with trio.lowlevel.FdStream(outer) as out:
         try:
             errors = 2 if stderr is None else stderr.fileno()
-            process = await start_warm(arguments, env or os.environ, inner, errors)
+            process = fork_warm(["-m", "actors", *arguments], (None, inner, errors), env=env)
         finally:
             os.close(inner)
         try:
@@ -115,4 +116,4 @@ async def serving(
         finally:
             process.kill()
             with trio.CancelScope(shield=True):
-                await process.wait()
+                await process.ended()

@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
+
+from tests.support.warm import WarmProcess, fork_warm
 
 ROOT = Path(__file__).parents[3]
 DOMAIN = "a.ex"
@@ -35,7 +35,7 @@ class NodeProcess:
         log: What it writes to stderr, as a file.
     """
 
-    process: "subprocess.Popen[bytes]"
+    process: WarmProcess
     ready: dict[str, str]
     log: Path
 
@@ -75,17 +75,14 @@ def node_process(
     log: Path, *options: str, launcher: tuple[str, ...] = ("-m", "actors")
 ) -> Iterator[NodeProcess]:
     """Run `python -m actors node` from its ready line on; it is gone afterwards."""
-    command = [sys.executable, *launcher, "node", *options]
-    with log.open("ab") as stderr:
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            command, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT
-        )
-    try:
-        line = process.stdout.readline()
-        assert line, f"it ended before it was ready:\n{log.read_text()}"
-        yield NodeProcess(process, json.loads(line), log)
-    finally:
-        if process.poll() is None:
+    outer, inner = os.pipe()
+    with open(outer, "rb") as stdout, log.open("ab") as stderr:  # noqa: PTH123 - a descriptor
+        process = fork_warm([*launcher, "node", *options], (None, inner, stderr.fileno()))
+        try:
+            os.close(inner)
+            line = stdout.readline()
+            assert line, f"it ended before it was ready:\n{log.read_text()}"
+            yield NodeProcess(process, json.loads(line), log)
+        finally:
             process.kill()
-        process.stdout.close()
-        process.wait()
+            process.wait()

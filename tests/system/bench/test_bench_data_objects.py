@@ -1,8 +1,5 @@
 """The bench of data objects weighs what crosses a link, and judges its rates (SYN-16, S12)."""
 
-import subprocess
-import sys
-
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -13,13 +10,13 @@ from bench.node.data_objects import FLOOR, REACH, WANTED, Rates
 from bench.node.fan_out import FanOut, measure_fan_out
 from bench.node.object_sizes import ENTRIES, weigh
 from bench.run import SMALL
+from tests.support.warm import run_warm
 
 
 @pytest.mark.timeout(120)
 def test_the_bench_of_data_objects_runs_small():
     name = "node.data_objects"
-    command = [sys.executable, "-m", f"bench.{name}", "--json", *SMALL[name]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    done = run_warm("-m", f"bench.{name}", "--json", *SMALL[name], timeout=200)
 
     told = orjson.loads(done.stdout)
     assert (told["bench"], told["met"]) == ("data_objects", not done.returncode)

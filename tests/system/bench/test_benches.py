@@ -1,7 +1,5 @@
 """Each bench runs at its smallest size, and its verdict says what it reached and what it misses."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
@@ -18,6 +16,7 @@ from bench.runtime.paths import Figures, Taken
 from bench.runtime.stage import Tracing, Way
 from bench.verdict import SCHEMA, Verdict
 from tests.support.command import ROOT
+from tests.support.warm import run_warm
 from transports.link import FRAMED, Kind
 
 LONG = {
@@ -38,8 +37,7 @@ def is_small_enough(name):
     "name", [is_small_enough(one) for one in SMALL if one != "node.data_objects"]
 )
 def test_a_bench_runs_small(name):
-    command = [sys.executable, "-m", f"bench.{name}", "--json", *SMALL[name]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    done = run_warm("-m", f"bench.{name}", "--json", *SMALL[name], timeout=200)
     assert done.stdout, done.stderr
     told = orjson.loads(done.stdout)
     assert (told["schema"], told["bench"]) == (SCHEMA, name.rpartition(".")[2])

@@ -19,9 +19,8 @@ async def test_a_golden_scenario_breaks_no_claim(name, autojump_clock):
     assert judged.findings == ()
     assert judged.verdict is Verdict.CONFORMANT
     nodes = sorted({line.node for line in lines})
-    assert {judge_run(lines_by(lines, nodes, turn)).verdict for turn in range(2)} == {
-        Verdict.CONFORMANT
-    }
+    by_other_clocks = judge_run(lines_by(lines, nodes, NAMES.index(name) % 2))
+    assert by_other_clocks.verdict is Verdict.CONFORMANT
 
 
 CLOCKS = [(3600.0, 0.0), (-3600.0, 1e-4), (1.0, -1e-4), (-1.0, 0.0), (0.0, 0.0)]

@@ -101,7 +101,7 @@ async def test_so_it_is_over_real_sockets(carrier, hasty_clock):
 
 @pytest.fixture
 def hasty_clock():
-    return MockClock(rate=5.0)
+    return MockClock(rate=3.0)
 
 
 async def test_new_listeners_take_the_place_of_the_old_ones(autojump_clock):
