@@ -34,7 +34,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "product": (),
         "judge": (),
         "runtime.hostile_hyperty": ("--rounds", "1"),
-        "runtime.hostile_room": ("--rounds", "1"),
+        "runtime.hostile_sandbox": ("--rounds", "1"),
     }
 )
 """Modules below this folder, with the options they are run with here: some take minutes at
@@ -62,7 +62,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "product": ("session",),
         "judge": ("--records", "2000", "--processes", "1", "--rounds", "1"),
         "runtime.hostile_hyperty": ("--rounds", "1", "--how", "spin"),
-        "runtime.hostile_room": ("--rounds", "1", "--how", "spin"),
+        "runtime.hostile_sandbox": ("--rounds", "1", "--how", "spin"),
     }
 )
 """Options that make each as small as it can be: it shows that it runs, its figures mean little."""

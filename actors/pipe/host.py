@@ -21,10 +21,10 @@ from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
+from actors.pipe.message import Said, Word, parts_of, read_said, write_said
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import PackageContents, SandboxPlan, Spawn, TokenSource, nothing, write_plan
 from actors.pipe.relay import Relays
-from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore

@@ -10,7 +10,7 @@ from typing import final
 import trio
 
 from actors.pipe.errors import PipeError
-from actors.pipe.said import MORE, Said, write_said
+from actors.pipe.message import MORE, Said, write_said
 from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import (
     FRAME_MESSAGES,

@@ -7,8 +7,8 @@ from typing import Final, final
 import trio
 
 from actors.pipe.errors import PipeError
+from actors.pipe.message import Said, Word, parts_of
 from actors.pipe.outlet import FrameParts, Outlet, Window
-from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import GOODBYE_TIMEOUT, SANDBOX_LINKS, SANDBOX_WINDOW
 from transports.errors import DialError, LinkBrokenError, LinkError
 from transports.link import PROTOFLY_V1, Link, Network

@@ -8,8 +8,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from actors.pipe.message import Said, Word, parts_of
 from actors.pipe.outlet import FrameParts, Outlet, Window
-from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
 from transports.errors import (
     CloseReason,

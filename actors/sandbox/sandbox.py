@@ -29,9 +29,9 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
+from actors.pipe.message import Said, Word, read_said
 from actors.pipe.outlet import FrameParts, Outlet
 from actors.pipe.plan import HypertyContents, PackageContents, SandboxPlan, read_plan
-from actors.pipe.said import Said, Word, read_said
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace

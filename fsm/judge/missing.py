@@ -18,7 +18,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.judge.claims.told import is_p2p_end, is_p2p_link, split
+from fsm.judge.claims.records import is_p2p_end, is_p2p_link, split
 from fsm.judge.crossings import KEPT, LINKS, Crossing
 from fsm.judge.replay import Numbers
 from fsm.judge.trace_line import TraceLine

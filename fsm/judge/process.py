@@ -20,7 +20,7 @@ import attrs
 
 from fsm.judge.claims.catalogue import ACROSS, FOLDS
 from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process
-from fsm.judge.claims.told import BUS, LISTENERS
+from fsm.judge.claims.records import BUS, LISTENERS
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.crossings import CROSSED, Crossing, Crossings
 from fsm.judge.missing import Gaps, Missing, Participants, Took

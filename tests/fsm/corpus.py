@@ -19,8 +19,8 @@ from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record
 from fsm.static_check import TakenStep
 from specs.trace import Kind
+from tests.support.trace.awaitable_tracer import Told
 from tests.support.trace.census import counted
-from tests.support.trace.told import Told
 from tests.support.trace.trace_files import records, whole
 
 Trace = Sequence[TraceLine]

@@ -22,9 +22,9 @@ from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace import damage
 from tests.support.trace.clocks import shifted
 from tests.support.trace.damage import write_whole
+from tests.support.trace.histories import told
 from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
-from tests.support.trace.stories_told import told
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

@@ -19,8 +19,8 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HandInResult, HostTools, SandboxHost
+from actors.pipe.message import Said, Word
 from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
-from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Lifecycle

@@ -5,7 +5,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, at_bus, msg, on, others, rows
-from fsm.judge.claims.told import BUS, SLACK, expects_answer, is_answer
+from fsm.judge.claims.records import BUS, SLACK, expects_answer, is_answer
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
 from specs.child import parent_of

@@ -21,7 +21,7 @@ from fsm.judge.claims.fold import (
     others,
     rows,
 )
-from fsm.judge.claims.told import BUS, LISTENERS, is_answer, is_p2p_end, is_shared
+from fsm.judge.claims.records import BUS, LISTENERS, is_answer, is_p2p_end, is_shared
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below
 from specs.trace import Kind, Op

@@ -18,7 +18,7 @@ from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.told import BUS, LISTENERS, Listeners, Rows
+from fsm.judge.claims.records import BUS, LISTENERS, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op

@@ -23,7 +23,7 @@ from fsm.judge.claims.fold import (
     rows,
     steps,
 )
-from fsm.judge.claims.told import (
+from fsm.judge.claims.records import (
     BUS,
     LINK_MACHINE,
     LISTENERS,

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import final
 
 from fsm.judge.claims.fold import Fold, Process, msg, on
-from fsm.judge.claims.told import split
+from fsm.judge.claims.records import split
 from fsm.judge.trace_line import TraceLine
 from specs.limits.protocol import HOP_LIMIT
 from specs.trace import Op

@@ -11,7 +11,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, on, rows, steps, with_body
-from fsm.judge.claims.told import SLACK, addresses_in, split
+from fsm.judge.claims.records import SLACK, addresses_in, split
 from fsm.judge.trace_line import Body, TraceLine, body_of
 from fsm.machines.registration import State
 from specs.addresses.address import domain_of, is_below, runtime_of, scheme_of

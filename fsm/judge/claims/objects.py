@@ -25,7 +25,7 @@ from fsm.judge.claims.fold import (
     rows,
     steps,
 )
-from fsm.judge.claims.told import LISTENERS, MANAGER, is_p2p_end, split
+from fsm.judge.claims.records import LISTENERS, MANAGER, is_p2p_end, split
 from fsm.judge.trace_line import TraceLine
 from specs.message import MessageType
 from specs.reply_code import Code

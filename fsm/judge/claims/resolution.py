@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fsm.intent import Intent
 from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, others, rows, steps
-from fsm.judge.claims.told import (
+from fsm.judge.claims.records import (
     BUS,
     LINK_MACHINE,
     LISTENERS,

@@ -21,7 +21,7 @@ from fsm.judge.claims.fold import (
     steps,
     with_body,
 )
-from fsm.judge.claims.told import SLACK, addresses_in, is_p2p_end, split
+from fsm.judge.claims.records import SLACK, addresses_in, is_p2p_end, split
 from fsm.judge.trace_line import TraceLine, body_of
 from specs.addresses.address import last_segment, runtime_of, scheme_of
 from specs.message import MessageType

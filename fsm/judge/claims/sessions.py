@@ -12,7 +12,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, on, others, rows, steps
-from fsm.judge.claims.told import SLACK, is_answer, split, waited
+from fsm.judge.claims.records import SLACK, is_answer, split, waited
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT

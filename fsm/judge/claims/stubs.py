@@ -6,7 +6,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, at_bus, msg, on, rows, steps
-from fsm.judge.claims.told import BUS, LINK_MACHINE, LISTENERS, LIVE, SLACK, split
+from fsm.judge.claims.records import BUS, LINK_MACHINE, LISTENERS, LIVE, SLACK, split
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment, status_of
 from specs.limits.protocol import STUB_QUEUE

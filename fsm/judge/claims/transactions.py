@@ -10,7 +10,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, steps
-from fsm.judge.claims.told import (
+from fsm.judge.claims.records import (
     BUS,
     SLACK,
     Key,

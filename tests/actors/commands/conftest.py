@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.runtime.stub_desk import Desk
+from tests.support.runtime.stub_publisher import Desk
 
 
 @pytest.fixture

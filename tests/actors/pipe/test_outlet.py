@@ -4,8 +4,8 @@ import pytest
 import trio
 import trio.testing
 
+from actors.pipe.message import Said, Word, read_said
 from actors.pipe.outlet import Outlet
-from actors.pipe.said import Said, Word, read_said
 from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
 from transports.background import open_background

@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from actors.pipe.errors import SandboxError
+from actors.pipe.message import Said, Word, write_said
 from actors.pipe.process import _log_errors, open_process_sandbox
-from actors.pipe.said import Said, Word, write_said
 from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
 from transports.errors import LinkError
 

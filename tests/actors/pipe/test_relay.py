@@ -4,9 +4,9 @@ import pytest
 import trio
 
 from actors.pipe.errors import PipeError
+from actors.pipe.message import Said, Word, read_said
 from actors.pipe.outlet import Outlet
 from actors.pipe.relay import Relays
-from actors.pipe.said import Said, Word, read_said
 from specs.limits.protocol import SANDBOX_LINKS, SANDBOX_WINDOW
 from transports.background import open_background
 from transports.link import Kind, Upgrade

@@ -13,8 +13,8 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.packages import StubCode, code_of, zipped
-from tests.support.runtime.room_world import S, open_room_world
 from tests.support.runtime.runtime_parts import R
+from tests.support.runtime.sandbox_world import S, open_room_world
 from tests.support.wire.wire import event
 
 pytestmark = pytest.mark.timeout(120)

@@ -11,7 +11,7 @@ from fsm.commands.group import cli
 from fsm.judge.trace_line import wire_name
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 from tests.support.trace.trace_files import records, session, whole, write_trace
 
 KEPT = RUNTIME + ASKED + ANSWERED

@@ -10,7 +10,7 @@ from fsm.commands.group import cli
 from fsm.judge.manifest import Manifest, ManifestError, Participant, read_manifest
 from fsm.judge.verdict import judge_run
 from tests.support.trace.damage import write_whole
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
 STORY = "@ra\nbus add listeners RA/ua loader\n@rb\nbus add listeners RB/ua loader\n"

@@ -4,7 +4,7 @@ import pytest
 
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 MN = "domain://msg-node.a.ex"

@@ -7,7 +7,7 @@ from fsm.judge.online import MONITORED, OnlineJudge
 from specs.claims.all import CLAIMS
 from specs.claims.claim import Reach
 from tests.fsm.judge.claims.test_claims import CASES
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 HOMES = {name: f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")}
 MONITORED_CLAIMS = {claim for fold in MONITORED for claim in fold.claims}

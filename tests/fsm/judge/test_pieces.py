@@ -13,7 +13,7 @@ from fsm.judge.replay import order_of
 from fsm.machine_list import MACHINES
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.fsm.judge.claims.test_claims import each_case
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 STORIES = {
     "kept": told(RUNTIME + ASKED + ANSWERED),

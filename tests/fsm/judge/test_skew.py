@@ -10,7 +10,7 @@ from fsm.judge.skew import clock_lines, skews
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.clocks import shifted
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 HOUR = 3600.0
 SHIFTS = st.sampled_from([-HOUR, -1.0, 0.0, 1.0, HOUR]) | st.floats(-1e6, 1e6)

@@ -7,7 +7,7 @@ from fsm.judge.process import DisorderError, LateHomeError
 from fsm.judge.trace_line import Claim, Verdict
 from fsm.judge.verdict import RunJudge, combined, judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 
 def judge(lines):

@@ -25,8 +25,8 @@ from specs.message import Message
 from tests.simulation.judgement.evidence import Evidence, Witness
 from tests.simulation.judgement.history import Died, History
 from tests.simulation.plans.plan import Plan, Wrong
-from tests.simulation.world.desk import Desk, issuer, login_of
 from tests.simulation.world.fate import chance
+from tests.simulation.world.logins import Desk, issuer, login_of
 from tests.simulation.world.mortal import MortalNetwork
 from tests.simulation.world.worker import Worker
 from tests.support.node.issuer import Issuer

@@ -24,7 +24,7 @@ from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import Told
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.link import Network

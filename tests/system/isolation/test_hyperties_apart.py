@@ -20,8 +20,8 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
 from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, SANDBOX_RESTARTS
 from tests.support.command import call, serving
-from tests.support.runtime.room_world import rooms_of_tests
 from tests.support.runtime.rough import Rough
+from tests.support.runtime.sandbox_world import rooms_of_tests
 from transports.memory import MemoryNetwork
 
 pytestmark = pytest.mark.timeout(120)

@@ -26,7 +26,7 @@ from fsm.judge.replay import Judgement
 from specs.message import MessageType
 from tests.support.command import Serving, serving
 from tests.support.node.issuer import login_by
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import Told
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.system.p2p.halting_gate import Choice, HaltingGate, open_gate

@@ -28,7 +28,7 @@ from fsm.judge.replay import Judgement
 from specs.trace import Kind
 from tests.support.catalogues import B, Publishing, Wall
 from tests.support.command import Serving, serving
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import Told
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, PATIENCE, Harm, insist
 from tests.system.stubs.pausing_proxy import PausingProxy, open_pausing_proxy

@@ -5,7 +5,7 @@ from hashlib import sha256
 from actors.cli.command_error import ExitCode
 from actors.commands.stub.sign import command as sign
 from tests.support.command import called
-from tests.support.runtime.stub_desk import ENTRY, refused
+from tests.support.runtime.stub_publisher import ENTRY, refused
 
 # ---- publishing
 

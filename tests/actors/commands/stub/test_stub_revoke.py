@@ -8,7 +8,7 @@ from actors.cli.command_error import ExitCode
 from actors.commands.stub.list import command as list_
 from actors.commands.stub.revoke import command as revoke
 from tests.support.command import called
-from tests.support.runtime.stub_desk import refused
+from tests.support.runtime.stub_publisher import refused
 
 # ---- revoking
 

@@ -12,7 +12,7 @@ from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
 from tests.support.catalogues import ENTRY_POINT
 from tests.support.command import called
-from tests.support.runtime.stub_desk import DRAFT, refused
+from tests.support.runtime.stub_publisher import DRAFT, refused
 
 # ---- signing
 

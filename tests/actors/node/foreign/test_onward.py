@@ -6,7 +6,7 @@ import trio
 
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from tests.actors.node.foreign.abroad_rooms import no_room
+from tests.actors.node.foreign.faulty_sandboxes import no_room
 from tests.support.node.node_peer import Peer
 from tests.support.runtime.abroad import Wishes, open_two
 from transports.codec import encode

@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 from fsm.registry.resolve.inputs import Topology
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from specs.reply_code import DropReason
-from tests.actors.node.foreign.abroad_rooms import deaf_room, no_room, room_that_says
+from tests.actors.node.foreign.faulty_sandboxes import deaf_room, no_room, room_that_says
 from tests.support.runtime.abroad import PLACES, STUB_B, B, Wishes, open_two
 from transports.link import Kind
 

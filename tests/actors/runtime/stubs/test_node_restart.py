@@ -16,7 +16,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind
 from tests.support.runtime.domain import Echo, Member, counted_bytes, judged
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import Told
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 

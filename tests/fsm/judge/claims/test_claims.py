@@ -13,7 +13,7 @@ from tests.fsm.judge.claims import (
     cases_objects,
     cases_traffic,
 )
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import told
 
 CASES = (
     *cases_traffic.TRANSACTIONS, *cases_traffic.BUSES, *cases_traffic.LOOPS,

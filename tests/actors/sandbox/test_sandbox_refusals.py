@@ -3,8 +3,8 @@
 import pytest
 import trio
 
+from actors.pipe.message import Said, Word, parts_of, read_said, write_said
 from actors.pipe.plan import NodeStubContents, PackageContents, SandboxPlan, write_plan
-from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from actors.sandbox.sandbox import run_sandbox
 from tests.support.packages import code_of
 from transports.link import Kind, Upgrade

@@ -23,7 +23,7 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.limits import UNLIMITED
-from actors.pipe.said import Said, Word, write_said
+from actors.pipe.message import Said, Word, write_said
 from actors.sandbox.confine import confine
 from bench.runtime.beside import Pair, judged, p99, taken
 from tests.support.node.node_peer import Peer
@@ -62,7 +62,13 @@ class _Rooms:
     async def open(self, _label: str) -> AsyncIterator[Link]:
         ours, theirs = socket.socketpair()
         told, tell = os.pipe()
-        command = [sys.executable, "-m", "bench.runtime.hostile_room", self._how, str(os.getpid())]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.runtime.hostile_sandbox",
+            self._how,
+            str(os.getpid()),
+        ]
         process = subprocess.Popen(  # noqa: ASYNC220, S603
             command, stdin=theirs.fileno(), stdout=tell, start_new_session=True
         )
@@ -141,7 +147,7 @@ async def _round(how: str) -> Pair:
         return await _measure(how)
 
 
-@click.command("bench.runtime.hostile_room")
+@click.command("bench.runtime.hostile_sandbox")
 @click.option("--rounds", default=3, show_default=True, help="Rounds the medians are over.")
 @click.option("--how", "hows", type=click.Choice(_HOW), multiple=True, help="All if not given.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
@@ -149,7 +155,7 @@ def main(rounds: int, hows: tuple[str, ...], *, as_json: bool) -> None:
     """Measure what others notice of it; exit with 1 if that is too much."""
     configure_log(Level.ERROR)
     pairs = taken(rounds, hows or _HOW, partial(trio.run, _round))
-    judged("hostile_room", pairs).tell(as_json=as_json)
+    judged("hostile_sandbox", pairs).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

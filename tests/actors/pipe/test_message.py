@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.pipe.errors import PipeError
+from actors.pipe.message import Said, Word, parts_of, read_said, write_said
 from actors.pipe.outlet import FrameParts
 from actors.pipe.plan import (
     HypertyContents,
@@ -16,7 +17,6 @@ from actors.pipe.plan import (
     read_plan,
     write_plan,
 )
-from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from specs.limits.protocol import MAX_FRAME_BYTES
 
 PLAN = SandboxPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex")

@@ -4,7 +4,7 @@ import json
 from contextlib import asynccontextmanager
 
 from actors.pipe.errors import SandboxError
-from actors.pipe.said import Said, Word, write_said
+from actors.pipe.message import Said, Word, write_said
 from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade

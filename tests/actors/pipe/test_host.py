@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import trio
 
-from actors.pipe.said import Said, Word, read_said, write_said
+from actors.pipe.message import Said, Word, read_said, write_said
 from specs.limits.protocol import SANDBOX_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
-from tests.support.runtime.room_world import open_room_world
+from tests.support.runtime.sandbox_world import open_room_world
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
 from transports.memory import Wire

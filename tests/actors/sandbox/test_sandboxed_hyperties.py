@@ -11,8 +11,8 @@ from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
 from specs.message import reply_to
 from specs.reply_code import Code
 from tests.support.packages import code_of
-from tests.support.runtime.room_world import H, open_room_world, rooms_of_tests
 from tests.support.runtime.rough import Rough, Sick
+from tests.support.runtime.sandbox_world import H, open_room_world, rooms_of_tests
 
 pytestmark = pytest.mark.timeout(120)
 
