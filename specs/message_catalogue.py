@@ -17,7 +17,7 @@ import attrs
 
 from specs.bodies.answer import (
     AddressesGiven,
-    ChildrenTold,
+    ChildrenReported,
     Done,
     Listed,
     ObjectCreated,
@@ -278,7 +278,7 @@ _GIVEN: Final = Answers(AddressesGiven)
 _RECORD: Final = Answers(RecordFound, late=RecordsAway)
 _FOUND: Final = Answers(RecordsFound, late=RecordsAway)
 _CREATED: Final = Answers(ObjectCreated)
-_OBSERVED: Final = Answers(ObjectShown, wait=ChildrenTold)
+_OBSERVED: Final = Answers(ObjectShown, wait=ChildrenReported)
 _SHOWN: Final = Answers(ObjectShown)
 _GRANTED: Final = Answers(SubscriptionGranted)
 _RENEWED: Final = Answers(SubscriptionRenewed)

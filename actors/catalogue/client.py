@@ -209,7 +209,7 @@ class CatalogueClient:
                 return await self._find(entry, look)
         except RefusalError as exc:
             self._fetched.pop(entry, None)
-            raise RefusedDescriptorError(entry.told, exc.refused) from exc
+            raise RefusedDescriptorError(entry.described, exc.refused) from exc
         finally:
             if not lock.locked():
                 self._locks.pop(entry.domain, None)

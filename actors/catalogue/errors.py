@@ -29,7 +29,7 @@ __all__ = [
 class SourceAwayError(PlaceError):
     """A catalogue cannot be read at the moment: its operator must act, or time."""
 
-    told = "the catalogue {} cannot be read"
+    summary = "the catalogue {} cannot be read"
 
 
 @final
@@ -60,7 +60,7 @@ class BadSealError(ProtoflyError):
 class BadDescriptorError(ReasonError):
     """The signed content is no descriptor: its author must act."""
 
-    told = "this is no descriptor"
+    summary = "this is no descriptor"
 
 
 @final
@@ -90,14 +90,14 @@ class RefusedDescriptorError(ProtoflyError):
 class TrustFileError(PlaceError):
     """The file that says who is trusted cannot be used: the operator must act."""
 
-    told = "cannot use the trust file {}"
+    summary = "cannot use the trust file {}"
 
 
 @final
 class CatalogueFileError(PlaceError):
     """A file of a catalogue, or of what is remembered of one, cannot be used."""
 
-    told = "cannot use {}"
+    summary = "cannot use {}"
 
 
 NO_PLACE: Final = Refused(

@@ -21,7 +21,7 @@ __all__ = ["ANYWHERE", "PUBLIC", "Egress", "PrivatePlaceError"]
 class PrivatePlaceError(PlaceError):
     """A host must not be dialled."""
 
-    told = "{} is not dialled"
+    summary = "{} is not dialled"
 
 
 class Egress(ABC):

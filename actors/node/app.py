@@ -190,7 +190,7 @@ async def _start_listener(
     }
     sources = LinkSources(listeners, MappingProxyType(acceptors), itertools.count(1), plan.bounds)
     acceptor = partial(SessionListener, sources, bus, plan.monitor)
-    await supervisor.start_child(ChildSpec("front-door", acceptor))
+    await supervisor.start_child(ChildSpec("listener", acceptor))
 
 
 async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:

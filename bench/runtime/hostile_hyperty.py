@@ -48,8 +48,8 @@ class _Provoked:
         self.begun = trio.Event()
 
     async def deploy(self) -> None:
-        rooms = process_sandboxes([str(ROOT)])
-        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), rooms)
+        spawn = process_sandboxes([str(ROOT)])
+        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), spawn)
         await self._caller.request(self._url, "well?")
 
     async def provoke(self, how: str) -> None:

@@ -110,7 +110,7 @@ class _Writer:
             return
         yield from self._done(event.done)
         is_broken = event.is_fault and event.done is not None
-        yield self._line("fault" if is_broken else "call", what=f"wish: {taken.what}")
+        yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
 
     def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
         if line is not None:

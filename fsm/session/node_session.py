@@ -39,8 +39,8 @@ from fsm.session.node_session_io import (
     Liveness,
     NodeLeaves,
     OpenAsked,
+    OutboundMessage,
     Overflowed,
-    Parcel,
     PingDue,
     Queued,
     Refused,
@@ -81,7 +81,7 @@ class NodeSessionCore:
         self._told_anew = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
-        self._queue: list[Parcel] = []
+        self._queue: list[OutboundMessage] = []
         self._bytes = 0
         self._since = 0.0
         self._pinged = False
@@ -103,7 +103,7 @@ class NodeSessionCore:
         return self._credentials is not None and now >= self._credentials.until
 
     @property
-    def waiting(self) -> Sequence[Parcel]:
+    def waiting(self) -> Sequence[OutboundMessage]:
         """The messages that wait for the runtime to come back, in order."""
         return self._queue
 
@@ -244,28 +244,28 @@ class NodeSessionCore:
             [] if self.link is None else [LinkCut(self.link, why), *self._lose(self.link, why, now)]
         )
 
-    def _keep(self, parcel: Parcel) -> Queued | Overflowed:
-        size = len(parcel.line)
+    def _keep(self, entry: OutboundMessage) -> Queued | Overflowed:
+        size = len(entry.line)
         if len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES:
-            return Overflowed(parcel.message)
-        self._queue.append(parcel)
+            return Overflowed(entry.message)
+        self._queue.append(entry)
         self._bytes += size
-        self._budget.hold(parcel)
-        return Queued(parcel.message)
+        self._budget.hold(entry)
+        return Queued(entry.message)
 
-    def _emptied(self) -> tuple[Parcel, ...]:
+    def _emptied(self) -> tuple[OutboundMessage, ...]:
         """Let go of what waits, and return it."""
         waiting = tuple(self._queue)
         self._queue.clear()
         self._bytes = 0
-        for parcel in waiting:
-            self._budget.release(parcel)
+        for entry in waiting:
+            self._budget.release(entry)
         return waiting
 
     def _queued(self, happened: Wait | Shed) -> list[Effect]:
         if isinstance(happened, Wait):
-            return [self._keep(happened.parcel)]
-        return [Overflowed(parcel.message) for parcel in self._emptied()]
+            return [self._keep(happened.entry)]
+        return [Overflowed(entry.message) for entry in self._emptied()]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():
@@ -297,7 +297,7 @@ class NodeSessionCore:
 
     def _end(self, trigger: Trigger, why: str) -> list[Effect]:
         step = self._entity.step(trigger, why)
-        undelivered = tuple(parcel.message for parcel in self._emptied())
+        undelivered = tuple(entry.message for entry in self._emptied())
         self.link = None
         return [step, Ended(why, undelivered)]
 

@@ -147,7 +147,7 @@ class ObjectCreated:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ChildrenTold:
+class ChildrenReported:
     """The child resources to listen to, before the object comes (M-36, SYN-07)."""
 
     resources: Names

@@ -34,7 +34,7 @@ PENDING_PROOFS: Final = 8
 """Dialled P2P links that may prove themselves at once; for one more the oldest goes (ours, T11)."""
 
 FORGERIES: Final = 10
-"""Messages from addresses that are not a peer's, within `SOFT_ERROR_PERIOD`, at which its link is
+"""Messages from addresses that are not a peer's, within `ERROR_WINDOW`, at which its link is
 closed (ours, S1, as S14)."""
 
 PROOF_TIMEOUT: Final = 5.0

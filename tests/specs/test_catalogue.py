@@ -91,10 +91,10 @@ def test_every_body_class_is_used_by_a_row_or_is_a_part_or_is_ours():
             used |= {answers.yes, answers.wait, answers.no, answers.late}
     names = {cls.__name__ for cls in set(BODIES) - used}
     assert names == {
-        "AllocationWish", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
+        "AllocationRequest", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
         "ConnectionDescription", "CutPath", "DataObject", "FoundRecord", "LinkRow", "NewObject",
         "AllowObserver", "ExpelObserver", "ForwardDelegation", "ObserverExpelled", "ObserverList",
-        "QualityWish", "Record", "SessionGranted", "SessionParams",
+        "QualityRequest", "Record", "SessionGranted", "SessionParams",
         "Snapshot", "TurnServer", "Watching", "Wrapped",
         # POL-05 says which requests there are, not with which bodies.
         "AddPolicies", "PoliciesChanged", "PoliciesListed", "PoliciesShown", "PolicyBook",

@@ -41,7 +41,7 @@ Say: TypeAlias = Callable[[Message], Awaitable[None]]
 class BackEndError(ReasonError):
     """The back end was asked, and what came is no answer."""
 
-    told = "the back end failed"
+    summary = "the back end failed"
 
 
 @final

@@ -41,14 +41,14 @@ class RestError(ProtoflyError):
 
     Attributes:
         status: Status of the response.
-        told: Text of the response.
+        summary: Text of the response.
     """
 
     status: ClassVar[HTTPStatus]
-    told: ClassVar[str]
+    summary: ClassVar[str]
 
     def __init__(self, *values: object) -> None:
-        super().__init__(self.told.format(*values))
+        super().__init__(self.summary.format(*values))
 
 
 @final
@@ -56,7 +56,7 @@ class NewerPollError(RestError):
     """A newer request waits for the messages of the session: this one waits no longer."""
 
     status = HTTPStatus.CONFLICT
-    told = "a newer request waits for the messages of this session"
+    summary = "a newer request waits for the messages of this session"
 
 
 @final
@@ -64,7 +64,7 @@ class PostNumberError(RestError):
     """A post is neither the next one nor the last one again."""
 
     status = HTTPStatus.CONFLICT
-    told = "posts are numbered without gaps; the next one is {}"
+    summary = "posts are numbered without gaps; the next one is {}"
 
 
 @final
@@ -72,7 +72,7 @@ class PostsPileUpError(RestError):
     """The runtime sends faster than it may, and does not wait for its posts."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
-    told = "too many posts of this session wait to be taken in; wait for them"
+    summary = "too many posts of this session wait to be taken in; wait for them"
 
 
 @final
@@ -80,7 +80,7 @@ class RestGoneError(RestError):
     """The session is not held by these requests any more; its token may bring it back."""
 
     status = HTTPStatus.GONE
-    told = "nobody has this session over HTTP; re-open it with its token"
+    summary = "nobody has this session over HTTP; re-open it with its token"
 
 
 @final
@@ -88,7 +88,7 @@ class TurnedAwayError(RestError):
     """Too many connections, from one host or in all."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
-    told = "too many come at once; try again later"
+    summary = "too many come at once; try again later"
 
 
 @final

@@ -37,8 +37,8 @@ from fsm.session.node_session_io import (
     LinkDone,
     LinkLost,
     NodeLeaves,
+    OutboundMessage,
     Overflowed,
-    Parcel,
     PingDue,
     Queued,
     Refused,
@@ -115,7 +115,7 @@ class Outcome:
     """
 
     verdict: Granted | Refused | None
-    waiting: tuple[Parcel, ...] = ()
+    waiting: tuple[OutboundMessage, ...] = ()
 
 
 _TOO_MUCH: Final = "too many messages wait in the node"
@@ -129,33 +129,33 @@ class Overload:
         self._exchange: Final = exchange
         self._is_shedding = False
 
-    def overrun(self, session: Session, port: Port, parcel: Parcel) -> None:
+    def overrun(self, session: Session, port: Port, entry: OutboundMessage) -> None:
         """Close a link whose outbox is full; what waited there waits for the session now."""
         _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
         unsent = port.cut(CloseReason.SLOW_CONSUMER)
         self._let_go(session, port)
-        self.keep(session, [*unsent, parcel])
+        self.keep(session, [*unsent, entry])
 
-    def lasting(self, unsent: list[Parcel]) -> list[Parcel]:
+    def lasting(self, unsent: list[OutboundMessage]) -> list[OutboundMessage]:
         """Return what a link did not write and its session is to get over the next.
 
         What session control said is left out, it was that link's own business: a token that
         it was to get means the wrong thing over another link, an answer to a ping nothing.
         """
         manager = self._exchange.tables.addresses.session
-        kept = [parcel for parcel in unsent if parcel.message.from_ != manager]
+        kept = [entry for entry in unsent if entry.message.from_ != manager]
         for _ in range(len(unsent) - len(kept)):
             self._exchange.trace.counters.drop(DropReason.SESSION_GONE)
         return kept
 
-    def keep(self, session: Session, parcels: list[Parcel]) -> None:
+    def keep(self, session: Session, entries: list[OutboundMessage]) -> None:
         """Have messages wait for a session, in order, while there is room."""
         exchange = self._exchange
-        for parcel in self.lasting(parcels):
+        for entry in self.lasting(entries):
             if exchange.sessions.get(session.core.runtime) is session:
-                exchange.feed(session, Wait(parcel))
+                exchange.feed(session, Wait(entry))
             else:
-                exchange.trace.drop(parcel.message, DropReason.SESSION_GONE)
+                exchange.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def check(self) -> None:
         """Free an eighth of the node's budget if it is exceeded, from whom holds most.
@@ -181,7 +181,7 @@ class Overload:
         What is shared is freed only when all who share it have given way: of those who hold
         as much, one group after the other goes, not a part of each.
         """
-        holders: list[tuple[Iterable[Parcel], int, Port | Session]] = [
+        holders: list[tuple[Iterable[OutboundMessage], int, Port | Session]] = [
             *((port.outbox, port.outbox.framed, port) for port in self._exchange.ports.values()),
             *((one.core.waiting, 0, one) for one in self._exchange.sessions.values()),
         ]
@@ -204,9 +204,9 @@ class Overload:
         self._exchange.ports.pop(holder.number, None)
         if session is not None:
             self._let_go(session, holder)
-        for parcel in unsent:
+        for entry in unsent:
             self._exchange.undeliverable(
-                parcel.message, Code.TOO_LARGE, _TOO_MUCH, DropReason.OVERFLOW
+                entry.message, Code.TOO_LARGE, _TOO_MUCH, DropReason.OVERFLOW
             )
 
     def _let_go(self, session: Session, port: Port) -> None:
@@ -343,51 +343,51 @@ class Exchange:
 
     def send(self, runtime: str, message: Message) -> None:
         """Give a message to the session of a runtime."""
-        self.hand_out_to((runtime,), Parcel(message, encode(message)))
+        self.hand_out_to((runtime,), OutboundMessage(message, encode(message)))
 
-    def hand_out_to(self, runtimes: Iterable[str], parcel: Parcel) -> None:
-        """Give one parcel to the sessions of runtimes; too much waits only when all have it."""
+    def hand_out_to(self, runtimes: Iterable[str], entry: OutboundMessage) -> None:
+        """Give one entry to the sessions of runtimes; too much waits only when all have it."""
         for runtime in runtimes:
-            self._hand_on(runtime, parcel)
+            self._hand_on(runtime, entry)
         if self.budget.is_exceeded:
             self._overload.check()
 
-    def _hand_on(self, runtime: str, parcel: Parcel) -> None:
-        session, message = self.sessions.get(runtime), parcel.message
+    def _hand_on(self, runtime: str, entry: OutboundMessage) -> None:
+        session, message = self.sessions.get(runtime), entry.message
         if (why := self.foreign.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
             return
         if self.foreign.is_for_stub(runtime, message, has_session=session is not None):
-            self._send_foreign(runtime, parcel)
+            self._send_foreign(runtime, entry)
             return
         if session is None:
             self.trace.drop(message, DropReason.SESSION_GONE)
         elif (port := session.port) is None:
-            self.feed(session, Wait(parcel))
-        elif port.put(parcel):
+            self.feed(session, Wait(entry))
+        elif port.put(entry):
             self.trace.hop(Op.XMIT, message, link=port.name)
         else:
-            self._overload.overrun(session, port, parcel)
+            self._overload.overrun(session, port, entry)
 
-    def _send_foreign(self, peer: str, parcel: Parcel) -> None:
+    def _send_foreign(self, peer: str, entry: OutboundMessage) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
-        if self.foreign.send(peer, parcel):
-            self.trace.hop(Op.DELIVER, parcel.message, listener="foreign")
+        if self.foreign.send(peer, entry):
+            self.trace.hop(Op.DELIVER, entry.message, listener="foreign")
         else:
             why = f"too much is on its way to {peer}"
-            self.undeliverable(parcel.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
+            self.undeliverable(entry.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
     def tell_link(self, port: Port, message: Message) -> None:
         """Give a message that is the link's own business to a link."""
-        if not port.put(Parcel(message, encode(message))):
+        if not port.put(OutboundMessage(message, encode(message))):
             self.lost(port.number, "slow consumer")
 
-    def hand_out(self, port: Port, answer: Message, waiting: tuple[Parcel, ...]) -> None:
+    def hand_out(self, port: Port, answer: Message, waiting: tuple[OutboundMessage, ...]) -> None:
         """Write the answer to an open request, then what waited for it, in order."""
-        port.refill([Parcel(answer, encode(answer)), *waiting])
-        for parcel in waiting:
-            self.trace.hop(Op.FLUSH, parcel.message)
-            self.trace.hop(Op.XMIT, parcel.message, link=port.name)
+        port.refill([OutboundMessage(answer, encode(answer)), *waiting])
+        for entry in waiting:
+            self.trace.hop(Op.FLUSH, entry.message)
+            self.trace.hop(Op.XMIT, entry.message, link=port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
@@ -404,7 +404,7 @@ class Exchange:
     def feed(self, session: Session, happened: Input) -> Outcome:
         """Tell a session what happened and do what it decides."""
         core = session.core
-        unsent: list[Parcel] = []
+        unsent: list[OutboundMessage] = []
         verdict: Granted | Refused | None = None
         effects = core.feed(happened, trio.current_time())
         for effect in effects:
@@ -456,7 +456,7 @@ class Exchange:
         self.trace.session(port, self.tables.addresses.node, session.core.runtime)
         port.granted(session.core.runtime)
 
-    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
+    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[OutboundMessage]:
         port = self.ports.pop(number, None)
         self.let_go(session, number)
         return [] if port is None else self._overload.lasting(port.cut(CloseReason.REFUSED, end))

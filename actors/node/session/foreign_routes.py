@@ -9,7 +9,7 @@ import trio
 from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
 from fsm.catalogue.foreign import Banish, Send
 from fsm.limits.error_window import QuarantineCore
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node
 from specs.message import Message
 
@@ -94,9 +94,9 @@ class ForeignRoutes:
         is_heard = all(domain_of(one) in its for one in claimed)
         return None if is_heard else f"the node of {self._domain} speaks for nobody else"
 
-    def send(self, peer: str, parcel: Parcel) -> bool:
+    def send(self, peer: str, entry: OutboundMessage) -> bool:
         """Give a message to the stub of a peer; False: it cannot be taken now."""
-        return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), parcel))
+        return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), entry))
 
     def offended(self, peer: str) -> bool:
         """Count what a peer had no right to; return whether it is to be shown out (S14)."""

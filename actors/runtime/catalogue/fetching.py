@@ -187,12 +187,12 @@ class FetchingCatalogue(Catalogue):
         options = dict(found.descriptor.configuration or {})
         if found.package is not None and package is not None:
             if self._makers.code is None:
-                raise RefusedDescriptorError(entry.told, _NO_SANDBOX)
+                raise RefusedDescriptorError(entry.described, _NO_SANDBOX)
             places = found.descriptor.endpoints
             make = self._makers.code(found.package, package.entry_point, places)
             return _descriptor(entry, _fenced(make, found.reach), None, options)
         if profile is None:
-            raise RefusedDescriptorError(entry.told, _NO_PROFILE)
+            raise RefusedDescriptorError(entry.described, _NO_PROFILE)
         make = _fenced(self._makers.shipped[profile.stub], found.reach)
         return _descriptor(entry, make, profile.endpoint, {**profile.options, **options})
 

@@ -19,7 +19,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HandInResult, HostTools, SandboxHost
-from actors.pipe.message import Said, Word
+from actors.pipe.message import PipeMessage, Word
 from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -41,13 +41,13 @@ from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode
 
-__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "RoomMail", "sandboxed_hyperty"]
+__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "SandboxMail", "sandboxed_hyperty"]
 
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
 @final
-class RoomMail:
+class SandboxMail:
     """The mail of one sandbox; part of its host's task."""
 
     def __init__(self, port: MiniBusPort, counters: Counters, host: SandboxHost[Delivery]) -> None:
@@ -97,7 +97,7 @@ class RoomMail:
     # ---- out
 
     def answered(self, message: Message) -> bool:
-        """Note an answer; tell whether, from the right place, it is to what was handed in."""
+        """Note an answer; return whether it comes from the receiver of a delivered request."""
         request = self._handed.asked(message)
         return request is not None and request.to == message.from_
 
@@ -135,7 +135,7 @@ class RoomMail:
             await self._port.post(refuse(request, Code.UNAVAILABLE, why))
 
 
-def _handed_in(request: Message, answer: Message) -> Said:
+def _handed_in(request: Message, answer: Message) -> PipeMessage:
     """Return how an answer is handed in, or that it cannot be: who answers ends nobody."""
     try:
         return _hand(answer)
@@ -143,7 +143,7 @@ def _handed_in(request: Message, answer: Message) -> Said:
         return _hand(refuse(request, exc.code, exc.reason))
 
 
-def _hand(answer: Message) -> Said:
+def _hand(answer: Message) -> PipeMessage:
     """Return how an answer is handed in.
 
     Raises:
@@ -152,7 +152,7 @@ def _hand(answer: Message) -> Said:
     line = encode(answer)
     if len(line) > MAX_MESSAGE_BYTES:
         raise BadMessageError(_TOO_LARGE, Code.TOO_LARGE)
-    return Said(Word.HAND, rest=line)
+    return PipeMessage(Word.HAND, rest=line)
 
 
 _FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -248,16 +248,16 @@ class _Processes:
         self._tools = tools
         self.last_id = 0
 
-    def raised(self, said: Said) -> None:
+    def raised(self, item: PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
-        trace = said.rest[-SANDBOX_FAULT:].decode(errors="replace")
+        trace = item.rest[-SANDBOX_FAULT:].decode(errors="replace")
         lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
         correlation, handler = (
-            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (said.text, said.get("handler"))
+            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (item.text, item.get("handler"))
         )
         self._tools.life.noted(correlation, handler, exception="\n".join(lines))
 
-    def begin(self, port: MiniBusPort) -> "RoomHyperty":
+    def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
         """Make the host of one process."""
         given = self._tools
         self.last_id = max(self.last_id, given.ids.next(port.url))
@@ -276,11 +276,11 @@ class _Processes:
             rate=HYPERTY_RATE,
             burst=HYPERTY_BURST,
         )
-        return RoomHyperty(plan, tools, port, self)
+        return SandboxedHyperty(plan, tools, port, self)
 
 
 @final
-class RoomHyperty(SandboxHost[Delivery]):
+class SandboxedHyperty(SandboxHost[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
@@ -289,7 +289,7 @@ class RoomHyperty(SandboxHost[Delivery]):
         super().__init__(plan, tools)
         self._port = port
         self._processes = processes
-        self._mail = RoomMail(port, tools.counters, self)
+        self._mail = SandboxMail(port, tools.counters, self)
         self._is_ready = trio.Event()
 
     @override
@@ -328,11 +328,11 @@ class RoomHyperty(SandboxHost[Delivery]):
         await self._mail.lost(message)
 
     @override
-    async def told(self, said: Said) -> None:
-        if said.word is Word.FAULT:
-            self._processes.raised(said)
+    async def reported(self, item: PipeMessage) -> None:
+        if item.word is Word.FAULT:
+            self._processes.raised(item)
             return
-        raise PipeError(f"{said.word} is nothing a hyperty says")
+        raise PipeError(f"{item.word} is nothing a hyperty says")
 
     @override
     def ended(self, why: str) -> None:

@@ -210,7 +210,7 @@ def whole(rest: Rest) -> Iterator[Keep]:
 class StoreFileError(PlaceError):
     """The file in which a runtime stores data objects cannot be used."""
 
-    told = "cannot use the store {}"
+    summary = "cannot use the store {}"
 
 
 _FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER, is_private=True)

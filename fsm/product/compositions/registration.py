@@ -40,7 +40,7 @@ _VALUE: Final[JsonObject] = {"hypertyURL": _URL, "runtime": _R}
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """Requests about the record; nothing here depends on the answer."""
 
     what: str
@@ -57,7 +57,7 @@ class RuntimePlace(Host):
 
     @override
     def take(self, happened: Hashable) -> None:
-        self.send("asked", Said(str(happened)))
+        self.send("asked", Sent(str(happened)))
 
 
 @final
@@ -96,16 +96,16 @@ class RegistryPlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said("create" | "create lasting" as what):
+            case Sent("create" | "create lasting" as what):
                 is_lasting = what == "create lasting"
                 asked = records.Create(_URL, _R, _R, _VALUE, is_lasting=is_lasting)
                 self._feed(asked)
-            case Said("created"):
+            case Sent("created"):
                 value: JsonObject = {**_VALUE, "status": "created"}
                 self._feed(records.Create(_URL, _R, _R, value))
-            case Said("keep"):
+            case Sent("keep"):
                 self._feed(records.Touch(_URL, _R, {}))
-            case Said("unregister"):
+            case Sent("unregister"):
                 self._feed(records.Touch(_URL, _R, {"status": "disconnected"}))
             case "over":
                 self._feed(records.Leave(_R, "its session is over"))

@@ -75,7 +75,7 @@ _VERSIONS: Final = 3
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """A message about the object.
 
     Attributes:
@@ -149,20 +149,20 @@ class ReporterPlace(Host):
             self._report(at_reporter.LeaseOver(observer))
         again = self._repeats.due(self.now, lambda _: self.is_observed)
         if again is not None:
-            self.send(CHANGES, Said("changed", again.change.version))
+            self.send(CHANGES, Sent("changed", again.change.version))
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said("subscribe"):
+            case Sent("subscribe"):
                 self._report(at_reporter.SubscribeAsked(_BOB, _MANAGER, LEASE))
-            case Said("unsubscribe"):
+            case Sent("unsubscribe"):
                 self._report(at_reporter.UnsubscribeAsked(_BOB, _MANAGER))
-            case Said("read", number):
+            case Sent("read", number):
                 self._read(number)
-            case Said("heard"):
+            case Sent("heard"):
                 self._report(at_reporter.RuntimeNotified(_MANAGER.removesuffix("/sm")))
-            case Said("answer", code):
+            case Sent("answer", code):
                 answer = invitations.InviteeAnswered(_URL, _BOB, code)
                 self._do(self.invitations.feed(answer, self.now))
             case str(wanted):
@@ -195,11 +195,11 @@ class ReporterPlace(Host):
 
     def _read(self, number: int) -> None:
         if self.core.is_deleted:
-            self.send(TOLD, Said("nothing there", number))
+            self.send(TOLD, Sent("nothing there", number))
         elif self.core.may_read(_BOB):
-            self.send(TOLD, Said("value", self.core.snapshot.version))
+            self.send(TOLD, Sent("value", self.core.snapshot.version))
         else:
-            self.send(TOLD, Said("denied"))
+            self.send(TOLD, Sent("denied"))
 
     def _report(self, happened: at_reporter.ReporterInput) -> None:
         self._do(self.core.feed(happened))
@@ -217,7 +217,7 @@ class ReporterPlace(Host):
                 case at_reporter.Published() | at_reporter.Deleted():
                     self._publish(effect)
                 case invitations.SendInvitation():
-                    self.send(TOLD, Said("invite"))
+                    self.send(TOLD, Sent("invite"))
                 case _:
                     self._note(effect)
         if not self.is_observed:
@@ -230,20 +230,20 @@ class ReporterPlace(Host):
 
     def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
         if isinstance(effect, at_reporter.Denied):
-            self.send(TOLD, Said("denied"))
+            self.send(TOLD, Sent("denied"))
             return
         self._repeats.observed(_URL, self.now)
         if effect.lease is not None:
             self._leases.begin(_URL, _BOB, effect.lease, self.now)
-        self.send(TOLD, Said("granted", effect.snapshot.version))
+        self.send(TOLD, Sent("granted", effect.snapshot.version))
 
     def _publish(self, effect: at_reporter.Published | at_reporter.Deleted) -> None:
         if isinstance(effect, at_reporter.Published):
             self._repeats.published(self.core.snapshot, effect.change, self.now)
             if self.is_observed:
-                self.send(CHANGES, Said("changed", effect.change.version))
+                self.send(CHANGES, Sent("changed", effect.change.version))
         elif effect.runtimes:
-            self.send(CHANGES, Said("deleted"))
+            self.send(CHANGES, Sent("deleted"))
             self._told_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
 
 
@@ -279,7 +279,7 @@ class ObserverPlace(Host):
         was_syncing = self.copy is not None and self.copy.state is State.SYNCING
         self._observe(at_copy.CopyTimeOver())
         if was_syncing:
-            self.send(ASKS, Said("unsubscribe"))
+            self.send(ASKS, Sent("unsubscribe"))
 
     @override
     def take(self, happened: Hashable) -> None:
@@ -287,25 +287,25 @@ class ObserverPlace(Host):
             case "observe":
                 self.copy = ObserverCore(_URL, _BOB)
                 self._observe(at_copy.ObserveBegun())
-                self.send(ASKS, Said("subscribe"))
+                self.send(ASKS, Sent("subscribe"))
             case "leave":
                 self._observe(at_copy.GivenUp("leaves"))
-                self.send(ASKS, Said("unsubscribe"))
+                self.send(ASKS, Sent("unsubscribe"))
             case "accept" | "decline" | "trying":
                 self.is_invited = happened == "trying"
                 code = {"accept": 200, "decline": 403, "trying": 100}[happened]
-                self.send(ASKS, Said("answer", code))
-            case Said():
+                self.send(ASKS, Sent("answer", code))
+            case Sent():
                 self._hear(happened)
             case _:
                 raise TypeError(happened)
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: Sent) -> None:
         match said.what:
             case "invite":
                 self.is_invited = True
             case "deleted":
-                self.send(ASKS, Said("heard"))
+                self.send(ASKS, Sent("heard"))
                 self._observe(at_copy.WithdrawnByReporter())
             case "granted" | "value":
                 self._observe(at_copy.SnapshotRead(_object(said.number)))
@@ -327,7 +327,7 @@ class ObserverPlace(Host):
             match effect:
                 case at_copy.ReadNeeded(number):
                     self._reads, self.read = number, number % 2
-                    self.send(ASKS, Said("read", self.read))
+                    self.send(ASKS, Sent("read", self.read))
                 case at_copy.Applied(version, data):
                     self._look_at(before, version, is_snapshot=is_snapshot)
                     if data != {"n": version}:

@@ -43,11 +43,11 @@ from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
 from specs.limits.protocol import (
     DIAL_TIMEOUT,
+    ERROR_WINDOW,
     RECONNECT_BASE,
     RECONNECT_TRIES,
     RETRY_COOL_DOWN,
     SESSION_IDLE,
-    SOFT_ERROR_PERIOD,
 )
 from specs.trace import Op
 
@@ -218,7 +218,7 @@ class LinkTable:
             new = entry.beside
             effects = [Disconnect(new.stub, new.remote, new.link), *self._beside_ended(entry, new)]
         effects += self._given_up(entry, now)
-        self._cooling[entry.remote] = now + SOFT_ERROR_PERIOD
+        self._cooling[entry.remote] = now + ERROR_WINDOW
         return effects
 
     # ---- status events

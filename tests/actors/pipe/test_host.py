@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 import trio
 
-from actors.pipe.message import Said, Word, read_said, write_said
+from actors.pipe.message import PipeMessage, Word, read_message, write_message
 from specs.limits.protocol import SANDBOX_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
@@ -15,7 +15,7 @@ from transports.link import Kind, Upgrade
 from transports.memory import Wire
 
 CODE = code_of("def activate(context): pass\n")
-DIAL = Said(Word.DIAL, 1, "ws://nowhere.ex:1/link", {"kind": "websocket"})
+DIAL = PipeMessage(Word.DIAL, 1, "ws://nowhere.ex:1/link", {"kind": "websocket"})
 
 
 class Room:
@@ -33,7 +33,7 @@ class Room:
 
     async def say(self, *words):
         for said in words:
-            await self._wire.acceptor.send(write_said(said))
+            await self._wire.acceptor.send(write_message(said))
 
     async def dial_for_ever(self):
         """Have refusals said, fewer than would be a flood, and read none of them."""
@@ -44,7 +44,7 @@ class Room:
 
     async def hear(self, word):
         with trio.fail_after(60):
-            while read_said(await self._wire.acceptor.receive()).word is not word:
+            while read_message(await self._wire.acceptor.receive()).word is not word:
                 pass
 
 
@@ -52,7 +52,7 @@ class Room:
 async def kept(room):
     """A world with a room that says it is ready."""
     async with open_room_world(CODE, spawn=room.spawn) as world:
-        await room.say(Said(Word.READY))
+        await room.say(PipeMessage(Word.READY))
         assert await world.load() is None
         yield world
 
@@ -74,7 +74,7 @@ async def test_a_count_that_is_none_ends_it(count, autojump_clock):
     room = Room()
     async with kept(room) as world:
         await room.hear(Word.PING)
-        await room.say(Said(Word.PONG, told={"overflow": count}))
+        await room.say(PipeMessage(Word.PONG, fields={"overflow": count}))
         with trio.fail_after(SANDBOX_SILENCE / 2):
             await world.gone()
         assert world.bus.counters.drops[DropReason.OVERFLOW] == 0
@@ -86,7 +86,7 @@ async def test_what_was_dropped_in_it_is_counted_at_once_however_much_it_was(aut
     async with kept(room) as world:
         for _ in range(2):
             await room.hear(Word.PING)
-            await room.say(Said(Word.PONG, told=told))
+            await room.say(PipeMessage(Word.PONG, fields=told))
         await room.hear(Word.PING)
         drops = world.bus.counters.drops
         assert (drops[DropReason.OVERFLOW], drops[DropReason.LOOP]) == (20_000, 6)

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.pipe.errors import SandboxError
-from actors.pipe.message import Said, Word, write_said
+from actors.pipe.message import PipeMessage, Word, write_message
 from actors.pipe.process import _log_errors, open_process_sandbox
 from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
 from transports.errors import LinkError
@@ -81,7 +81,7 @@ async def test_a_room_that_has_stopped_is_killed_all_the_same():
     async with open_process_sandbox("b.ex") as link:
         (pid,) = children() - before
         os.kill(int(pid), signal.SIGSTOP)
-        await link.send(write_said(Said(Word.PING)))
+        await link.send(write_message(PipeMessage(Word.PING)))
     assert children() <= before
 
 

@@ -18,7 +18,7 @@ import json, os, signal, socket, subprocess, sys, threading
 sys.path.insert(0, sys.argv[1])
 import actors.sandbox.sandbox
 from actors.sandbox.confine import confine
-told = confine(os.getppid()).told
+told = confine(os.getppid()).summary
 
 def outcome(work):
     try:

@@ -182,7 +182,7 @@ ENDS = {
         f"""for _ in range(20):
             await bus.post({event_of("hyperty://a.ex/x", R + "/sm")})
         await trio.sleep_forever()""",
-        "no right to",
+        "may not send",
     ),
 }
 

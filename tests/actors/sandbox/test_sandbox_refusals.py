@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.pipe.message import Said, Word, parts_of, read_said, write_said
+from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.plan import NodeStubContents, PackageContents, SandboxPlan, write_plan
 from actors.sandbox.sandbox import run_sandbox
 from tests.support.packages import code_of
@@ -26,11 +26,11 @@ async def first_word(contents, archive, lacking):
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_sandbox, wire.acceptor, lacking)
-            await wire.dialler.send(write_said(Said(Word.PLAN, told=write_plan(plan))))
+            await wire.dialler.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(plan))))
             if archive:
                 for part in parts_of(0, archive, Word.CODE):
-                    await wire.dialler.send(write_said(part))
-            while (said := read_said(await wire.dialler.receive())).word is not Word.READY:
+                    await wire.dialler.send(write_message(part))
+            while (said := read_message(await wire.dialler.receive())).word is not Word.READY:
                 pass
             nursery.cancel_scope.cancel()
     return said.text

@@ -10,7 +10,7 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.limits.error_window import QuarantineCore
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from fsm.session.stub_client import StubMirror
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
@@ -36,7 +36,7 @@ def asked(number=1, to=HB, **body):
 
 
 def send(message, size=10):
-    return ft.Send(B, Parcel(message, b"x" * size))
+    return ft.Send(B, OutboundMessage(message, b"x" * size))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_first_message_opens_a_room_and_the_others_wait_in_order(core):
     assert core.feed(send(asked(2)), 0) == []
     step, *handed = core.feed(ft.SandboxReady(STUB), 1)
     assert step.new == "deployed"
-    assert [one.parcel.message.id for one in handed] == [1, 2]
+    assert [one.entry.message.id for one in handed] == [1, 2]
     assert kinds(core.feed(send(asked(3)), 1)) == [ft.Deliver]
 
 
@@ -75,7 +75,7 @@ def test_what_waits_is_bounded_by_count_and_by_bytes(core):
 
 
 def test_a_domain_that_is_not_known_is_503(core):
-    (refusal,) = core.feed(ft.Send("c.ex", Parcel(asked(), b"")), 0)
+    (refusal,) = core.feed(ft.Send("c.ex", OutboundMessage(asked(), b"")), 0)
     assert refusal.code == Code.UNAVAILABLE
 
 

@@ -110,7 +110,7 @@ def child_body(act: Act, name: str, value: Json) -> JsonObject:
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""
 
-_STRANGER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
+_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
 _HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
 _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 
@@ -229,7 +229,7 @@ class ReportedChildren:
         if reported.is_held:
             return _HELD
         if op.creator != reported.snapshot.reporter and op.creator not in reported.observers:
-            return _STRANGER
+            return _NOT_OBSERVER
         return children.take(op)
 
     def _keep(self, url: str) -> None:

@@ -16,8 +16,8 @@ def given(*options):
 
     @click.command()
     @links_options
-    def command(p2p_wish, p2p_peer, p2p_wait):
-        told.append(links_of(p2p_wish, p2p_peer, p2p_wait))
+    def command(p2p_use, p2p_peer, p2p_wait):
+        told.append(links_of(p2p_use, p2p_peer, p2p_wait))
 
     result = CliRunner().invoke(command, options)
     return (told[0], result.exit_code) if told else (result.output, result.exit_code)
@@ -35,7 +35,7 @@ def test_whatever_is_wanted_can_be_said():
     )
     options = [f"{RB}=required", "*.B.ex=when-asked", "c.ex=never"]
     flat = [part for one in options for part in ("--p2p-peer", one)]
-    told = given("--p2p-wish", "never", "--p2p-wait", "await", *flat)
+    told = given("--p2p-use", "never", "--p2p-wait", "await", *flat)
     assert told == (LinkPolicy(P2pUse.NEVER, peers, P2pWait.AWAIT), 0)
 
 

@@ -14,7 +14,7 @@ from tests.support.node.node_peer import RA, SM, open_world
 from tests.support.node.upstream import OLD
 from tests.support.runtime.forgery import RB, VICTIMS, variants
 
-PATIENT = NodeLimits(messages=Rate(math.inf, 1), soft_errors=math.inf)
+PATIENT = NodeLimits(messages=Rate(math.inf, 1), max_malformed=math.inf)
 """Whoever sends much nonsense is shown out otherwise."""
 
 KINDS = ["ours", plain_peer, session_peer]

@@ -11,7 +11,7 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import HttpQualityBroker
 from actors.play.stage.world import RelaysFake
 from fsm.registry.relay import RelayLimits
-from specs.bodies.session import QualityWish, TurnServer
+from specs.bodies.session import QualityRequest, TurnServer
 from specs.limits.node import MAX_RESERVATIONS
 from tests.actors.node.connectors.quality_server import QualityServer
 from tests.actors.node.connectors.rest_registry import hanging_up
@@ -188,7 +188,7 @@ async def in_memory():
 
 @pytest.mark.parametrize("make", [over_http, in_memory])
 async def test_every_broker_keeps_the_same_contract(make):
-    asked = QualityWish("csp1", "video", "c1")
+    asked = QualityRequest("csp1", "video", "c1")
     async with make() as broker:
         granted = await broker.reserve("n1", asked)
         assert granted.turn == "turn:198.51.100.7:3478"

@@ -4,7 +4,7 @@ import json
 from contextlib import asynccontextmanager
 
 from actors.pipe.errors import SandboxError
-from actors.pipe.message import Said, Word, write_said
+from actors.pipe.message import PipeMessage, Word, write_message
 from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
@@ -28,9 +28,9 @@ def room_that_says(word, told, *messages):
     async def spawn(label):
         wire = Wire(Kind.UNIX, label, 1, Upgrade())
         said = (
-            [Said(Word(word), 0, "", told)]
+            [PipeMessage(Word(word), 0, "", told)]
             if not messages
-            else [Said(Word(word), rest=json.dumps(one).encode()) for one in messages]
+            else [PipeMessage(Word(word), rest=json.dumps(one).encode()) for one in messages]
         )
         async with open_background() as background:
             background.start_soon(_say, wire.acceptor, said)
@@ -42,8 +42,8 @@ def room_that_says(word, told, *messages):
 async def _say(link, said):
     try:
         await link.receive()
-        for one in (Said(Word.READY), *said):
-            await link.send(write_said(one))
+        for one in (PipeMessage(Word.READY), *said):
+            await link.send(write_message(one))
         while True:
             await link.receive()
     except LinkError:

@@ -21,7 +21,7 @@ from tests.support.node.issuer import ALICE, Issuer, login_by, opened
 from tests.support.node.node_peer import DOMAIN, RA, SESSION, open_world
 
 IDM = f"domain://idm.{DOMAIN}"
-CROWD = attrs.evolve(UNLIMITED, strangers=math.inf, strangers_per_host=math.inf)
+CROWD = attrs.evolve(UNLIMITED, unauthenticated=math.inf, unauthenticated_per_host=math.inf)
 
 
 @attrs.define

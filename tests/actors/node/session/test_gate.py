@@ -18,7 +18,7 @@ from tests.support.wire.raw_websocket import frame, handshake, head
 from transports.system import open_system_network
 
 ANY = Rate(math.inf, 1)
-FEW = NodeLimits(strangers=20, strangers_per_host=10, handshakes=ANY)
+FEW = NodeLimits(unauthenticated=20, unauthenticated_per_host=10, handshakes=ANY)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_links_without_a_session_keep_nobody_out_either():
 
 
 async def test_sessions_make_no_room():
-    limits = NodeLimits(strangers=2, strangers_per_host=1, handshakes=ANY)
+    limits = NodeLimits(unauthenticated=2, unauthenticated_per_host=1, handshakes=ANY)
     async with real_world(limits=limits) as world:
         peers = [await world.peer(f"{RA}{number}") for number in range(10)]
 
