@@ -281,8 +281,8 @@ class Entity:
         left = None if old == ABSENT else old
         return Step(self.table.name, self.key, left, self._state, trigger.value, why)
 
-    def step_untold(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
-        """Take a step that nothing is notified of: `step` without a `Step`.
+    def step_unreported(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
+        """Take a step that is not reported: `step` without a `Step`.
 
         Args:
             trigger: The trigger.

@@ -62,7 +62,7 @@ class Guard:
     def holds(self, given: AbstractSet[str]) -> bool:
         """Return whether this is the case where exactly the conditions `given` are true.
 
-        They may be the table's own, or their words, as a file tells them.
+        They may be the table's own, or their words, as a file has them.
         """
         return self.when <= given and self.unless.isdisjoint(given)
 

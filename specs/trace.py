@@ -24,7 +24,7 @@ BODIES: Final = "bodies"
 
 
 class Kind(StrEnum):
-    """What a record tells about (field `k`)."""
+    """What a record is about (field `k`)."""
 
     START = "start"
     END = "end"
@@ -93,7 +93,7 @@ class Fact:
         body: Body of a message of the framework, as redacted JSON; only if it was asked for.
         via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
         obligations: What was done along with a decision, joined by commas (I-K3).
-        a: Who tells of a link or session: a node, or the runtime at this end.
+        a: Reporter of a link or session: a node, or the runtime at this end.
         b: Who is at the other end: a runtime.
         kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
             that is looked for, what may be done for it; of the start, `BODIES` or nothing.

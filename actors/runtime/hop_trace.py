@@ -30,7 +30,7 @@ class HopTrace:
         self._counters = counters
         self._listen = tracer.hops
         self._watches = tracer.hops or tracer.watches
-        self.steps = Steps.TOLD if tracer.steps else Steps.UNTOLD
+        self.steps = Steps.REPORTED if tracer.steps else Steps.UNREPORTED
         if tracer.watches and not tracer.hops:
             self.steps = Steps.SAMPLED
         self._crossed: dict[tuple[str, Op], int] = {}

@@ -238,7 +238,7 @@ def _package(
 
 
 def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
-    """Refuse code that cannot be watched, kept in, or told where to dial."""
+    """Refuse code that cannot be monitored or confined, or has no endpoint to dial."""
     descriptor = facts.descriptor
     if descriptor.machine is None or descriptor.machine not in here.machines:
         why = "it follows a machine that nobody here knows"

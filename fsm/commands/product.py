@@ -105,13 +105,13 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
         return sum(not _check(plan, wanted) for plan in plans)
     failed = 0
     with ProcessPoolExecutor(_PROCESSES) as pool:
-        for text, holds in pool.map(partial(_told, wanted), [plan.name for plan in plans]):
+        for text, holds in pool.map(partial(_report, wanted), [plan.name for plan in plans]):
             click.echo(text, nl=False)
             failed += not holds
     return failed
 
 
-def _told(wanted: _Wanted, name: str) -> tuple[str, bool]:
+def _report(wanted: _Wanted, name: str) -> tuple[str, bool]:
     """The report on one composition, by a process of its own, and its verdict."""
     with redirect_stdout(StringIO()) as output:
         holds = _check(COMPOSITIONS[name], wanted)

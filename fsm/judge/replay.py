@@ -8,7 +8,7 @@ incomplete at `Flaw`.
 * One record can break several claims: each counts, the first of `CLAIMS` is shown.
 * `ends_at_rest` is broken by the last step of the entity.
 * A refused record has no place in the order of steps: it moved nothing.
-* An entity whose story may end where it is may begin a new one under the same key: then
+* An entity whose history may end where it is may begin a new one under the same key: then
   a step that leaves `[*]` is no gap.
 * A missing record is no proof of a wrong step. Where records are missing (a hole in the
   `ln`; the whole trace, if some were dropped), what rests on their absence is not judged:
@@ -123,7 +123,7 @@ class NodeJudgement:
         run: Which run of the process.
         node: Which process.
         records: How many records it has.
-        flaws: Why it does not tell all; empty: it does.
+        flaws: Why it is incomplete; empty: it is complete.
         holes: The `ln` behind which records are missing.
         missing: How many that are, by their numbers.
         doubled: How many records have the number of another.
@@ -329,7 +329,7 @@ class Machines:
         if record.ln > self._last + 1:
             self._hole = self._last
         self._last = record.ln
-        if record.k != Kind.STATE or record.op not in _TOLD:
+        if record.k != Kind.STATE or record.op not in _MOVES:
             return
         at = record.machine, record.key
         entity = self._entities.get(at)
@@ -355,7 +355,7 @@ _STEPS_OF_A_STAY: Final = 50
 
 
 def stay_of(seconds: float) -> int:
-    """Return the class of a time, so that few numbers tell many times, each to 2 %."""
+    """Return the class of a time, so that few numbers describe many times, each to 2 %."""
     return round(math.log(max(seconds, 1e-9)) * _STEPS_OF_A_STAY)
 
 
@@ -364,7 +364,7 @@ def seconds_of(stay: int) -> float:
     return math.exp(stay / _STEPS_OF_A_STAY)
 
 
-_TOLD: Final = frozenset({Op.STEP, Op.REFUSED})
+_MOVES: Final = frozenset({Op.STEP, Op.REFUSED})
 
 
 @final

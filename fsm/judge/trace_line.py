@@ -50,7 +50,7 @@ class Claim(StrEnum):
         DECLARED_STEP: The machine's table has the row (old, cause, new).
         STARTS_AT_INITIAL: The first step of an entity leaves `[*]`.
         NO_GAP_BETWEEN_STEPS: Any other step leaves the state that the step before it
-            entered; or `[*]`, if the story before might end there.
+            entered; or `[*]`, if the history before may end there.
         ENDS_AT_REST: In a trace that has its end, the last step of an entity enters a
             state that may end.
         REFUSED_STEP: Nothing undeclared was asked of an entity.
@@ -72,7 +72,7 @@ CLAIMS: Final = tuple(Claim)
 
 @unique
 class Flaw(StrEnum):
-    """Why the trace of one node, sorted by `ln`, does not tell all.
+    """Why the trace of one node, sorted by `ln`, is incomplete.
 
     Attributes:
         NO_START: Its first record is no `start`.
@@ -317,8 +317,8 @@ class _Plan:
     def line(self, values: tuple[object, ...]) -> TraceLine | None:
         """Return the line of a record; None: its values have to be checked one by one."""
         kind = values[self._kind]
-        is_told = values[self._op] in self._ops if kind == "state" else kind in _KINDS
-        if not (is_told and self._is_exact):
+        is_known = values[self._op] in self._ops if kind == "state" else kind in _KINDS
+        if not (is_known and self._is_exact):
             return None
         for place in self._numbers:
             if not -_INT64 <= values[place] < _INT64:  # type: ignore[operator] # a number
@@ -333,11 +333,11 @@ _PLANS: Final[dict[tuple[object, ...], _Plan]] = {}
 
 
 Body: TypeAlias = Mapping[str, Json]
-"""The body of a message, as far as a trace tells it."""
+"""The body of a message, as far as a trace has it."""
 
 
 def body_of(record: TraceLine) -> Body:
-    """Return what a record tells of the body; empty: nothing that can be read."""
+    """Return the body in a record; empty: nothing that can be read."""
     return _body(record.body or "")
 
 

@@ -42,10 +42,10 @@ class RunJudgement:
 
     Attributes:
         verdict: `violations` if a machine or a claim is broken; else `incomplete` if the
-            traces do not tell all; else `conformant`.
+            traces are incomplete; else `conformant`.
         machines: What is judged of the machines, and which traces have flaws.
         findings: Which claims are broken, by what.
-        missing: What the traces do not tell.
+        missing: What the traces lack.
         skews: How far apart the clocks are, by run and node, as far as it is known.
     """
 
@@ -97,7 +97,7 @@ class FolderJudgement:
 def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
     """Judge the processes of several folders.
 
-    Folders that tell of the same process, for example copies of one, are judged as one folder.
+    Folders with records of the same process, for example copies, are judged as one folder.
 
     Args:
         folders: The files of each.
@@ -137,10 +137,10 @@ def judge_folder(parts: Iterable[Part]) -> FolderJudgement:
 
 
 def shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
-    """Return which folders tell of the same process, as sets of their places.
+    """Return which folders have records of the same process, as sets of their places.
 
     Args:
-        writers: Run and node of each process that a folder tells of, folder by folder.
+        writers: Run and node of each process that a folder has records of, folder by folder.
     """
     groups = {at: {at} for at in range(len(writers))}
     group_of = [*groups]

@@ -75,7 +75,7 @@ _ROWS: Final = (
 REGISTRATION: Final = Table(
     name="registration",
     owner="domain registry of the message node",
-    key="<URL>, then |<n> for the n-th story",
+    key="<URL>, then |<n> for the n-th history",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -89,7 +89,7 @@ REGISTRATION: Final = Table(
         Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
     ),
     meanings={
-        State.CREATED: "The record exists; nobody is told of it yet.",
+        State.CREATED: "The record exists; it is not reported yet.",
         State.LIVE: "What it names can be reached, and its record be found.",
         State.LASTING: "As live; and its record outlives the session of its runtime.",
         State.DISCONNECTED: "What it names is away and may come back.",

@@ -11,7 +11,7 @@ that is undeployed before it ever connected takes the same way.
 Below its connection, a stub has a link and on it a session of its own side (`node_link`):
 a link is dialled and the session opened on the way from `in-progress` as well as from
 `disconnected`, and while the connection is `live`, the session is open, pinged or being
-closed. The protocol pages tell what is done (STB-06, STB-17, M-14..M-17); the machine is ours.
+closed. The protocol pages describe the actions (STB-06, STB-17, M-14..M-17); the machine is ours.
 """
 
 from enum import StrEnum, unique

@@ -1,7 +1,7 @@
 """The status of a Connection object: its negotiation, and pleas for another link.
 
 A link that does not come back by what both ends know is negotiated anew, by the same two
-objects (P2P-16). So that each end can tell a fresh offer from an old one, the status of
+objects (P2P-16). So that each end can distinguish a fresh offer from an old one, the status of
 its object names the negotiation, from the second one on:
 
     ""                              the first negotiation

@@ -28,7 +28,7 @@ Owns: TypeAlias = Callable[[str, str], bool]
 @final
 @attrs.frozen(slots=True)
 class Moment:
-    """A second, as people of one time zone tell it: `2026-11-21`, `08:30:00`, 0 for Monday."""
+    """A second in one time zone: `2026-11-21`, `08:30:00`, 0 for Monday."""
 
     date: str
     time: str

@@ -325,7 +325,7 @@ class Steps:
         return {name: self._hosts[n].looks[state[n]] for name, n in self._place.items()}
 
     def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
-        """Return the numbers that tell the hosts of some places apart.
+        """Return the numbers that distinguish the hosts of some places.
 
         Args:
             state: The state.

@@ -69,8 +69,19 @@ class NodeSessionCore:
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness",
-        "_pinged", "_queue", "_since", "_told_anew", "link", "runtime",
+        "_budget",
+        "_bytes",
+        "_credentials",
+        "_digest",
+        "_entity",
+        "_is_taken_up",
+        "_liveness",
+        "_pinged",
+        "_queue",
+        "_reopened_token",
+        "_since",
+        "link",
+        "runtime",
     )  # fmt: skip
 
     def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
@@ -78,7 +89,7 @@ class NodeSessionCore:
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
-        self._told_anew = ""
+        self._reopened_token = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
         self._queue: list[OutboundMessage] = []
@@ -163,8 +174,8 @@ class NodeSessionCore:
     def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
         if self._is_owner(asked.credentials):
             return self._renew(asked, now)
-        if asked.is_unproved and self._told_anew and self.link is None:
-            return self._resume(asked, self._told_anew, now)
+        if asked.is_unproved and self._reopened_token and self.link is None:
+            return self._resume(asked, self._reopened_token, now)
         if self._is_nobodys():
             return [*self._queued(Shed()), *self._renew(asked, now)]
         return self._take_over(asked, Code.CONFLICT, now)
@@ -203,7 +214,7 @@ class NodeSessionCore:
 
     def _own(self, asked: OpenAsked) -> None:
         self._digest = _digest(asked.fresh)
-        self._told_anew = asked.fresh if asked.is_unproved else ""
+        self._reopened_token = asked.fresh if asked.is_unproved else ""
         self._credentials = asked.credentials
         self._is_taken_up = False
 

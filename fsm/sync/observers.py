@@ -84,7 +84,7 @@ class ObserversCore:
         """True if a change was missed: the whole list is to be read."""
         return self._newest > self._version
 
-    def told(self, change: ObserversChange) -> list[ObserverMove]:
+    def changed(self, change: ObserversChange) -> list[ObserverMove]:
         """Take a change of the list; return the joins and leaves."""
         version = change.version or self._version + 1
         is_next = version == self._version + 1 and not self.is_behind

@@ -362,7 +362,7 @@ class ReporterCore:
         self, happened: DeleteAsked | RuntimeNotified | ObserversNotified
     ) -> list[ReporterEffect]:
         if not isinstance(happened, DeleteAsked):
-            return self._told(happened)
+            return self._notified(happened)
         refused = self._refusal(happened.by)
         if refused is not None:
             return [refused]
@@ -370,7 +370,7 @@ class ReporterCore:
         waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
         return [*waited, Deleted(self.runtimes), *self._vacated()]
 
-    def _told(self, notified: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
+    def _notified(self, notified: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
         if not self._deleted or not self._observers:
             return []
         runtimes = (notified.runtime,) if isinstance(notified, RuntimeNotified) else self.runtimes

@@ -25,7 +25,7 @@ class Path:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class LinkStatus:
-    """A step of a P2P link, told by its stub (M-06, M-07).
+    """A step of a P2P link, reported by its stub (M-06, M-07).
 
     Attributes:
         value: State entered, in the machine's words.

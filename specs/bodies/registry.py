@@ -152,7 +152,7 @@ class ReadRecord:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class RecordChanged:
-    """Tell whoever subscribed that a record's status changed (M-30, C-55)."""
+    """Notify the subscribers that a record's status changed (M-30, C-55)."""
 
     attribute: Annotated[str, RecordAttribute]
     value: Annotated[str, RecordStatus]

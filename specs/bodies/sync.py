@@ -133,7 +133,7 @@ class CreateObject:
 
     Attributes:
         resource: The address it had, where it is resumed.
-        p2p: Whether observers may be told by direct links.
+        p2p: Whether observers may be notified by direct links.
         store: Whether the sync manager keeps a copy of its own.
         allow: Who may observe and read without the reporter being asked.
         public: Whether everybody may.

@@ -44,7 +44,7 @@ def normalise(raw: JsonObject) -> Message:
     """Read one message as a peer wrote it.
 
     Raises:
-        BadMessageError: It is no message, or could be two; tells what to answer.
+        BadMessageError: It is no message, or could be two; has the code of the answer.
     """
     if is_normal(raw):
         return _take(raw)

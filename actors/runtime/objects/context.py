@@ -61,7 +61,7 @@ class Observers:
 
     def changed(self, change: ObserversChange) -> None:
         """Take a notice of the sync manager."""
-        self._add(self._core.told(change))
+        self._add(self._core.changed(change))
 
     def read(self, whole: ObserverList) -> None:
         """Take the whole list."""

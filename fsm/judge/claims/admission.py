@@ -100,7 +100,7 @@ class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
 
 @final
 class DeniedIsDead(Fold, claims=("I-B9",)):
-    """What is denied goes nowhere, and the component that asked is told (I-B9)."""
+    """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

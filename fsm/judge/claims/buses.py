@@ -132,13 +132,13 @@ class CallbackExclusive(Fold, claims=("I-B4",), place=Place.RUNTIME):
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
-        self._ways: dict[str, str] = {}
+        self._operations: dict[str, str] = {}
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
         if is_answer(record):
-            way = self._ways.setdefault(record.mid or "", record.op or "")
-            if way != record.op:
+            operation = self._operations.setdefault(record.mid or "", record.op or "")
+            if operation != record.op:
                 self.broken(record, "either who waits for it or a listener")
 
 
@@ -173,9 +173,9 @@ class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
     def begun(self, record: TraceLine) -> None:
         to = record.to or ""
         if is_below(to, self.process.home or ""):
-            self.broken(record, "no way to be looked for: it is this runtime's")
+            self.broken(record, "a route is searched without need: it is this runtime's")
         elif self._listened.get(to, False) and self.process.listeners.of(BUS, to):
-            self.broken(record, "no way to be looked for: somebody listens here")
+            self.broken(record, "a route is searched without need: somebody listens here")
 
 
 @final
@@ -185,7 +185,7 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
     Whatever paths the messages took: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
     copy, and as late as its last. One that several runs or processes admitted as their own is
-    not judged: which of them was given is not told. An answer of which the way by the node lost
+    not judged: which of them was given is not recorded. An answer of which the way by the node lost
     a copy may come at any time: unlike a late request it is not refused.
 
     A process whose trace is not whole may have admitted or carried further copies of a message:
@@ -201,8 +201,8 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
     @override
     def take(self, item: Evidence) -> None:
-        op, told, listener, *admitted = item.data
-        mid, one = str(told), str(listener)
+        op, instance, listener, *admitted = item.data
+        mid, one = str(instance), str(listener)
         if op not in _GIVEN and (listener or None) not in self.whole:
             self._unclear.add(mid)
         if op in _CARRIED:

@@ -108,7 +108,7 @@ class Route:
         names: Operations; of `state` the machines, of `table` the tables; empty: all.
         is_at_bus: Only messages that the Message BUS of the process recorded.
         has_ends: Only messages whose record names both ends.
-        has_body: Only messages whose record has what may be told of the body.
+        has_body: Only messages whose record has the body, redacted.
     """
 
     kind: Kind

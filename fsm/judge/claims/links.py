@@ -44,7 +44,6 @@ __all__ = [
     "Agreement",
     "AskedFirst",
     "ExactlyOnce",
-    "Glare",
     "LinkOrder",
     "OneAtATime",
     "OpenedAtBoth",
@@ -55,6 +54,7 @@ __all__ = [
     "SentEarly",
     "SideOrder",
     "SilentAfterClose",
+    "SimultaneousOpen",
     "Unbind",
     "UniquePair",
     "Writers",
@@ -446,7 +446,7 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
 
 
 @final
-class Glare(Fold, claims=("I-P20",), is_forgetful=True):
+class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
 
     def __init__(self, process: Process) -> None:

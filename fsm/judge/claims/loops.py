@@ -79,9 +79,9 @@ class HopBound(Fold, claims=("I-L4",)):
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        way = (record.mid, record.to, record.link)
-        self._sent[way] += 1
-        if self._sent[way] > HOP_LIMIT * max(1, self._came[record.mid]):
+        route = (record.mid, record.to, record.link)
+        self._sent[route] += 1
+        if self._sent[route] > HOP_LIMIT * max(1, self._came[record.mid]):
             self.broken(record, f"at most {HOP_LIMIT} sendings over one link")
 
 

@@ -180,7 +180,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
 class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
     """At one version an observer holds what the reporter held (I-D4).
 
-    If two write one version differently, which of them was first is not told by the names of
+    If two write one version differently, the order of the writes cannot be read from the names of
     their runs, which are times of different clocks: that of the smaller node is taken as right.
     """
 

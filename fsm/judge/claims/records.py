@@ -1,4 +1,4 @@
-"""What several claims ask of a record, and the tables that are kept while records are read."""
+"""Questions that several claims ask of a record, and tables kept while records are read."""
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -42,7 +42,7 @@ _NOBODY: Final[Sequence[str]] = ()
 
 @final
 class Listeners:
-    """The `listeners` tables of one process, one for each router that tells of its own."""
+    """The `listeners` tables of one process, one for each router that reports its own."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, list[str]]] = {}
@@ -59,7 +59,7 @@ class Listeners:
             self._remove(record, row, listener)
 
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
-        """Remove one of a name: which, a record does not tell if there are others."""
+        """Remove one of a name: a record does not name which, if there are others."""
         row.remove(listener)
         unclear = self._unclear.setdefault((record.actor, record.key or ""), set())
         if listener in row:
@@ -77,7 +77,7 @@ class Listeners:
         return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
-        """Whether a router tells of its table; one in another process does not."""
+        """Return whether a router reports its table; one in another process does not."""
         return router in self._tables
 
     def of(self, router: str, address: str) -> Sequence[str]:
@@ -141,7 +141,7 @@ BUS: Final = "bus"
 """The actor that routes between the sandboxes of a runtime, or for the sessions of a node."""
 
 MANAGER: Final = "sm"
-"""The actor at whose hands are the data objects of a runtime; its registry has lists of its own."""
+"""The actor that serves the data objects of a runtime; its registry has lists of its own."""
 
 LISTENERS: Final = "listeners"
 LINK_MACHINE: Final = "p2p_connection"

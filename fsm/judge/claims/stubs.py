@@ -93,7 +93,7 @@ class TableAgrees(Fold, claims=("I-S5",)):
             return
         known, since = self._states[stub], self._reached[stub]
         if status not in known[since:]:
-            self.broken(record, f"{stub} as it was last told")
+            self.broken(record, f"{stub} as it was last reported")
         else:
             self._reached[stub] = known.index(status, since)
 

@@ -257,9 +257,9 @@ class _NewPlace(_EndPlace):
             self.core = handing.TakeOverCore(_OBJECT, _TO, _NUMBER)
             self.feed(handing.Begun())
         elif self.core.is_over:
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self.post(OLD, "hand", Code.OK if self.writes else Code.CONFLICT)
 
     @override
@@ -272,7 +272,7 @@ class _NewPlace(_EndPlace):
                 case handing.AddressTaken(pause):
                     self.ask("take", NODE, patience, pause)
                 case handing.TookOver() | handing.Dropped():
-                    self._tell()
+                    self._report()
                 case _:
                     self.moved([effect])
 

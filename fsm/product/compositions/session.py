@@ -3,7 +3,7 @@
 Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
 (`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the
 session in one step of the node. What may happen: any message is lost or comes twice, the link
-is cut, the node restarts, the stub is told to disconnect, a ping is answered late or not at
+is cut, the node restarts, the stub must disconnect, a ping is answered late or not at
 all, and the runtime allocates, subscribes, unsubscribes and frees one address.
 
 Left out, and why that is no loss:
@@ -118,7 +118,7 @@ class StubPlace(Host):
     def __init__(self) -> None:
         super().__init__()
         self.core = StubClientCore(_S, _half)
-        self.is_told_to_leave = False
+        self.is_leaving = False
         self.link = 0
         self.is_up = False
         self.is_dialling = False
@@ -153,7 +153,7 @@ class StubPlace(Host):
             case "connect":
                 self._feed(at_stub.SendAsked(_FIRST))
             case "disconnect":
-                self.is_told_to_leave = True
+                self.is_leaving = True
                 self._feed(at_stub.DisconnectAsked())
             case "cut":
                 self._lose("cut")
@@ -193,7 +193,7 @@ class StubPlace(Host):
         elif method is SessionMethod.REOPEN and not self.is_live:
             self.token = None
         self._feed(at_stub.SessionAnswered(method, said.code, said.token))
-        if method is SessionMethod.PING and self.is_live and not self.is_told_to_leave:
+        if method is SessionMethod.PING and self.is_live and not self.is_leaving:
             self.is_pinging = False
             if self.deadline() < self.now + PING_PERIOD:
                 raise UnsafeError("a ping is answered, and the stub waits for its answer (STB-07)")
@@ -207,8 +207,8 @@ class StubPlace(Host):
         is_opening = method in {SessionMethod.OPEN, SessionMethod.REOPEN}
         if is_opening and token != self.token:
             raise UnsafeError("a session is asked for by another token than it has (MN-05)")
-        if is_opening and self.is_told_to_leave:
-            raise UnsafeError("a stub goes on that was told to disconnect (I-S10)")
+        if is_opening and self.is_leaving:
+            raise UnsafeError("a stub goes on after the order to disconnect (I-S10)")
 
     def _do(self, effects: Iterable[at_stub.Effect]) -> None:
         for effect in effects:
@@ -390,7 +390,7 @@ _EVENTS: Final = (
         when=lambda now: _stub(now).core.state is State.CREATED,
     ),
     Event(
-        name="the stub is told to disconnect",
+        name="the stub must disconnect",
         place=STUB,
         happened="disconnect",
         when=lambda now: _stub(now).core.state is not State.FAILED,
@@ -488,7 +488,7 @@ _GIVEN: Final[tuple[JsonObject, ...]] = (
 
 
 def _wire(channel: str, message: Hashable) -> Wire | None:
-    """Session controls; what the node's tables are asked, and what links tell, is left out."""
+    """Session controls; requests to the node's tables and reports of links are left out."""
     if not isinstance(message, Sent) or message.what not in set(SessionMethod):
         return None
     if channel == TO_STUB and message.code:

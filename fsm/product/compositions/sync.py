@@ -61,7 +61,7 @@ __all__ = [
 REPORTER: Final = "reporter"
 OBSERVER: Final = "observer"
 ASKS: Final = "asks"
-TOLD: Final = "told"
+ANSWERS: Final = "answers"
 CHANGES: Final = "changes"
 
 _URL: Final = "comm://a.ex/o"
@@ -108,7 +108,7 @@ class ReporterPlace(Host):
         self._leases = LeasesCore()
         self._question: at_reporter.Question | None = None
         self._asked_until = math.inf
-        self._told_until = math.inf
+        self._notified_until = math.inf
         self._is_inviting = False
 
     @property
@@ -124,7 +124,7 @@ class ReporterPlace(Host):
     @property
     def waits_without_end(self) -> bool:
         """True if the object is deleted, and its observer is not notified in time."""
-        return self.core.is_deleted and self.is_observed and self._told_until == math.inf
+        return self.core.is_deleted and self.is_observed and self._notified_until == math.inf
 
     @property
     def is_at_work(self) -> bool:
@@ -133,15 +133,15 @@ class ReporterPlace(Host):
 
     @override
     def deadline(self) -> float:
-        waits = min(self._asked_until, self._told_until, self.invitations.deadline())
+        waits = min(self._asked_until, self._notified_until, self.invitations.deadline())
         return min(waits, self._repeats.deadline(), self._leases.deadline())
 
     @override
     def time_over(self) -> None:
         if self.invitations.deadline() <= self.now:
             self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
-        if self._told_until <= self.now:
-            self._told_until = math.inf
+        if self._notified_until <= self.now:
+            self._notified_until = math.inf
             self._report(at_reporter.ObserversNotified())
         if self._asked_until <= self.now and self._question is not None:
             self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
@@ -195,11 +195,11 @@ class ReporterPlace(Host):
 
     def _read(self, number: int) -> None:
         if self.core.is_deleted:
-            self.send(TOLD, Sent("nothing there", number))
+            self.send(ANSWERS, Sent("nothing there", number))
         elif self.core.may_read(_BOB):
-            self.send(TOLD, Sent("value", self.core.snapshot.version))
+            self.send(ANSWERS, Sent("value", self.core.snapshot.version))
         else:
-            self.send(TOLD, Sent("denied"))
+            self.send(ANSWERS, Sent("denied"))
 
     def _report(self, happened: at_reporter.ReporterInput) -> None:
         self._do(self.core.feed(happened))
@@ -217,7 +217,7 @@ class ReporterPlace(Host):
                 case at_reporter.Published() | at_reporter.Deleted():
                     self._publish(effect)
                 case invitations.SendInvitation():
-                    self.send(TOLD, Sent("invite"))
+                    self.send(ANSWERS, Sent("invite"))
                 case _:
                     self._note(effect)
         if not self.is_observed:
@@ -230,12 +230,12 @@ class ReporterPlace(Host):
 
     def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
         if isinstance(effect, at_reporter.Denied):
-            self.send(TOLD, Sent("denied"))
+            self.send(ANSWERS, Sent("denied"))
             return
         self._repeats.observed(_URL, self.now)
         if effect.lease is not None:
             self._leases.begin(_URL, _BOB, effect.lease, self.now)
-        self.send(TOLD, Sent("granted", effect.snapshot.version))
+        self.send(ANSWERS, Sent("granted", effect.snapshot.version))
 
     def _publish(self, effect: at_reporter.Published | at_reporter.Deleted) -> None:
         if isinstance(effect, at_reporter.Published):
@@ -244,7 +244,7 @@ class ReporterPlace(Host):
                 self.send(CHANGES, Sent("changed", effect.change.version))
         elif effect.runtimes:
             self.send(CHANGES, Sent("deleted"))
-            self._told_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
+            self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
 
 
 @final
@@ -436,7 +436,7 @@ def _whole(
         places=(Place(REPORTER, ReporterPlace), Place(OBSERVER, ObserverPlace)),
         channels=(
             Channel(ASKS, OBSERVER, REPORTER),
-            Channel(TOLD, REPORTER, OBSERVER),
+            Channel(ANSWERS, REPORTER, OBSERVER),
             Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
         ),
         events=[event for event in _EVENTS if event.name in names],

@@ -144,14 +144,14 @@ class ComponentPlace(Host):
                 asked = self.core.asked(_answer(code))
                 if asked is None:
                     raise UnsafeError("an answer belongs to no request (I-T5)")
-                self.send("told", Sent(code))
+                self.send("answers", Sent(code))
                 if code < FIRST_FINAL and not self.is_asked:
                     raise UnsafeError("a provisional answer ends a request (I-T4)")
                 if code >= FIRST_FINAL and self.is_asked:
                     raise UnsafeError("a request is answered, and waits for its answer (I-T4)")
             case "crash":
                 for _ in self.core.unanswered():
-                    self.send("told", Sent(Code.UNAVAILABLE))
+                    self.send("answers", Sent(Code.UNAVAILABLE))
             case _:
                 raise TypeError(happened)
 
@@ -169,7 +169,7 @@ def _compose(bounds: Bounds) -> Composition:
         name="transaction",
         about="A request, its repeats, and its answers.",
         places=(Place(ASKER, AskerPlace), Place(COMPONENT, ComponentPlace)),
-        channels=(Channel("asked", ASKER, COMPONENT), Channel("told", COMPONENT, ASKER)),
+        channels=(Channel("asked", ASKER, COMPONENT), Channel("answers", COMPONENT, ASKER)),
         events=(
             Event(name="a request is sent", place=ASKER, happened="ask"),
             Event(

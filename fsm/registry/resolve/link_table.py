@@ -3,7 +3,7 @@
 An entry is written before anything is awaited, so that one set-up is under way per
 remote runtime (RES-07, I-P7). Only the stubs' status events move its status (C-19).
 On the handler side `live` is preceded by the listeners of the link (I-P17). A lost
-link keeps its entry and its entities, and the requester is told to reconnect; when the
+link keeps its entry and its entities, and the requester must reconnect; when the
 tries are over, or on `failed`, everything that belongs to the entry goes.
 
 No link is given up for one that may come to nothing (P2P-27). An entry keeps two links for

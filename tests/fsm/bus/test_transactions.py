@@ -232,7 +232,7 @@ def test_whatever_happens_the_story_of_each_request_is_a_walk_of_its_table(deeds
 
 @given(DEEDS)
 def test_untold_the_same_is_decided(deeds):
-    steps, decided = play(TransactionsCore(Steps.UNTOLD), deeds)
+    steps, decided = play(TransactionsCore(Steps.UNREPORTED), deeds)
     assert set(steps) <= {None}
     assert decided == play(TransactionsCore(), deeds)[1]
 

@@ -140,7 +140,7 @@ def test_what_the_sources_mention_is_fired_and_told():
     assert check_fired(LOCKED, everything) == []
     assert check_fired(LOCKED, everything - {dotted(Push.SHUT), dotted(Key.KEY)}) == [
         Finding("door", Rule.NEVER_FIRED, "shut", "no core fires it"),
-        Finding("door", Rule.NEVER_TOLD, "key", "no core tells it"),
+        Finding("door", Rule.NEVER_REPORTED, "key", "no core reports it"),
     ]
 
 

@@ -59,6 +59,6 @@ def test_a_step_that_a_test_takes_does_not_count():
 
 def test_a_step_that_is_told_to_nobody_counts():
     with counted() as times:
-        TransactionsCore(Steps.UNTOLD).open(ask(), "nobody", 0.0)
+        TransactionsCore(Steps.UNREPORTED).open(ask(), "nobody", 0.0)
 
     assert times == {TakenStep("transaction", "[*]", "opened", "pending"): 1}

@@ -118,7 +118,7 @@ def test_an_unknown_machine_is_one_sentence_and_a_usage_error(command):
     [
         ("draw", "address", "--format", "runes"),
         ("list", "--loud"),
-        ("check", "--product", "glare", "--losses", "9" * 20),
+        ("check", "--product", "simultaneous-open", "--losses", "9" * 20),
     ],
     ids=" ".join,
 )
@@ -148,7 +148,7 @@ def test_a_machine_named_twice_is_checked_once():
         ("--channel", "1"),
         ("--max-states", "1"),
         ("-o", "x"),
-        ("--product", "glare", "--steps", "x"),
+        ("--product", "simultaneous-open", "--steps", "x"),
     ],
     ids=" ".join,
 )

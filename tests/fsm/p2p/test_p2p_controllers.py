@@ -76,7 +76,7 @@ def accepted_although_we_asked_too():
     return fed(OWN_ROW, own=GREAT)
 
 
-def glare():
+def simultaneous_open():
     return fed(OWN_ROW)
 
 
@@ -85,8 +85,8 @@ def told_twice():
 
 
 def closed_by_the_registry_before_the_row_is_told():
-    """Glare in the other order: the registry's command comes before its answer."""
-    return fed(seen.DisconnectAsked("glare"), OWN_ROW)
+    """Simultaneous open in the other order: the registry's command comes before its answer."""
+    return fed(seen.DisconnectAsked("simultaneous open"), OWN_ROW)
 
 
 def answering():
@@ -148,7 +148,7 @@ STORIES = [
     (observing,                                     "observing"),
     (accepted,                                      "observing observing"),
     (accepted_although_we_asked_too,                "observing observing"),
-    (glare,                                         "observing closed"),
+    (simultaneous_open,                                         "observing closed"),
     (told_twice,                                    "observing observing"),
     (closed_by_the_registry_before_the_row_is_told, "observing closed"),
     (answering,                                     "observing observing answering"),

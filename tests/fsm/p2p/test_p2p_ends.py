@@ -77,8 +77,12 @@ def test_a_refused_object_fails_from_created(make):
 @BOTH
 def test_a_refused_invitation_fails_from_in_progress(make):
     core = make()
-    effects = fed(core, *TO_PROGRESS[make], seen.InvitationAnswered(409, "glare"))
-    assert effects[1:] == [do.Announce(State.FAILED, "glare"), do.Withdraw(), do.Ended()]
+    effects = fed(core, *TO_PROGRESS[make], seen.InvitationAnswered(409, "simultaneous open"))
+    assert effects[1:] == [
+        do.Announce(State.FAILED, "simultaneous open"),
+        do.Withdraw(),
+        do.Ended(),
+    ]
 
 
 @BOTH

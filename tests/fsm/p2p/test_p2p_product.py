@@ -111,7 +111,7 @@ def test_of_two_requests_at_once_the_smaller_requester_survives(first, moves):
 
 
 @pytest.mark.parametrize(("first", "second"), [(RA, RB), (RB, RA)])
-def test_a_glare_is_decided_alike_in_both_orders(first, second):
+def test_a_simultaneous_open_is_decided_alike_in_both_orders(first, second):
     world = World(RA, RB)
     world.start(first)
     world.start(second)
@@ -120,7 +120,7 @@ def test_a_glare_is_decided_alike_in_both_orders(first, second):
     assert (f"{RA}|{RB}", "invited", "placeholder") in told
     assert (f"{RB}|{RA}", "invited", "yielding") in told
     assert (f"{RB}|{RA}", "live", "bound") in told
-    assert (f"{RA}/p2phandler/1/conn/1", "row-told", "closed") in told
+    assert (f"{RA}/p2phandler/1/conn/1", "row-reported", "closed") in told
     (link,) = world.live_links()
     assert (RA, f"{RA}/p2prequester/1") in world.links[link]
 

@@ -56,7 +56,7 @@ def uncounted(machine: str) -> Iterator[None]:
 @contextmanager
 def told(hear: Callable[[Taken], None]) -> Iterator[None]:
     """Tell each step that the product takes in the body, after it."""
-    step, step_untold = Entity.step, Entity.step_untold
+    step, step_unreported = Entity.step, Entity.step_unreported
 
     def note(entity, old, trigger, given):
         caller = sys._getframe(2).f_globals.get("__name__", "")
@@ -75,14 +75,14 @@ def told(hear: Callable[[Taken], None]) -> Iterator[None]:
 
     def counted_untold(self, trigger, given=NOTHING):
         old = self._state
-        step_untold(self, trigger, given)
+        step_unreported(self, trigger, given)
         note(self, old, trigger, given)
 
-    Entity.step, Entity.step_untold = counted_step, counted_untold
+    Entity.step, Entity.step_unreported = counted_step, counted_untold
     try:
         yield
     finally:
-        Entity.step, Entity.step_untold = step, step_untold
+        Entity.step, Entity.step_unreported = step, step_unreported
 
 
 @contextmanager

@@ -90,7 +90,7 @@ async def test_a_retry_that_the_window_has_forgotten_is_not_opened_again():
 
 @pytest.mark.parametrize(
     ("tracer", "steps"),
-    [(NULL_TRACER, Steps.UNTOLD), (MemoryTracer(), Steps.TOLD)],
+    [(NULL_TRACER, Steps.UNREPORTED), (MemoryTracer(), Steps.REPORTED)],
     ids=["nobody", "somebody"],
 )
 def test_steps_are_made_where_somebody_keeps_them(tracer, steps):

@@ -264,7 +264,7 @@ async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(autoj
         row = {"role": "requester", "status": "in-progress"}
         posted = await stub.answer(200, value=row)
         assert codes(posted) == [409]
-        assert "glare" in posted[0].body["description"]
+        assert "simultaneous open" in posted[0].body["description"]
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def taken_over():
 
 
 def invitation_first_then_own_wish():
-    """Glare in the other order: who is invited plans nothing (I-P7)."""
+    """Simultaneous open in the other order: who is invited plans nothing (I-P7)."""
     registry = handling()
     registry.ask()
     registry.feed(told.RecordRead(HB, RECORD))

@@ -102,10 +102,10 @@ def test_a_handlers_link_that_nobody_knows_is_unregistered():
     assert Registry().feed(told.LinkRegistered(PC)) == [do.UnregisterLink(PC)]
 
 
-# ---- glare and the end
+# ---- simultaneous_open and the end
 
 
-def test_in_a_glare_the_smaller_runtimes_request_survives():
+def test_at_a_simultaneous_open_the_smaller_runtimes_request_survives():
     """The handler refuses the other one, with the reason, when it has asked for the row."""
     registry = requesting()
     assert registry.status(PH, "created", PC) == []
