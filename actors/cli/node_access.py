@@ -1,4 +1,4 @@
-"""The way of a runtime of a command to its node: reachability, credentials and login."""
+"""Access of a command's runtime to its node: reachability, credentials and login."""
 
 from collections.abc import Container
 from pathlib import Path

@@ -335,7 +335,7 @@ async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
     with open_store(config.store):
-        # What is wrong with it is told before anything is dialled.
+        # Errors in it are reported before any dial.
         pass
     async with open_system_network() as network:
         # A run that could not begin leaves no trace.

@@ -18,7 +18,7 @@ _OTHERS: Final = 0o077
 
 
 def read_signer(path: Path) -> SigningKey:
-    """Read a private key; a person is told if others can read it, too.
+    """Read a private key; warn if others can read it, too.
 
     Raises:
         CommandError: It cannot be read, or is none.

@@ -38,7 +38,7 @@ class Egress(ABC):
 
 @final
 class _Anywhere(Egress):
-    """Dials what it is told: an operator wrote it."""
+    """Dials any address: an operator configured it."""
 
     @override
     async def place(self, host: str, port: int) -> str:

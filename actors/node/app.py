@@ -336,7 +336,7 @@ async def _serving(plan: Plan, listener: Listener, sources: "_OpenListener") -> 
                 await sources.close()
                 await _drain(bus)
                 if not is_orderly:
-                    # What the parts were told they do, though the node is cancelled.
+                    # The parts finish what they were ordered to do, though the node is cancelled.
                     await supervisor.stop_children()
 
 

@@ -204,7 +204,7 @@ class Ingress:
     def _malformed(self, line: BadLine, port: Port) -> None:
         self._trace.counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
-            self._exchange.tell_link(port, line.answer)
+            self._exchange.send_to_link(port, line.answer)
 
     def _claimed(self, request: Message, port: Port) -> None:
         """Give a link the session it has come for, or show it out."""
@@ -256,7 +256,7 @@ class Ingress:
             control(message, port)
         except BadMessageError as exc:
             if message.is_request:
-                self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))
+                self._exchange.send_to_link(port, refuse(message, exc.code, exc.reason))
             else:
                 self._trace.drop(message, DropReason.MALFORMED)
 

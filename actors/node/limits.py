@@ -66,7 +66,7 @@ class NodeLimits:
 
 
 DEFAULT_LIMITS: Final = NodeLimits()
-"""Those of a node that is told nothing else."""
+"""The limits of a node without options."""
 
 UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, nodes=_ANY, handshakes=_ANY)
 """As fast as anybody can: for peers that belong together, such as in a bench."""

@@ -186,10 +186,10 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
         finally:
             with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
                 await runtime.leave()
-            _tell_drops(config.name, plan.counters.ledger())
+            _log_drops(config.name, plan.counters.ledger())
 
 
-def _tell_drops(name: str, ledger: DropLedger) -> None:
+def _log_drops(name: str, ledger: DropLedger) -> None:
     """Log what was not delivered; nothing if nothing was."""
     if ledger.total:
         counts = {str(reason): count for reason, count in ledger.counts.items()}

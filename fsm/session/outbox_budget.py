@@ -47,7 +47,7 @@ def weight(messages: int, size: int) -> int:
 
 
 def _weight_of(entry: OutboundMessage) -> int:
-    """Return how much memory a entry takes, in all spellings made of it so far."""
+    """Return how much memory an entry takes, in all spellings made of it so far."""
     spelt = entry.spelt
     more = sum(map(len, spelt.values())) if spelt else 0
     return weight(1, len(entry.line)) + more
@@ -93,7 +93,7 @@ class OutboxBudget:
         self.used += size
 
     def hold(self, entry: OutboundMessage) -> None:
-        """Note that one more queue has a entry."""
+        """Note that one more queue has an entry."""
         if not entry.holders:
             entry.weight = _weight_of(entry)
             self.used += entry.weight
@@ -101,14 +101,14 @@ class OutboxBudget:
         self.used += _PLACE
 
     def release(self, entry: OutboundMessage) -> None:
-        """Note that one of the queues has a entry no longer."""
+        """Note that one of the queues has an entry no longer."""
         entry.holders -= 1
         self.used -= _PLACE
         if not entry.holders:
             self.used -= entry.weight
 
     def reweigh(self, entry: OutboundMessage) -> None:
-        """Note that a entry which is held may have been spelt in one more way."""
+        """Note that an entry which is held may have been spelt in one more way."""
         grown = _weight_of(entry) - entry.weight
         entry.weight += grown
         self.used += grown

@@ -92,7 +92,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 
     @override
     async def asked(self, message: Message) -> None:
-        # Its answer comes as a entry, like any other.
+        # Its answer comes as an entry, like any other.
         await self._report(SandboxPosted(self.plan.url, message))
 
     @override

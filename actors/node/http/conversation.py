@@ -2,7 +2,7 @@
 
 An ASGI server was tried first: Hypercorn's Trio worker shields its writes without a
 deadline, so one peer that reads nothing keeps the process from ever ending, cancelled or
-not. It also cannot be told to refuse HTTP/2 and WebSockets.
+not. It also cannot be configured to refuse HTTP/2 and WebSockets.
 """
 
 from email.utils import formatdate
@@ -67,7 +67,7 @@ class Conversation(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """Nobody tells this actor anything."""
+        """Do nothing: this actor gets no messages."""
 
     @override
     async def stop(self) -> None:

@@ -97,9 +97,9 @@ class RestLink(Link):
 
     __slots__ = (
         "__weakref__",
+        "_change",
         "_has_left",
         "_inbound",
-        "_news",
         "_outbound",
         "_pings",
         "_posted",
@@ -118,7 +118,7 @@ class RestLink(Link):
         self._turn = 0
         self._pings = 0
         self._posted = 0
-        self._news = trio.Event()
+        self._change = trio.Event()
 
     # ---- the link, as the node uses it
 
@@ -128,9 +128,9 @@ class RestLink(Link):
         self._check_sizes(frames)
         self._check_open()
         self._window.put(frames)
-        self._tell()
+        self._changed()
         while len(self._window) and not self._has_left:
-            await self._news.wait()
+            await self._change.wait()
             self._check_open()
 
     @override
@@ -150,7 +150,7 @@ class RestLink(Link):
     def ping(self) -> None:
         """Let who waits ask again: that is the sign of life."""
         self._pings += 1
-        self._tell()
+        self._changed()
 
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
@@ -158,16 +158,16 @@ class RestLink(Link):
             self.close_reason = close_reason
             self._inbound.close()
             self._outbound.close()
-            self._tell()
+            self._changed()
         await trio.lowlevel.checkpoint()
 
     def _check_open(self) -> None:
         if self.close_reason is not None:
             raise LinkClosedError(self.name)
 
-    def _tell(self) -> None:
-        self._news.set()
-        self._news = trio.Event()
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = trio.Event()
 
     # ---- the requests it is made of
 
@@ -181,7 +181,7 @@ class RestLink(Link):
         self._check_there()
         self.heard_at = trio.current_time()
         self._window.acknowledge(after)
-        self._tell()
+        self._changed()
 
     async def post(self, frame: bytes) -> None:
         """Hand a frame to the node; waits until it is taken.
@@ -237,19 +237,19 @@ class RestLink(Link):
                 raise NewerPollError
             if pings != self._pings:
                 return ()
-            await self._news.wait()
+            await self._change.wait()
         return waiting
 
     async def wait_read(self, number: int) -> bool:
         """Wait until the runtime has read up to a number; False: it leaves somebody else to ask."""
         while self._window.acknowledged < number and self.close_reason is None:
-            await self._news.wait()
+            await self._change.wait()
         return self.close_reason is None
 
     def begin(self) -> int:
         """Begin to wait for messages, so that nobody else does; return whose turn it is."""
         self._turn += 1
-        self._tell()
+        self._changed()
         return self._turn
 
     async def take(self, turn: int) -> bytes:
@@ -263,14 +263,14 @@ class RestLink(Link):
         while not await self.wait_after(self._window.acknowledged, turn):
             pass
         line = self._window.take()
-        self._tell()
+        self._changed()
         return line
 
     def leave(self) -> None:
         """Note that nobody is there any more."""
         self._has_left = True
         self._inbound.close()
-        self._tell()
+        self._changed()
 
     def _check_there(self) -> None:
         if self.close_reason is not None or self._has_left:

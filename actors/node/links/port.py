@@ -34,8 +34,8 @@ class Outbox:
 
     Attributes:
         framed: Bytes of the frames that are being written.
-        is_idle: Whether the writer has to be told of what is put next.
-        is_leaving: Whether the writer has been told to leave.
+        is_idle: Whether the writer must be woken for the next entry.
+        is_leaving: Whether the writer was ordered to leave.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Outbox:
             self._hold(entry)
 
     def put(self, entry: OutboundMessage) -> bool:
-        """Take in a entry; False: there is no room, or nobody writes any more."""
+        """Add an entry; return False if there is no room, or the writer has ended."""
         size = len(entry.line)
         waiting = self._bytes + size
         entries = self._entries
@@ -104,7 +104,7 @@ class Outbox:
         return True
 
     def take(self) -> list[OutboundMessage]:
-        """Take out the next entries, at most a frame's worth; what was taken last is written."""
+        """Take out the next entries, at most for one frame; the last ones are written."""
         taken = self._next()
         self._taken = taken
         return taken
@@ -171,7 +171,7 @@ class Outbox:
             self._budget.hold(entry)
 
     def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
-        """Count entries no longer, nor the frames of what was being written."""
+        """Release entries, and the frames that were being written."""
         if self._budget is not None:
             self._budget.count(-self.framed)
             for entry in entries:
@@ -257,7 +257,7 @@ class Port:
         self._connection = connection
 
     def put(self, entry: OutboundMessage) -> bool:
-        """Have a entry written; False: the peer reads too slowly, or is gone."""
+        """Have an entry written; return False if the peer reads too slowly, or is gone."""
         if not self.outbox.put(entry):
             return False
         self._nudge()
@@ -269,7 +269,7 @@ class Port:
         self._nudge()
 
     def granted(self, runtime: str) -> None:
-        """Tell that the peer has the session of a runtime: its handshake is over."""
+        """Notify the connection that its peer has the session of a runtime."""
         self.runtime = runtime
         self._connection.try_tell(Nudge.GRANTED)
 

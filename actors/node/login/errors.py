@@ -41,7 +41,7 @@ class LoginRefusedError(ReasonError):
 class ProviderAwayError(ReasonError):
     """An identity provider cannot be asked at the moment.
 
-    The reason is told to whoever wants to log in.
+    The answer to the login has the reason.
     """
 
     summary = "the identity provider cannot be asked"

@@ -240,7 +240,7 @@ class KeyProvider(IdentityProvider):
         verdict = self._core.judge(claims, self._clock())
         if isinstance(verdict, Unacceptable):
             raise _refused(verdict.why)
-        # Before anybody is told: what is on its way out when the node is killed stays used.
+        # Before the answer: a token whose answer is lost when the node is killed stays used.
         if not await self._is_first(verdict.use):
             raise _refused(USED)
         return verdict.identity

@@ -77,7 +77,9 @@ class AllocationService(LocalService):
             request.resource
         )
         if not is_object or is_node(by):
-            return refuse(message, Code.FORBIDDEN, "only data objects of this domain change hands")
+            return refuse(
+                message, Code.FORBIDDEN, "only data objects of this domain are handed over"
+            )
         happened = self._moving(request, by)
         observers = request.observers or ()
         if isinstance(happened, Refused):

@@ -74,7 +74,7 @@ _OVER: Final = (State.CLOSED, State.EXPIRED)
 
 
 def note(trace: ComponentTrace, runtime: str, step: Step) -> None:
-    """Tell that the session of a runtime has moved."""
+    """Notify others that the session of a runtime has moved."""
     trace.step(step)
     why = {"why": step.why} if step.why else {}
     _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
@@ -220,27 +220,27 @@ PAUSE: Final = 0.05
 
 @final
 class DisconnectNotices:
-    """News for parts of the node, kept until each has room for them; part of the bus's task."""
+    """Notices for parts of the node, kept until each has room for them; part of the bus's task."""
 
     def __init__(self) -> None:
-        self._news: deque[tuple[Component, RuntimeLeft]] = deque()
+        self._notices: deque[tuple[Component, RuntimeLeft]] = deque()
 
     @property
     def is_settled(self) -> bool:
         """True if every notice was delivered."""
-        return not self._news
+        return not self._notices
 
     def tell(self, components: Iterable[Component], left: RuntimeLeft) -> None:
-        """Have parts of the node told that a runtime has left."""
-        self._news.extend((component, left) for component in components)
+        """Queue notices for parts of the node that a runtime has left."""
+        self._notices.extend((component, left) for component in components)
 
     def settle(self) -> None:
-        """Tell them, in order, as far as they take it in."""
-        while self._news:
-            component, left = self._news[0]
+        """Deliver them, in order, as far as the parts have room."""
+        while self._notices:
+            component, left = self._notices[0]
             if not component.try_tell(left):
                 return
-            self._news.popleft()
+            self._notices.popleft()
 
 
 @final
@@ -374,10 +374,10 @@ class Exchange:
         if self.foreign.send(peer, entry):
             self.trace.hop(Op.DELIVER, entry.message, listener="foreign")
         else:
-            why = f"too much is on its way to {peer}"
+            why = f"too much waits for {peer}"
             self.undeliverable(entry.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
-    def tell_link(self, port: Port, message: Message) -> None:
+    def send_to_link(self, port: Port, message: Message) -> None:
         """Give a message that is the link's own business to a link."""
         if not port.put(OutboundMessage(message, encode(message))):
             self.lost(port.number, "slow consumer")
@@ -402,7 +402,7 @@ class Exchange:
     # ---- effects of the session core
 
     def feed(self, session: Session, happened: Input) -> Outcome:
-        """Tell a session what happened and do what it decides."""
+        """Feed an input to a session and perform its effects."""
         core = session.core
         unsent: list[OutboundMessage] = []
         verdict: Granted | Refused | None = None
@@ -481,7 +481,7 @@ class Exchange:
             ping = Message(
                 self._ids.next(node), MessageType.EXECUTE, node, session.stub, {"method": "ping"}
             )
-            self.tell_link(session.port, ping)
+            self.send_to_link(session.port, ping)
 
     def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
         runtime = session.core.runtime

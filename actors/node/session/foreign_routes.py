@@ -51,9 +51,9 @@ class ForeignRoutes:
         """Take in who sets paths at other domains' nodes."""
         self._paths = paths
 
-    def heed(self, news: ForeignReady | PathsForgotten) -> None:
+    def heed(self, happened: ForeignReady | PathsForgotten) -> None:
         """Take in who carries messages to other domains, or that a peer forgot its paths."""
-        match news:
+        match happened:
             case ForeignReady(foreign):
                 self._foreign = foreign
             case PathsForgotten(peer) if self._paths is not None:

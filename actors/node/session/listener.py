@@ -279,7 +279,7 @@ class ListenerActor(Actor[Never], ABC):
         self._has_left.set()
 
     async def _accept_at(self, listener: Listener, connections: Supervisor) -> None:
-        # Closed: the node is going down. Accepted links stay until they are told so.
+        # Closed: the node is going down. Accepted links stay until they are ordered to leave.
         with suppress(LinkClosedError):
             while True:
                 await self.admit(await listener.accept(), connections)

@@ -31,7 +31,7 @@ class Listener(Protocol):
         """Whether nobody will ever read there again."""
 
     def try_tell(self, message: Delivery) -> bool:
-        """Put a message where it is read, if there is room; tell whether there was."""
+        """Put a message where it is read, if there is room; return whether there was."""
 
 
 @final
@@ -42,7 +42,7 @@ class LinkListener:
     Attributes:
         stub: Whoever the link's address leads to.
         behind: What the link announces before the first message: what went by the node may
-            still be on its way (I-B7). None: it has been announced.
+            still be outstanding (I-B7). None: it has been announced.
     """
 
     stub: Listener
@@ -68,7 +68,7 @@ class LinkListener:
 
 @final
 class Deliveries:
-    """The listeners of one bus, and the way into their mailboxes; it never waits.
+    """The listeners of one bus, and the delivery into their mailboxes; it never waits.
 
     Attributes:
         routing: Who listens to what.
@@ -87,7 +87,7 @@ class Deliveries:
         behind: Behind | None = None,
         purpose: Purpose = Purpose.SEND,
     ) -> bool:
-        """Give a message to all listeners of a route; tell whether one had room.
+        """Give a message to all listeners of a route; return whether one had room.
 
         If some had, the others' copies are drops. The rest is for the stub of a link.
         """

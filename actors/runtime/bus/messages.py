@@ -112,10 +112,10 @@ class Announced:
 @final
 @attrs.frozen(slots=True)
 class CaughtUp:
-    """Tell when a link brings the events of an address, and all that went before has come.
+    """Report when a link brings the events of an address, and all that went before has come.
 
     Attributes:
-        done: Told then, or after `REPLY_TIMEOUT`.
+        done: Answered then, or after `REPLY_TIMEOUT`.
     """
 
     address: str
@@ -151,7 +151,7 @@ class ListenerAdded:
 
     Attributes:
         writer: Who writes the row (BUS-18).
-        done: Told when the row is there.
+        done: Answered when the row is there.
     """
 
     address: str
@@ -260,7 +260,7 @@ class Lost:
 @final
 @attrs.frozen(slots=True)
 class RegistryJoined:
-    """From now on this registry knows the ways out."""
+    """From now on this registry resolves routes."""
 
     registry: ActorRef["BusQuestion"]
     done: Reply[None]
@@ -273,7 +273,7 @@ FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
 """What speaks of a listener by the component it listens to."""
 
 LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
-"""What has a link listen, or tell."""
+"""Messages that make a link a listener, or a sender of changes."""
 
 RoutingMessage: TypeAlias = (
     Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage

@@ -40,7 +40,7 @@ class PendingReply:
         is_ours: Whether a component of this runtime asks, a stub for itself included.
         intent: What might be done for the request; of no matter if it is ours.
         session: The node stub by whose session it came; None: it came otherwise.
-        reply: The way back, if a component here awaits the answer in place.
+        reply: Receives the answer, if a component here awaits it in place.
     """
 
     is_ours: bool

@@ -81,7 +81,7 @@ class SandboxMail:
                 await self.refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     async def refuse(self, message: Message, code: Code, why: str) -> None:
-        """End a message that was on its way in: a request is answered, anything else counted."""
+        """End an inbound message: a request is answered, anything else is counted."""
         self._handed.forget(message)
         if message.is_request:
             await self._port.post(refuse(message, code, why))
@@ -211,7 +211,7 @@ class HypertyTools:
     Attributes:
         runtime: Address of the runtime.
         ids: Message ids of the hyperty begin where this source is.
-        counters: Counts messages that are dropped on the way in or out.
+        counters: Counts inbound and outbound messages that are dropped.
         life: Lifecycle of the hyperty; records the exceptions of its handlers.
     """
 

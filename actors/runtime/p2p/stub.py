@@ -374,16 +374,16 @@ class P2PStub(Actor[P2PMessage]):
 
     # --- links ----------------------------------------------------------------------------
 
-    async def _hear(self, news: Happened | LinkProven) -> None:
-        """Put news of a task into the mailbox; a link in it is closed with the stub."""
-        if not isinstance(news, LinkProven):
-            await self.me.tell(news)
+    async def _hear(self, report: Happened | LinkProven) -> None:
+        """Put the report of a task into the mailbox; a link in it is closed with the stub."""
+        if not isinstance(report, LinkProven):
+            await self.me.tell(report)
             return
-        self._unread.add(news.link.pipe)
+        self._unread.add(report.link.pipe)
         try:
-            await self.me.tell(news)
+            await self.me.tell(report)
         except BaseException:
-            self._unread.discard(news.link.pipe)
+            self._unread.discard(report.link.pipe)
             raise
 
     async def _proven(self, event: LinkProven) -> None:
@@ -426,7 +426,7 @@ class P2PStub(Actor[P2PMessage]):
             return
         link.break_off()
         self._trace_link(Op.CLOSE, end, link.name)
-        # Also if nothing is owed: the bus must know that nothing is on its way by this link.
+        # Also if nothing is owed: the bus must know that no message is outstanding by this link.
         await self.context.bus.hand_back(link.owed(), end.name)
 
     @override

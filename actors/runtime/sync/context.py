@@ -30,7 +30,7 @@ from actors.runtime.registry.allocation import (
     AllocationMessage,
     FreeWanted,
 )
-from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, WaysWanted
+from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, RouteQuestion
 from actors.runtime.registry.registrations import (
     ForgetWanted,
     RegisterWanted,
@@ -200,7 +200,7 @@ class SyncContext:
     records: RegisteredObjects
     ids: IdSource
     tracer: Tracer
-    registry: ActorRef[LocalLive | LocalGone | Delivery | WaysWanted]
+    registry: ActorRef[LocalLive | LocalGone | Delivery | RouteQuestion]
     topology: Topology = Topology.TRIANGLE
     counters: Counters = attrs.field(factory=Counters, eq=False)
     schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
@@ -445,7 +445,7 @@ class LinkWatches:
     One question per watched entity waits at the registry.
     """
 
-    def __init__(self, registry: ActorRef[WaysWanted], spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, registry: ActorRef[RouteQuestion], spawn: Spawn, tell: Tell) -> None:
         self._registry = registry
         self._spawn = spawn
         self._tell = tell
@@ -471,7 +471,7 @@ class LinkWatches:
         return False
 
     def watch(self, entity: str, known: str | None, *, is_wanted: bool = False) -> None:
-        """Tell of each other link that leads to an entity from now on; repeated is fine.
+        """Report each other link that leads to an entity from now on. Idempotent.
 
         Args:
             entity: A runtime, or what lives in one.

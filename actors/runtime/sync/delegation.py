@@ -49,7 +49,7 @@ from transports.bodies import write_body
 
 __all__ = ["Delegations", "HandOvers", "TakeOvers", "heard", "parts_of"]
 
-_ANOTHER: Final = "another hand-over of it is under way here"
+_ANOTHER: Final = "another delegation of it is open here"
 _OUT_OF_ORDER: Final = "a part of the hand-over is missing"
 _CROWD: Final = "too many objects are being handed over to this runtime"
 _NAMED: Final = 4 * HAND_OVER_PART
@@ -285,7 +285,7 @@ class HandOvers:
         return heard(answer, is_here=lives_in == self._context.runtime)
 
     async def offer(self, core: DelegationCore) -> Answered:
-        """Tell the node who may take the address."""
+        """Notify the node who may take the address."""
         body = MoveAddress(core.url, AddressMethod.OFFER.value, core.number, core.to)
         return await self._ask_node(body)
 
@@ -380,7 +380,7 @@ class Delegations:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is on its way."""
+        """Whether no object is being handed over."""
         return not self._giving and self.taking.is_empty
 
     @property
@@ -389,12 +389,12 @@ class Delegations:
         return self.taking.takers
 
     def is_moving(self, address: str) -> bool:
-        """Say whether an address is of an object on its way to another runtime, or from one."""
+        """Return whether an address is of an object that is being handed over."""
         url = address.removesuffix(f"/{SUBSCRIPTION}")
         return url in self._given or self.taking.is_taking(url)
 
     async def put_off(self, request: Message) -> None:
-        """Answer a request to an object that is on its way."""
+        """Answer a request to an object that is being handed over."""
         await self._context.refuse(request, Code.UNAVAILABLE, _MOVING)
 
     # --- the end that gives -----------------------------------------------------------------
@@ -423,7 +423,7 @@ class Delegations:
         await self._feed(url, terms.Begun())
 
     async def _say_trying(self, url: str, number: int, request: Message) -> None:
-        """Let the reporter's request live for as long as the hand-over is under way."""
+        """Keep the reporter's request open as long as the delegation lasts."""
         giving: _Giving | None = self._giving[url]
         while giving is not None and giving.core.number == number:
             await self._context.answer(request, Code.TRYING)
@@ -508,7 +508,7 @@ class Delegations:
     async def _end(
         self, giving: _Giving, effect: terms.Kept | terms.GivenAway | terms.Passed
     ) -> None:
-        """Tell the reporter what came of it, when all is in place."""
+        """Report the outcome to the reporter, when all is in place."""
         url, request = giving.core.url, giving.request
         del self._giving[url]
         match effect:

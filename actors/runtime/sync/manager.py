@@ -215,7 +215,7 @@ class SyncManager(Actor[SyncMessage]):
         return self._reported.reporters | self._observed.observers | self._moves.takers
 
     async def _close(self) -> None:
-        """End what is to end, and what came of it meanwhile; tell who waits for that."""
+        """End the objects that must end, and answer the requests that wait for it."""
         gone = {left.component for left in self._leaving}
         if self._closing:
             gone |= self._busy
@@ -302,11 +302,11 @@ class SyncManager(Actor[SyncMessage]):
                 await self._unsubscribe(message, read_body(message, unsubscribe_class(message)))
             case MessageType.READ:
                 asked = read_body(message, ObjectName)
-                self.spawn(self._tell_schema, message, asked.resource)
+                self.spawn(self._answer_schema, message, asked.resource)
             case _:
                 raise BadMessageError("a sync manager does not do this")
 
-    async def _tell_schema(self, request: Message, address: str) -> None:
+    async def _answer_schema(self, request: Message, address: str) -> None:
         """Say what values of a data schema must obey, to who is about to report one."""
         try:
             found = await self._context.schemas.find(address)

@@ -262,15 +262,15 @@ class TakeOverAnswered:
 ReporterReport: TypeAlias = (
     ObjectReady | ObjectRegistered | Decided | ObjectRemoved | SenderChecked | StillObserved
 )
-"""What tasks tell of objects that are reported here."""
+"""Reports of tasks about objects that are reported here."""
 
 ObserverReport: TypeAlias = (
     ObserveDone | ObserverLeft | RefusedAgain | LeaseAnswered | PathClosed | RouteMoved
 )
-"""What tasks tell of objects that are observed here."""
+"""Reports of tasks about objects that are observed here."""
 
 DelegationReport: TypeAlias = DelegationAnswered | TakeOverAnswered
-"""What tasks tell of objects that change hands."""
+"""Reports of tasks about objects that are handed over."""
 
 TaskReport: TypeAlias = ReporterReport | ObserverReport | DelegationReport | LinkIs
 """Any of these messages."""

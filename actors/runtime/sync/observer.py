@@ -114,7 +114,7 @@ class ReporterRequests:
         await self._context.bus.post(self._context.request(MessageType.UPDATE, observer, body))
 
     async def say_refused(self, url: str, observer: str) -> None:
-        """Tell an observer that it does not observe any more (M-45)."""
+        """Notify an observer that it does not observe any more (M-45)."""
         body = write_body(ObjectName(url))
         await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
 
@@ -259,7 +259,7 @@ class ObservedObjects:
             await self._observe(request, body)
 
     async def resume(self, request: Message) -> None:
-        """Tell an observer whether it had a stored copy of anything (M-52)."""
+        """Answer an observer whether it had a stored copy of anything (M-52)."""
         if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
             await self._context.answer(request, Code.OK)
         else:
@@ -362,7 +362,7 @@ class ObservedObjects:
             await self._context.answer(request, Code.OK, value=value, **by_link)
             return
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
-            # The reporter's yes may be on its way: it must not stay. Of an observer that has
+            # The reporter's yes may be outstanding: it must not stay. Of an observer that has
             # asked again it is the other request's.
             await self._requests.take_back(url, request.from_)
         if asked == request.id:
@@ -455,7 +455,7 @@ class ObservedObjects:
             await self._close_if_left(url, None)
 
     async def refused_again(self, report: RefusedAgain) -> None:
-        """Let an observer hear nothing more, and tell it: it is not let in any more."""
+        """Cut an observer off, and notify it: it is not admitted any more."""
         url, observer = report.url, report.observer
         there = self._objects.get(url)
         is_same = there is not None and there.observers.get(observer) == report.number

@@ -1,4 +1,4 @@
-"""The ways by which changes of observed objects come here: links, and paths at nodes (P2P-30).
+"""Routes of the changes of observed objects: links, and paths at nodes (P2P-30).
 
 What is decided of them is decided in the sync manager's own task; its other tasks ask.
 """
@@ -49,7 +49,7 @@ class ObserverPaths:
     Args:
         context: What the sync manager may use.
         spawn: Runs a task of it.
-        tell: Tells it.
+        tell: Reports to it.
         renew: Sets a path.
         reporter: Who reports an object here: then the path of its children is for that, too.
     """
@@ -141,7 +141,7 @@ class ObserverPaths:
         return of_observer(self._context, MessageType.SUBSCRIBE, url, asks)
 
     async def leave(self, url: str, observer: str) -> Message:
-        """Tell the reporter that an observer leaves, by the route in use; return its answer."""
+        """Notify the reporter that an observer leaves, by the route in use; return its answer."""
         if not self.is_by_node(url):
             answer = await self._ask_by_link(MessageType.UNSUBSCRIBE, url, observer)
             if answer.code not in _NOT_BY_LINK:

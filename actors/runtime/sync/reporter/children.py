@@ -272,7 +272,7 @@ class ReportedChildren:
         return self._signs.deadline()
 
     async def time_over(self, is_observed: IsObserved) -> None:
-        """Tell the sign that is due, where anybody observes."""
+        """Send the digest that is due, where anybody observes."""
         url = self._signs.due(trio.current_time(), is_observed)
         if url is not None:
             sign = write_body(self._sets[url].sign)

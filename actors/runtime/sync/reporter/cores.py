@@ -77,7 +77,7 @@ class ObserverLinks:
     # --- who asks -------------------------------------------------------------------------
 
     async def sent_on(self, url: str, observer: str, request: Message) -> bool:
-        """Find out for whom a request by a link speaks; tell whether that was to be done.
+        """Find out the sender of a request by a link; return whether that was necessary.
 
         `SenderChecked` says what came of it.
         """
@@ -93,7 +93,7 @@ class ObserverLinks:
         return True
 
     async def is_looked_at(self, url: str, request: Message) -> bool:
-        """Find out who leaves or reads by a link; tell whether that was to be done.
+        """Find out who leaves or reads by a link; return whether that was necessary.
 
         `SenderChecked` says what came of it.
         """
@@ -148,7 +148,7 @@ class ObserverLinks:
     # --- observers -------------------------------------------------------------------------
 
     async def settle(self, url: str, reported: ReporterCore) -> None:
-        """Tell each runtime that observes an object by its way, before anything is said."""
+        """Notify each runtime that observes an object by its route, before any change."""
         if not self._routes.is_used(url):
             return
         active = reported.runtimes
@@ -211,7 +211,7 @@ class Publications:
         self._repeats.published(written, change, trio.current_time())
 
     async def publish(self, url: str, reported: ReporterCore, change: Change) -> None:
-        """Tell all who observe an object what has changed."""
+        """Send a change to all observers of an object."""
         runtimes = frozenset(reported.runtimes)
         # Also after the last observer has left: the node knows that nobody is there (SC-32).
         if runtimes or url in self._was_observed:
@@ -220,7 +220,7 @@ class Publications:
             await self._context.publish(update, runtimes, self._links.direct(url))
 
     async def publish_end(self, url: str, runtimes: Iterable[str]) -> None:
-        """Tell all who observed an object that it is gone (M-47)."""
+        """Notify all observers of an object that it is gone (M-47)."""
         sender = f"{url}/{SUBSCRIPTION}"
         gone = self._context.request(MessageType.DELETE, f"{url}/{CHANGES}", {}, sender)
         await self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
@@ -301,7 +301,7 @@ class ReporterServices:
     Attributes:
         context: What the sync manager may use.
         spawn: Runs a task of it.
-        tell: Tells it.
+        tell: Reports to it.
         registrations: What an object has outside of its reporter.
         observers: Their observers resources.
         children: Their children.

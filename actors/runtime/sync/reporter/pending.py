@@ -114,7 +114,7 @@ class ObserverLists:
             await self._context.bus.unfollow_all(address)
 
     async def changed(self, url: str, row: RowChanged) -> None:
-        """Tell the reporter that somebody observes from now on, or no more (M-53)."""
+        """Notify the reporter that somebody observes from now on, or no more (M-53)."""
         if url not in self._versions:
             return
         self._versions[url] += 1
@@ -169,7 +169,7 @@ class Invitations:
         return self._core.deadline()
 
     async def silence_ended(self) -> None:
-        """Tell the reporters whose invitations nobody answered."""
+        """Notify the reporters whose invitations nobody answered."""
         await self._feed(SilenceEnded())
 
     async def send(self, request: Message, body: InviteObservers) -> None:
@@ -184,7 +184,7 @@ class Invitations:
         await self._feed(answered)
 
     async def object_gone(self, url: str) -> None:
-        """End what is under way for an object that is deleted."""
+        """End the open requests of an object that is deleted."""
         await self._feed(ObjectGone(url))
 
     def let_go(self, url: str) -> None:

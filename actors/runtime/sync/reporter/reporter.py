@@ -98,7 +98,7 @@ class RestoredObjects:
                 nursery.start_soon(self._call, url, manager)
 
     async def _call(self, url: str, manager: str) -> None:
-        """Tell one sync manager; who it says does not observe any more, does not."""
+        """Notify one sync manager; remove the observers that it reports as gone."""
         async with self._limiter:
             pause = READ_PAUSE
             for _ in range(RESTORE_TRIES):
@@ -493,7 +493,7 @@ class ReportedObjects:
         lives: How they begin, change and end.
         admissions: Who observes them.
         revival: How stored ones come back.
-        hands: How they get another reporter.
+        hands: Delegations to another reporter.
     """
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.kit.trace import MemoryTracer
-from actors.kit.trace_body import REDACTED, told_body
+from actors.kit.trace_body import REDACTED, redacted_body
 from actors.kit.trace_file import open_trace
 from specs.message import Message, MessageType
 from specs.trace import Op
@@ -30,7 +30,7 @@ RECORD = {
 
 
 def body_of(kind, from_, to, body):
-    return told_body(Message(1, kind, from_, to, body))
+    return redacted_body(Message(1, kind, from_, to, body))
 
 
 def test_a_registration_is_told_without_the_person():
