@@ -1,4 +1,4 @@
-"""What the monitor of a runtime costs a message.
+"""Cost of the monitor of a runtime for a message.
 
 A request and its answer pass what a runtime's bus does for its tracer: the transaction steps, and
 every hop is reported. That is done with the monitor and without, by turns, in one process.

@@ -101,12 +101,12 @@ def _failed(name: str, code: int) -> str:
 
 
 def _row(line: str) -> str:
-    told = orjson.loads(line)
-    ratio = "" if told["ratio"] is None else f"{told['ratio']:.2f}x"
-    reach = "" if told["reach"] is None else f"reach {told['reach']:.2f}x"
-    verdict = "reached" if told["met"] else "MISSED"
-    row = f"{told['bench']:<15} {ratio:>9}  {reach:<12} {verdict:<8}{told.get('what', '')}"
-    return "\n".join([row, *(f"{'':<16}missed: {one}" for one in told["missed"])])
+    result = orjson.loads(line)
+    ratio = "" if result["ratio"] is None else f"{result['ratio']:.2f}x"
+    reach = "" if result["reach"] is None else f"reach {result['reach']:.2f}x"
+    verdict = "reached" if result["met"] else "MISSED"
+    row = f"{result['bench']:<15} {ratio:>9}  {reach:<12} {verdict:<8}{result.get('what', '')}"
+    return "\n".join([row, *(f"{'':<16}missed: {one}" for one in result["missed"])])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ ABSENT: Final = "[*]"
 """The state before the first and after the last, as drawn: an entity that is not."""
 
 BODIES: Final = "bodies"
-"""What the first record of a process says, as `kind`, if records of messages have bodies."""
+"""The `kind` of the first record of a process, if records of messages have bodies."""
 
 
 class Kind(StrEnum):
@@ -78,7 +78,7 @@ class Op(StrEnum):
 
 @attrs.frozen(slots=True, kw_only=True)
 class Fact:
-    """What a component reports; the sink adds who, where and when.
+    """A report of a component; the sink adds who, where and when.
 
     Only the fields of its kind are set. See the protocol's trace page for the
     meaning of each.
@@ -142,7 +142,7 @@ class Fact:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Stamp:
-    """Who, where and when: the fields every record starts with.
+    """The fields every record starts with: who, where and when.
 
     Attributes:
         run: Identifier of this start of the process, never reused; see `trace_folder`.

@@ -44,7 +44,7 @@ class NotServedError(ProtoflyError):
 
 @final
 class BadSealError(ProtoflyError):
-    """A signature is missing, or not one that counts: whoever signed must act.
+    """A signature is missing, or not one that counts: its signer must act.
 
     Attributes:
         why: Why not, as half a sentence; never any of the text that was brought.
@@ -65,7 +65,7 @@ class BadDescriptorError(ReasonError):
 
 @final
 class BadArchiveError(ProtoflyError):
-    """A package must not be opened: whoever packed it must act.
+    """A package must not be opened: its publisher must act.
 
     Attributes:
         reason: Why not, as what the package does: `has a file 'x' outside of it`.

@@ -1,7 +1,7 @@
 """A catalogue in a directory, as it is written: any web server can serve it as it lies there.
 
 A package is there before the descriptor that names it, and a descriptor before the listing;
-each file is replaced whole. So whoever fetches meanwhile finds what fits together.
+each file is replaced whole. So a concurrent fetch finds files that fit together.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The file of `--config`: TOML, options by their names, in a table named like the command.
 
-What is wrong with it, or with an environment variable, is a wrong configuration (status 3),
-not a wrong command line (2): whoever starts the process again would only see it fail again.
+An error in it, or in an environment variable, is a wrong configuration (status 3),
+not a wrong command line (2): a restart of the process would only fail again.
 """
 
 import os

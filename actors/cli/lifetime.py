@@ -70,7 +70,7 @@ class KillTimer:
 
 
 def _blow(code: ExitCode, why: str) -> None:
-    # Past all buffers and locks: whoever holds them may be what hangs.
+    # Past all buffers and locks: their holder may be what hangs.
     os.write(2, f"protofly: {why}\n".encode())
     os._exit(code)
 

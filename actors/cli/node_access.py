@@ -55,7 +55,7 @@ _ADVICE: Final = {
         ExitCode.REFUSED,
         "correct --node and --domain, or bring a fresh token with --token-file",
     ),
-    Code.FORBIDDEN: (ExitCode.REFUSED, "ask whoever runs the node to permit it"),
+    Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
     Code.TIMEOUT: (ExitCode.TIMEOUT, "try again"),
 }

@@ -14,7 +14,7 @@ from specs.limits.node import JWKS_BYTES
 __all__ = ["read_signer"]
 
 _OTHERS: Final = 0o077
-"""Rights that nobody but its owner should have on a private key: whoever reads it is anybody."""
+"""Rights that only its owner should have on a private key: a readable key protects nothing."""
 
 
 def read_signer(path: Path) -> SigningKey:

@@ -304,7 +304,7 @@ _MANIFEST: Final = Manifest(
         *(Participant(f"{RUNTIME_SCHEME}://{DOMAIN}/{who}", who) for who in ("bob", "alice")),
     )
 )
-"""Who takes part in the demonstration."""
+"""The participants of the demonstration."""
 
 _CHILD: Final = (sys.executable, "-m", "actors.demo.child")
 

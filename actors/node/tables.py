@@ -154,7 +154,7 @@ class Tables:
         return self.follow(subscriptions.Moved(url, old, new, observers))
 
     def _taken(self, addresses: tuple[str, ...]) -> None:
-        """Deliver to whoever waited for objects whose owner is never asked for consent."""
+        """Deliver to the subscribers of objects whose owner is never asked for consent."""
         for one in addresses:
             if self.rights.is_open(one):
                 self.follow(subscriptions.Opened(one))

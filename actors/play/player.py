@@ -41,7 +41,7 @@ _EPILOGUE: Final = 0.25
 @final
 @attrs.frozen
 class Outcome:
-    """How a scenario went.
+    """The outcome of a scenario.
 
     Attributes:
         scenario: Its name.

@@ -92,7 +92,7 @@ class Replay:
 @final
 @attrs.frozen
 class _Plan:
-    """What all parts of one runtime share."""
+    """The objects that all parts of one runtime share."""
 
     config: RuntimeConfig
     network: Network
@@ -306,7 +306,7 @@ async def _allocation(
 @final
 @attrs.frozen
 class _SyncHelpers:
-    """Whom the sync manager works with."""
+    """The actors that the sync manager works with."""
 
     bus: ActorRef[BusMessage]
     allocation: ActorRef[AllocationMessage]

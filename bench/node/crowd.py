@@ -53,7 +53,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class CrowdError(Exception):
-    """Something went another way than it was to be measured on."""
+    """The run was not as it was to be measured."""
 
 
 def raise_file_limit() -> None:

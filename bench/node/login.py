@@ -1,4 +1,4 @@
-"""What one login costs the processor of a node, by algorithm.
+"""Processor time of a node for one login, by algorithm.
 
 In one process, over links in memory: a session opened by a token against one that is
 opened by nobody; and of this, how long the token itself is read, verified and judged.

@@ -4,7 +4,7 @@ First a node, in a terminal of its own; it prints the address to be used as NODE
 
     python -m actors node --domain home.example --allow-legacy
 
-Who opens a list gets its address; who has that, joins:
+Opening a list prints its address; other people join by it:
 
     python examples/todo/todo.py NODE anna
     python examples/todo/todo.py NODE bert LIST
@@ -45,11 +45,11 @@ DEFINITION: actors.JsonObject = {
         },
     },
 }
-"""What a list is: nothing else can be written into it, whoever asks for it."""
+"""The schema of a list: nothing else can be written into it."""
 
 
 class RequestError(Exception):
-    """What somebody typed cannot be done; the text says why."""
+    """A typed request cannot be carried out; the text says why."""
 
 
 def fulfil(todo: actors.ReportedObject, request: str) -> None:
@@ -86,7 +86,7 @@ class Keeper(actors.Hyperty):
         """Let everybody observe who knows the address."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
-        """Write what is asked for, and say when all are told."""
+        """Write the requested change, and answer when all observers have it."""
         try:
             fulfil(self.todo, str(message.body.get("value")))
             return await self.todo.flush()

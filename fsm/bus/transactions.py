@@ -46,7 +46,7 @@ W = TypeVar("W")
 
 
 Key: TypeAlias = tuple[str, str, int]
-"""From, to and id of a request."""
+"""Sender, receiver and id of a request."""
 
 _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""

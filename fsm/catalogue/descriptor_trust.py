@@ -78,7 +78,7 @@ def judge_entry(
 
 
 def judge_offer(facts: Facts, here: Here) -> Refused | None:
-    """Judge what a domain wants to offer; None: whoever trusts all of it could deploy it.
+    """Judge an offer of a domain; None: a runtime that trusts all of it could deploy it.
 
     Args:
         facts: What it says.

@@ -95,7 +95,7 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
 
 @final
 class _Found:
-    """What was found in all files."""
+    """The findings in all files."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._readings = readings

@@ -1,4 +1,4 @@
-"""The manifest of a run: who took part, said by whoever started it.
+"""The manifest of a run: its participants, named by the process that started it.
 
 Participants that traces mention (`fsm.judge.missing`) do not include one that nobody else
 recorded. A manifest is a JSON file that names all:
@@ -75,7 +75,7 @@ class Participant:
 @final
 @attrs.frozen
 class Manifest:
-    """Who took part."""
+    """The participants of a run."""
 
     participants: tuple[Participant, ...]
 
@@ -153,7 +153,7 @@ def read_manifest(place: Path) -> Manifest:
 
 
 class _BadError(Exception):
-    """What is wrong with a manifest, as half a sentence."""
+    """An error in a manifest, as half a sentence."""
 
 
 def _manifest(content: object) -> Manifest:

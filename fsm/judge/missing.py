@@ -116,7 +116,7 @@ class Gaps:
     def unanswered(self, requests: Iterable[TraceLine]) -> Iterator[Missing]:
         """Yield requests without a final answer as what is missing."""
         for asked in requests:
-            reason = f"the final answer to {asked.mid} is not told, nor that there was none"
+            reason = f"the final answer to {asked.mid} is not recorded, nor that there was none"
             yield Missing(self._run, self._node, asked.ln, reason)
 
     def _lacks(self, record: TraceLine, reason: str) -> None:
@@ -148,7 +148,7 @@ class Mention:
 @final
 @attrs.frozen
 class Took:
-    """Who took part in what one process recorded.
+    """The participants in the records of one process.
 
     Attributes:
         itself: Addresses of the process.
@@ -248,7 +248,7 @@ def absent(took: Sequence[Took], untraced: Collection[str] = ()) -> Iterator[Mis
 @final
 @attrs.frozen
 class Trail:
-    """What one process leaves for others to be compared with.
+    """The records of one process that others are compared with.
 
     Attributes:
         itself: Addresses of the process.

@@ -62,7 +62,7 @@ class LateHomeError(DisorderError):
 @final
 @attrs.frozen
 class ProcessJudgement:
-    """What is judged of one process.
+    """The judgement of one process.
 
     Attributes:
         home: Address of the runtime; None: a message node, or it is not recorded.

@@ -45,7 +45,7 @@ WINDOW: Final = 5
 @final
 @attrs.frozen(slots=True, order=True)
 class EntityId:
-    """Which entity of which trace."""
+    """An entity of a trace."""
 
     run: str
     node: str
@@ -94,7 +94,7 @@ class Violation:
 @final
 @attrs.frozen(slots=True)
 class EntityJudgement:
-    """What is judged of one entity.
+    """The judgement of one entity.
 
     Attributes:
         entity: Which one.
@@ -117,7 +117,7 @@ class EntityJudgement:
 @final
 @attrs.frozen(slots=True)
 class NodeJudgement:
-    """What is judged of one node's trace as a whole.
+    """The judgement of one node's trace as a whole.
 
     Attributes:
         run: Which run of the process.
@@ -152,7 +152,7 @@ class NodeJudgement:
 @final
 @attrs.frozen(slots=True)
 class Judgement:
-    """What is judged of a trace.
+    """The judgement of a trace.
 
     Attributes:
         verdict: Overall.
@@ -173,7 +173,7 @@ class Judgement:
 
     @property
     def by_claim(self) -> Mapping[Claim, int]:
-        """How often each claim is broken; those that are kept are left out."""
+        """Violations of each broken claim."""
         return Counter(broken.claim for broken in self.violations)
 
 
@@ -192,9 +192,9 @@ def judge(
     nodes: list[NodeJudgement] = []
     entities: list[EntityJudgement] = []
     in_order = sorted(records, key=order_of)
-    for (run, node), told in groupby(in_order, key=lambda one: (one.run, one.node)):
+    for (run, node), lines in groupby(in_order, key=lambda one: (one.run, one.node)):
         numbers, steps = Numbers(run, node), Machines(run, node, machines)
-        for record in told:
+        for record in lines:
             numbers.take(record)
             steps.take(record)
         nodes.append(numbers.judgement())
@@ -412,8 +412,8 @@ class _Entity:
             self._steps += 1
         else:
             self._broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
-        told = Told(record.ln, record.t, record.old, record.cause or "", record.new)
-        self._recent.append(told)
+        step = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        self._recent.append(step)
 
     def _stepped(self, step: TraceLine, hole: int) -> None:
         before, table, old, cause = self.before, self._table, step.old or "", step.cause or ""
@@ -455,8 +455,8 @@ class _Entity:
         self._doubted.append(self._violation(claim, record, expected))
 
     def _violation(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
-        told = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        step = Told(record.ln, record.t, record.old, record.cause or "", record.new)
         before = tuple(one for one in self._recent if one.ln < record.ln)
         return Violation(
-            self._entity, claim, record.ln, expected, told, record.actor, record.why, before
+            self._entity, claim, record.ln, expected, step, record.actor, record.why, before
         )

@@ -164,7 +164,7 @@ NODE_LINK: Final = Table(
     may_end=frozenset({LinkState.ENDED}),
     extension_ends=frozenset({LinkState.ENDED}),
     deadlines=(
-        Deadline(LinkState.DIALLING, None, None, "whoever dials gives up by itself"),
+        Deadline(LinkState.DIALLING, None, None, "the dialling task gives up by itself"),
         Deadline(
             LinkState.OPENING, "OPEN_TIMEOUT", LinkTrigger.LOST, "session must open on each link"
         ),

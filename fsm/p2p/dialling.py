@@ -28,7 +28,7 @@ _PROOF_CHARACTERS: Final = 32
 
 @unique
 class Place(Enum):
-    """From where an address leads to the same place."""
+    """The hosts from which an address leads to the same place."""
 
     MACHINE = "machine"
     """From this machine only."""

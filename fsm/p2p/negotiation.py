@@ -9,7 +9,7 @@ its object names the negotiation, from the second one on:
     negotiation-<n>                 the n-th negotiation: all candidates before are void
     negotiation-<n>-unreachable-<p> a plea in it
 
-Who does not know of negotiations takes the last two for no plea, and the link fails in time.
+An end that does not know of negotiations ignores the last two, and the link fails in time.
 
 The one fact by which both ends settle who gives way (P2P-27, I-P20).
 """

@@ -137,7 +137,7 @@ def subjects(request: Request) -> tuple[str | None, ...]:
 
 
 def _named(message: Message) -> list[Json]:
-    """Return all that a body names as a resource, whoever will read which of it."""
+    """Return all resources that a body names."""
     body = message.body
     named: list[Json] = [body["resource"]] if body.get("resource") is not None else []
     for key in _LISTS:

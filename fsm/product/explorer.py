@@ -248,7 +248,7 @@ class _Search:
             self._troubles.add(Fault.LIVELOCK, "", number)
 
     def _backwards(self, goals: Iterable[int]) -> bytearray:
-        """From which states one of `goals` can be reached by what goes on by itself."""
+        """Return the states from which fair steps alone lead to one of `goals`."""
         before, starts = self._reversed()
         reached = bytearray(len(self._states))
         waiting = list(dict.fromkeys(goals))

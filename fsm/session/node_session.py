@@ -3,7 +3,7 @@
 The session belongs to a runtime, not to a socket. It outlives its link: while detached it
 keeps the messages to the runtime, in order and within bounds, and a link with the token
 gets all of them. A newer link with the token takes over at once; frames of the older one are
-told apart by the number of the link and no longer count.
+distinguished by the number of the link and no longer count.
 Only a hash of the token is kept. A session that was claimed has none, and goes to the next
 claim; one that has a token is never claimed away. A session that was opened as upstream's
 stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
@@ -199,7 +199,7 @@ class NodeSessionCore:
         )
 
     def _is_nobodys(self) -> bool:
-        """Return whether nobody can come back: whoever opened it left before it knew the token.
+        """Return whether nobody can come back: its runtime left before it knew the token.
 
         The answer was lost, or its link, before anything was heard that shows it came. So
         nothing belongs to the session either.

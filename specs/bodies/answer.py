@@ -206,7 +206,7 @@ class ObjectsResumed:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ValueGiven:
-    """What was asked for, in the words of whoever was asked (M-31, M-55, M-58)."""
+    """The requested value, in the words of the answering component (M-31, M-55, M-58)."""
 
     value: Json
     code: Yes = OK

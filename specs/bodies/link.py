@@ -42,7 +42,7 @@ class LinkStatus:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ListChange:
-    """What was added to a list of addresses, or removed (M-09).
+    """Addresses that were added to a list, or removed (M-09).
 
     Attributes:
         value: What was added or removed.

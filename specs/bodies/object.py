@@ -171,7 +171,7 @@ class CutPath:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ObserversChange:
-    """Who observes an object from now on, or no more (M-53).
+    """Observers that an object gained or lost (M-53).
 
     Attributes:
         value: Who came or left.

@@ -54,7 +54,7 @@ class SessionControl:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class SessionGranted:
-    """What a node answers to an open or re-open: the token that resumes it."""
+    """The answer of a node to an open or re-open: the token that resumes it."""
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
 

@@ -26,7 +26,7 @@ Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ConnectionDescription:
-    """What one end of a P2P link offers or answers (P2P-07).
+    """The offer or answer of one end of a P2P link (P2P-07).
 
     Attributes:
         type: `offer` or `answer`.
@@ -271,7 +271,7 @@ class ChangeObject:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class LinkRow:
-    """What a runtime's registry knows of its link to another runtime (P2P-18).
+    """The row of a runtime's registry about its link to another runtime (P2P-18).
 
     Attributes:
         role: Which end this runtime is.

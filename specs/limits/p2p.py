@@ -53,7 +53,7 @@ OWNERS_KEPT: Final = 8192
 ACK_DELAY: Final = 0.01
 """Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
 
-An answer takes less; and whoever waits for the end of a link waits as long."""
+An answer takes less; a task that waits for the end of a link waits as long."""
 
 ORDER_PAIRS: Final = 16_384
 """Pairs of sender and receiver whose order across paths is kept track of (ours)."""

@@ -77,7 +77,7 @@ def is_required(field: "attrs.Attribute[object]") -> bool:
 
 
 def checked(_: type[object], fields: _Fields) -> _Fields:
-    """Make every field of a class check what is put into it, whoever makes the body.
+    """Make every field of a class check its value.
 
     Raises:
         SpecError: An annotation does not say what its field holds.

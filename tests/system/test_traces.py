@@ -253,7 +253,7 @@ def test_an_answer_that_is_told_nowhere_is_named_with_its_request(copied):
     assert verdict["verdict"] == "incomplete"
     (one,) = missing
     asked = answers[0]["ref"]
-    assert one["reason"] == f"the final answer to {asked} is not told, nor that there was none"
+    assert one["reason"] == f"the final answer to {asked} is not recorded, nor that there was none"
     told = orjson.loads(part.read_bytes().splitlines()[one["line"] - 1])
     assert (told["op"], told["mid"]) == (Op.SUBMIT, asked)
 

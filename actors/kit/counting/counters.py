@@ -1,6 +1,6 @@
 """The counters of a process: dropped messages, violations, and all metrics (OBS-06).
 
-Counting is plain arithmetic on objects of our own, independent of whoever reads the counters.
+Counting is plain arithmetic on objects of our own, independent of the readers of the counters.
 """
 
 import time
@@ -112,7 +112,7 @@ class Durations:
 
 @final
 class Counters:
-    """Counts of one process, for tests and metrics; whoever drops counts here, once.
+    """Counts of one process, for tests and metrics; each drop is counted once.
 
     Attributes:
         drops: Messages not delivered, by the one reason each has.

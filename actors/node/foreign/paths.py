@@ -42,7 +42,7 @@ class _Asked:
     """A path that another node was asked for.
 
     Attributes:
-        request: Of whoever set it here; None: this node set it again.
+        request: Of the requester that set it here; None: this node set it again.
         give_up: Takes the path away here, if it is refused there.
         until: When the other node has had time enough to answer.
     """

@@ -177,7 +177,7 @@ class Conversation(Actor[Never]):
         await self._send(*events)
 
     async def _stream(self, feed: Feed) -> bool:
-        """Write an answer as it comes; whoever does not read it is left."""
+        """Write an answer as it comes; hang up on a peer that does not read it."""
         await self._send(self._head(feed))
         while part := await feed.source.next():
             with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:

@@ -41,7 +41,7 @@ _ALIVE: Final = json_page(HTTPStatus.OK, {"status": "ok"})
 
 
 async def health() -> Page:
-    """Report that the process lives: whoever reads this has been answered by its loop."""
+    """Report that the process lives: the answer came from its event loop."""
     return _ALIVE
 
 

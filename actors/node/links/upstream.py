@@ -29,7 +29,7 @@ _OPENING: Final = 1
 
 @final
 class PlainAcceptor(Acceptor):
-    """`/stub/connect?runtimeURL=`: whoever comes has the session of the runtime it names.
+    """`/stub/connect?runtimeURL=`: a peer has the session of the runtime that it names.
 
     Upstream's command `disconnect` closes it. The dialect is learnt from all that can
     be read, so that a refusal too is spelt as the peer does.

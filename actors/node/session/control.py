@@ -198,7 +198,7 @@ class Control:
     def _asks_for_login(self, request: OpenRequest) -> bool:
         """Return whether a request without credentials is refused; every node can log in.
 
-        Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
+        A node's session represents a domain: where there are keys, it needs a login.
         """
         if self._login is None:
             return False

@@ -88,7 +88,7 @@ class Session:
     """A runtime's session and the link that has it.
 
     Attributes:
-        asker: What policy may know of whoever sends over this session.
+        asker: What policy may know of the sender over this session.
         port: The link that has the session; None while detached.
         dialect: How the runtime spelt over its last link; None while it has one (N3).
     """
@@ -230,7 +230,7 @@ class DisconnectNotices:
         """True if every notice was delivered."""
         return not self._notices
 
-    def tell(self, components: Iterable[Component], left: RuntimeLeft) -> None:
+    def notify(self, components: Iterable[Component], left: RuntimeLeft) -> None:
         """Queue notices for parts of the node that a runtime has left."""
         self._notices.extend((component, left) for component in components)
 
@@ -487,7 +487,7 @@ class Exchange:
         runtime = session.core.runtime
         del self.sessions[runtime]
         self.tables.release(runtime, why)
-        self.notices.tell(self.components.values(), RuntimeLeft(runtime, why))
+        self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
         gone = "no session owns address"
         for message in undelivered:
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

@@ -36,7 +36,7 @@ class Paths(ABC):
 class ForeignRoutes:
     """The foreign of a domain; part of the bus's task.
 
-    Whoever is of another domain is known by that domain's node, the peer: over the
+    A sender of another domain is known by that domain's node, the peer: over the
     session it has here, and over the stub that leads to it.
     """
 
@@ -83,7 +83,7 @@ class ForeignRoutes:
     def objection(self, peer: str, message: Message) -> str | None:
         """Return why a peer would not take a message from this node, which speaks for its domain.
 
-        Whoever is here from a third domain would else make this node an offender there
+        A sender here of a third domain would else make this node an offender there
         (S14). An answer may be given for what the peer fanned out (C-81).
         """
         if not is_node(peer):

@@ -108,7 +108,7 @@ class Opening:
         self._opened(request, asker, None)
 
     def again(self, request: OpenRequest, session: Session) -> None:
-        """Give a session back to whoever knows its token."""
+        """Give a session back to a holder of its token."""
         if self._is_permitted(request, session.asker):
             asked = ReopenAsked(request.port.number, request.token, request.port.acceptor.liveness)
             self._ask(request, session, asked)

@@ -1,4 +1,4 @@
-"""How a run differs from its scenario, in the scenario's words."""
+"""Differences between a run and its scenario, in the scenario's words."""
 
 from typing import Final, final
 

@@ -325,7 +325,7 @@ class Instance:
 
     @property
     def first(self) -> Seen:
-        """What was seen of it first."""
+        """The first record of the instance."""
         return self.seen[0]
 
     def message(self, until: int | None = None) -> Message | None:
@@ -366,7 +366,7 @@ class Instances:
 @final
 @attrs.frozen
 class Followed:
-    """How far an instance went as it should.
+    """The match of an instance with its expected route.
 
     Attributes:
         match: The things seen, if all is there.

@@ -1,4 +1,4 @@
-"""What the actors of a scenario were seen doing: one list, whoever reported it."""
+"""The recorded acts of the actors of a scenario, in one list."""
 
 from typing import Unpack, final
 

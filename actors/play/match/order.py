@@ -1,4 +1,4 @@
-"""Which steps of a scenario come in which order: only where the protocol fixes it.
+"""The order of the steps of a scenario, where the protocol fixes it.
 
 A scenario is one order of a run; other orders are as good where nothing forbids
 them. Two steps must be seen in the order of the scenario only if
@@ -56,14 +56,14 @@ _P2P_MACHINES: Final = frozenset({"p2p", "p2p_connection"})
 @final
 @attrs.frozen
 class Match:
-    """Which of the things seen are a step: numbers of the first and the last of them."""
+    """The records that are a step: numbers of the first and the last of them."""
 
     first: int
     last: int
 
 
 class Precedence(Enum):
-    """How two steps lie to each other: what of the earlier comes before what of the later."""
+    """The relation of two steps: which part of the earlier precedes which of the later."""
 
     END_BEFORE_START = auto()
     END_NOT_AFTER_END = auto()

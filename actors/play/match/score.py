@@ -78,7 +78,7 @@ class Played:
 
     @property
     def items(self) -> list[Seen]:
-        """What belongs to the scenario."""
+        """The records that belong to the scenario."""
         return self.observer.items[self.observer.start :]
 
     def difference(self, number: int, seen: str) -> Difference:

@@ -25,7 +25,7 @@ _PLACE: Final = re.compile(
 
 
 class Ride(Enum):
-    """What takes a message from one place to the next."""
+    """A carrier of a message from one place to the next."""
 
     HANDED = auto()
     WIRE = auto()
@@ -36,7 +36,7 @@ class Ride(Enum):
 @final
 @attrs.frozen
 class Carrier:
-    """What takes a message from one place to the next.
+    """A carrier of a message from one place to the next.
 
     Attributes:
         link: The scenario's name of the P2P link; None for other rides.
@@ -49,7 +49,7 @@ class Carrier:
 @final
 @attrs.frozen
 class Place:
-    """Where a message passes, or where something happens.
+    """A place that a message passes, or where something happens.
 
     Attributes:
         text: As it is written.
@@ -87,7 +87,7 @@ class Hop:
 
     @property
     def last(self) -> tuple[Place, ...]:
-        """Where it ends: one place, or several for what is fanned out."""
+        """The last places of the route: several for a message that is fanned out."""
         return self.stations[-1]
 
     @property

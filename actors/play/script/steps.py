@@ -48,7 +48,7 @@ __all__ = [
 @final
 @attrs.frozen(kw_only=True)
 class Setting:
-    """Who exists in a scenario, and in what state.
+    """The participants of a scenario, and their states.
 
     Attributes:
         deployed: Hyperties that are deployed in the scenario, and their runtimes.

@@ -32,7 +32,7 @@ _OUTAGE: Final = 0.1
 @final
 @attrs.frozen
 class Carried:
-    """What the network makes of a frame.
+    """The fate of a frame in the network.
 
     Attributes:
         frame: What is left of it, and added to it; None: it is lost.

@@ -1,4 +1,4 @@
-"""Who acts for the player: hyperties in runtimes, and peers that no runtime holds.
+"""Participants that act for the player: hyperties in runtimes, and peers outside runtimes.
 
 What cannot be played.
 """
@@ -53,7 +53,7 @@ OWN_WORDS: Final = "the player asks"
 
 @final
 class Manners(Enum):
-    """What a hyperty does with a request."""
+    """The reaction of a hyperty to a request."""
 
     AGREEABLE = auto()
     """Answers 200 at once."""

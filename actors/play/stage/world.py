@@ -224,7 +224,7 @@ class World:
 
     @property
     def setting(self) -> Setting:
-        """Who is given."""
+        """The given participants."""
         return self.scenario.setting
 
     def member(self, runtime: str | None) -> Member:

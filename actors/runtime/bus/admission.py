@@ -163,7 +163,7 @@ class Admission:
     # ---- stages
 
     def source(self, row: Interception) -> Stage:
-        """Make the check that whoever submits has the address it speaks from (BUS-12)."""
+        """Check that the submitting component owns its sender address (BUS-12)."""
 
         def check(message: Message, by: str) -> Refusal | None:
             # Looked at last: nearly every message needs no exemption.

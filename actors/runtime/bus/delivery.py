@@ -20,7 +20,7 @@ __all__ = ["Deliveries", "LinkListener", "Listener"]
 
 
 class Listener(Protocol):
-    """Whoever is in a bus's table."""
+    """A listener in a bus's table."""
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class LinkListener:
     """Sends what it is given out by one link of a stub, whatever it was found under.
 
     Attributes:
-        stub: Whoever the link's address leads to.
+        stub: The stub that the link's address leads to.
         behind: What the link announces before the first message: what went by the node may
             still be outstanding (I-B7). None: it has been announced.
     """

@@ -366,7 +366,7 @@ class Forwarding:
     def _is_wanted(self, message: Message, now: float) -> bool:
         """Say whether a message that waited still matters; a 408 may have come first.
 
-        A new child, whoever has answered it, is for all who observe.
+        A new child is for all observers, also if it was answered here.
         """
         is_for_all = not message.is_request or parent_of(message.to) is not None
         if is_for_all or self._answers.is_open(message):

@@ -3,7 +3,7 @@
 Those who submit wait while its mailbox is full, and that is the backpressure; it
 waits for nobody itself.
 
-What becomes of messages in the mailboxes of actors that are gone (OBS-06).
+Messages in the mailboxes of actors that are gone (OBS-06).
 """
 
 from typing import Final, assert_never, final

@@ -34,7 +34,7 @@ __all__ = ["OpenRequests", "PendingReply", "intent_for"]
 @final
 @attrs.frozen(slots=True)
 class PendingReply:
-    """Who is to get the answer to a request.
+    """The receiver of the answer to a request.
 
     Attributes:
         is_ours: Whether a component of this runtime asks, a stub for itself included.
@@ -161,7 +161,7 @@ class OpenRequests:
         return ended
 
     def reject(self, submitted: Submitted, code: Code, why: str) -> None:
-        """Answer the one who submitted, whoever `from` says it is."""
+        """Answer the submitting component, whatever `from` is."""
         response = refuse(submitted.message, code, why)
         self._hops.synthesised(response, submitted.message)
         if submitted.reply is not None:

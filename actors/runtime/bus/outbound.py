@@ -32,7 +32,7 @@ _CAPACITY: Final = 4096
 
 
 class Asking(Enum):
-    """What became of a message that had no known route."""
+    """The result for a message that had no known route."""
 
     ASK = auto()
     """It waits, and the registry must be asked."""

@@ -45,7 +45,7 @@ def _asked(attempts: int) -> Terms:
 
 
 class _Port(MiniBusPort):
-    """What every component can do: post, request, hand back."""
+    """The operations of every component: post, request, hand back."""
 
     def __init__(self, url: str, bus: ActorRef[BusMessage]) -> None:
         self.url = url

@@ -88,7 +88,7 @@ SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
         "rest": _rest,
     }
 )
-"""What a profile may name: our own code, which a foreign domain only points at its node."""
+"""Code that a profile may name: our own, which a foreign domain only points at its node."""
 
 CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 """Makes a stub of a package: its bytes, its entry point, the places it may dial."""
@@ -97,7 +97,7 @@ CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 @final
 @attrs.frozen
 class StubMakers:
-    """What stubs are made by.
+    """The makers of stubs.
 
     Attributes:
         shipped: Those that a profile may name.
@@ -127,7 +127,7 @@ class FetchingCatalogue(Catalogue):
     Args:
         own: What is configured.
         client: Fetches and judges.
-        makers: What stubs are made by.
+        makers: The makers of stubs.
         evidence: Records of the fetches.
     """
 

@@ -1,4 +1,4 @@
-"""What can be done in the name of a hyperty, by itself or by the program that deployed it.
+"""Operations in the name of a hyperty, by itself or by the program that deployed it.
 
 Copies of bodies between applications and messages, so that no object is shared.
 

@@ -130,7 +130,7 @@ class SandboxMail:
     # ---- the end
 
     async def give_up(self, why: str) -> None:
-        """Answer whoever still waits: the sandbox is no more."""
+        """Answer the open requests: the sandbox has ended."""
         for request in self._handed.unanswered():
             await self._port.post(refuse(request, Code.UNAVAILABLE, why))
 
@@ -176,7 +176,7 @@ class NoCodeError(ProtoflyError):
 @final
 @attrs.frozen
 class HypertyCode:
-    """Where another process imports a hyperty from.
+    """The module and class by which another process imports a hyperty.
 
     Attributes:
         where: `module:Class`.
@@ -206,7 +206,7 @@ class HypertyCode:
 @final
 @attrs.frozen
 class HypertyTools:
-    """What a runtime provides to a hyperty in a sandbox of its own.
+    """The objects of a runtime that a hyperty in a sandbox uses.
 
     Attributes:
         runtime: Address of the runtime.

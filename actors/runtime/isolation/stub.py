@@ -50,7 +50,7 @@ def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> 
     """Return what keeps such a stub in a sandbox, for each of its deployments.
 
     Its actor starts when the stub runs; if that cannot be it raises why. When the sandbox
-    ends by itself it crashes, and whoever waits for the stub is answered 503.
+    ends by itself it crashes, and messages that wait for the stub are answered 503.
 
     Args:
         code: Goes through the pipe and is imported from memory.

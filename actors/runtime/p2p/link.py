@@ -50,7 +50,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class LinkUse:
-    """What a link works for.
+    """The objects that a link works with.
 
     Attributes:
         stub: Address stamped into `via` and posted under: PQ or PC.

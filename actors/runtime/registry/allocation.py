@@ -97,7 +97,7 @@ class AddressWanted:
 @final
 @attrs.frozen(slots=True)
 class AddressKept:
-    """Nobody uses an address now; keep it for whoever has the same purpose."""
+    """Keep an unused address for the next object with the same purpose."""
 
     address: str
     purpose: Purpose

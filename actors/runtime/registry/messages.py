@@ -75,7 +75,7 @@ class LinkWitnessed:
 
 
 RouteQuestion: TypeAlias = LinkAwaited | LinkWitnessed
-"""What the registry is asked about its links."""
+"""Questions to the registry about its links."""
 
 
 @final
@@ -146,7 +146,7 @@ class LinksWanted:
 @final
 @attrs.frozen(slots=True)
 class RegistryView:
-    """What the registry's tables say at one moment.
+    """The registry's tables at one moment.
 
     Attributes:
         watched: Whose registrations are followed.
@@ -182,7 +182,7 @@ RegistryMessage: TypeAlias = (
 @final
 @attrs.frozen(slots=True)
 class RegistryParts:
-    """Whom the registry works with.
+    """The actors that the registry works with.
 
     Attributes:
         paths_lost: Gets the domain whose node has forgotten our session.

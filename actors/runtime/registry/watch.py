@@ -55,7 +55,7 @@ from transports.bodies import read_body, write_body
 __all__ = ["LinkOrder", "RegistrationWatch", "RegistryTalk", "WatchTask", "is_registration"]
 
 LinkOrder: TypeAlias = Connect | Disconnect | Yield | Resume
-"""What a registry orders a stub of its own."""
+"""A command of a registry to its own stub."""
 
 
 @final

@@ -67,7 +67,7 @@ _EVENTS: Final = {"accept": "text/event-stream"}
 @final
 @attrs.define
 class RestPast:
-    """What one link of a stub leaves to the next.
+    """The state that one link of a stub leaves to the next.
 
     Attributes:
         links: How many there were.
@@ -368,7 +368,7 @@ _KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
 @final
 @unique
 class Receive(StrEnum):
-    """How what comes is asked for; words of a profile."""
+    """The mode of receiving messages; words of a profile."""
 
     LONG_POLL = "long-poll"
     SSE = "sse"

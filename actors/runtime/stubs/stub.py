@@ -1,4 +1,4 @@
-"""What a protostub is given, and what it must keep to (STB-01..07).
+"""The interface of a protostub, and its obligations (STB-01..07).
 
 A stub is an actor, alone in its sandbox. Its MiniBUS hands it, as `Delivery`,
 everything the Message BUS routes to its address (the sandbox's `*` listener is
@@ -133,7 +133,7 @@ class StubContext:
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]
-"""What a stub module exports as `activate` (STB-01, C-67).
+"""The function that a stub module exports as `activate` (STB-01, C-67).
 
 The actor may take more message classes than `Delivery`, for its own tasks.
 """

@@ -1,4 +1,4 @@
-"""What the wires of both forms of upstream's nodes have in common (protocol page 11).
+"""Common parts of the wires of both forms of upstream's nodes (protocol page 11).
 
 A message is a frame. A node is spoken to as its own stubs spell: `runtime://`, `via` as
 one address. Ids and the name of a path's list differ from node to node, so that a profile
@@ -107,7 +107,7 @@ _DISCONNECT: Final = "disconnect"
 
 @final
 class PlainWire(LegacyWire):
-    """Whoever dials has the session of the runtime it names."""
+    """A wire whose dialler has the session of the runtime that it names."""
 
     def __init__(self, context: StubContext, dialect: Dialect) -> None:
         super().__init__(context, dialect)

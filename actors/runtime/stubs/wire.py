@@ -108,7 +108,7 @@ class Stray:
 Item: TypeAlias = Message | BadLine | SessionAnswered | Reply | Stray
 
 Asked: TypeAlias = bytes | SessionAnswered | None
-"""What a session control becomes: a line to write; an answer without the node; or None: the link
+"""The form of a session control: a line to write; an answer without the node; or None: the link
 itself is asked for a sign of life.
 """
 
@@ -167,7 +167,7 @@ WireMaker: TypeAlias = Callable[[], NodeWire]
 
 
 class OwnWire(NodeWire):
-    """What our own stubs and nodes speak."""
+    """The wire format of our own stubs and nodes."""
 
     def __init__(self, context: StubContext) -> None:
         super().__init__(context)

@@ -40,7 +40,7 @@ from actors.runtime.registry.registrations import (
 )
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from actors.runtime.sync.messages import LinkIs, TaskReport, Tell
+from actors.runtime.sync.messages import LinkIs, Report, TaskReport
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
@@ -445,10 +445,10 @@ class LinkWatches:
     One question per watched entity waits at the registry.
     """
 
-    def __init__(self, registry: ActorRef[RouteQuestion], spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, registry: ActorRef[RouteQuestion], spawn: Spawn, report: Report) -> None:
         self._registry = registry
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._watched: dict[str, trio.CancelScope] = {}
 
     def watched(self) -> tuple[str, ...]:
@@ -497,4 +497,4 @@ class LinkWatches:
                     known = await self._registry.ask(partial(one.question, known))
                 except ActorStoppedError:
                     return
-                await self._tell(LinkIs(one.entity, known))
+                await self._report(LinkIs(one.entity, known))

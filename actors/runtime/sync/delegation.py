@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.messages import DelegationAnswered, TakeOverAnswered, Tell
+from actors.runtime.sync.messages import DelegationAnswered, Report, TakeOverAnswered
 from actors.runtime.sync.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.reporter import ObjectTransfers
 from fsm.engine import Step
@@ -80,14 +80,14 @@ class _Taking:
 
 @final
 class TakeOvers:
-    """What is being handed over to this runtime, by object."""
+    """The objects that are being handed over to this runtime."""
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
+        self, context: SyncContext, spawn: Spawn, report: Report, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._reported = reported
         self._coming: dict[tuple[str, str], _Taking] = {}
         self._numbers: dict[str, int] = {}
@@ -99,7 +99,7 @@ class TakeOvers:
 
     @property
     def takers(self) -> set[str]:
-        """Who takes something, once the node has answered."""
+        """The hyperties that take an object over, once the node has answered."""
         return {to for (_, to), one in self._coming.items() if one.core is not None}
 
     def is_taking(self, url: str) -> bool:
@@ -239,7 +239,9 @@ class TakeOvers:
         to = address_allocation(self._context.domain)
         asked = self._context.request(MessageType.UPDATE, to, write_body(body))
         answer = heard(await self._context.bus.request(asked))
-        await self._tell(TakeOverAnswered(core.url, core.to, core.number, answer.code, answer.why))
+        await self._report(
+            TakeOverAnswered(core.url, core.to, core.number, answer.code, answer.why)
+        )
 
     def let_go(self) -> None:
         """End everything without a word: the runtime leaves."""
@@ -269,7 +271,7 @@ _NOTHING_HANDED: Final = Answered(Code.INTERNAL, "nothing was handed over")
 
 @final
 class HandOvers:
-    """Asks, and says what was answered; whoever asks decides what it means."""
+    """Sends the requests of a delegation, and reports the answers to the core that decides."""
 
     def __init__(self, context: SyncContext) -> None:
         self._context = context
@@ -366,17 +368,17 @@ class Delegations:
     """
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
+        self, context: SyncContext, spawn: Spawn, report: Report, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._reported = reported
         self._work = HandOvers(context)
         self._giving: dict[str, _Giving] = {}
         self._numbers: dict[str, int] = {}
         self._given: dict[str, None] = {}
-        self.taking: Final = TakeOvers(context, spawn, tell, reported)
+        self.taking: Final = TakeOvers(context, spawn, report, reported)
 
     @property
     def is_empty(self) -> bool:
@@ -385,7 +387,7 @@ class Delegations:
 
     @property
     def takers(self) -> set[str]:
-        """Who is being handed something."""
+        """The hyperties that an object is being handed over to."""
         return self.taking.takers
 
     def is_moving(self, address: str) -> bool:
@@ -501,7 +503,7 @@ class Delegations:
         heard = _SILENCE
         with trio.move_on_after(patience):
             heard = await work()
-        await self._tell(
+        await self._report(
             DelegationAnswered(core.url, core.number, heard.code, heard.why, heard.is_here)
         )
 

@@ -4,7 +4,7 @@ It alone writes versions and publishes; a reporter asks it to (`update` to `R/sm
 that its snapshot is never behind what was published. What waits for others runs in
 tasks; the tables change only in the mailbox's own task.
 
-Whom a sync manager serves: the components of its own runtime (SYN-01, SYN-06).
+A sync manager serves the components of its own runtime (SYN-01, SYN-06).
 """
 
 from typing import Final, assert_never, final
@@ -112,16 +112,16 @@ class SyncManager(Actor[SyncMessage]):
 
     def __init__(self, context: SyncContext) -> None:
         self._context = context
-        self._reported = ReportedObjects(context, self.spawn, self._tell)
+        self._reported = ReportedObjects(context, self.spawn, self._report)
         self._observed = ObservedObjects(
-            context, self.spawn, self._tell, self._reported.children.answering
+            context, self.spawn, self._report, self._reported.children.answering
         )
         self._reported.children.observes = self._observed.observes
-        self._moves = Delegations(context, self.spawn, self._tell, self._reported.transfers)
+        self._moves = Delegations(context, self.spawn, self._report, self._reported.transfers)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
 
-    async def _tell(self, done: TaskReport) -> None:
+    async def _report(self, done: TaskReport) -> None:
         await self.me.tell(done)
 
     @override
@@ -211,7 +211,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @property
     def _busy(self) -> set[str]:
-        """Who has to do with an object here."""
+        """The hyperties that report, observe or take over an object here."""
         return self._reported.reporters | self._observed.observers | self._moves.takers
 
     async def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a data object has outside of its reporter: address, path, listeners and record.
+"""The registrations of a data object: address, path, listeners and record.
 
 All of it is the reporter's runtime's to set up and to take down (M-18, M-35, M-21, M-23).
 

@@ -42,7 +42,7 @@ other evidence the runtime that recorded it."""
 
 @final
 class Registered(Fold, claims=("I-B1",)):
-    """Whoever gets a message listens at that time: to its target, or to the way there (I-B1)."""
+    """The receiver of a message listens at that time: to its target, or to its route (I-B1)."""
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -180,9 +180,9 @@ class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
 
 @final
 class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
-    """What one component sends to one target reaches a listener in that order (I-B7).
+    """Messages of one component to one target reach a listener in that order (I-B7).
 
-    Whatever paths the messages took: those of another runtime are in the order in which
+    On any path of the messages: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
     copy, and as late as its last. One that several runs or processes admitted as their own is
     not judged: which of them was given is not recorded. An answer of which the way by the node lost
@@ -240,7 +240,7 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
 @final
 class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
-    """What one component sends to one target reaches a listener in that order (I-B7).
+    """Messages of one component to one target reach a listener in that order (I-B7).
 
     Within one process here; `Overtaken` judges what crosses between processes. A message that
     is sent and received in one process is no evidence for that.

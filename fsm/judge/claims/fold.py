@@ -1,12 +1,12 @@
-"""How a claim is judged: a fold over the records of one process, or over evidence of several.
+"""The judgement of a claim: a fold over the records of one process, or over evidence of several.
 
 A fold declares the claims that it judges, where it applies (runtimes, message nodes, or both)
 and, by the routes of its methods, which records it needs. A record visits the methods that
 declared its kind and operation, and no others. At the end of the process the fold reports
 what never came.
 
-What one process alone cannot decide is handed over as evidence under a key (a link, an object,
-a pair of addresses): an `Across` folds the evidence of all processes under one key.
+A matter that one process alone cannot decide is handed over as evidence under a key (a link,
+an object, a pair of addresses): an `Across` folds the evidence of all processes under one key.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class Finding:
 
 @unique
 class GroupKey(StrEnum):
-    """What the records have in common that one fold sees."""
+    """The common key of the records that one fold sees."""
 
     ENTITY = "entity"
     PROCESS = "runtime"
@@ -68,7 +68,7 @@ class GroupKey(StrEnum):
 
 @unique
 class Place(StrEnum):
-    """Which processes a fold applies to."""
+    """The processes that a fold applies to."""
 
     ANY = "any process"
     RUNTIME = "a runtime"
@@ -78,7 +78,7 @@ class Place(StrEnum):
 @final
 @attrs.frozen
 class Evidence:
-    """What a process hands over to be judged together with what others do.
+    """Evidence of one process, judged together with that of others.
 
     Attributes:
         fold: Name of the class that folds it.
@@ -190,7 +190,7 @@ def on(*routes: Route) -> Callable[[_M], _M]:
 
 @final
 class Process:
-    """What folds know of the process whose records they read.
+    """The process whose records a fold reads.
 
     Attributes:
         home: Address of the runtime; None: it is a message node, or listeners are not recorded.

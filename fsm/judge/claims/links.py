@@ -129,7 +129,7 @@ class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
 
 @final
 class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
-    """By a session of a message node what arrives is what was sent (I-P16)."""
+    """A message arrives by a session of a message node as it was sent (I-P16)."""
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
         super().__init__(whole)
@@ -287,7 +287,7 @@ class RouteNeedsListener(Fold, claims=("I-P18",)):
 
 @final
 class Unbind(Fold, claims=("I-P19",)):
-    """Of a link that is over no listener stays (I-P19)."""
+    """No listener stays of a link that is over (I-P19)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -87,7 +87,7 @@ class HopBound(Fold, claims=("I-L4",)):
 
 @final
 class NoEcho(Fold, claims=("I-L5",)):
-    """What came by a link does not go back on it, but children to their author (I-L5)."""
+    """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -328,7 +328,7 @@ class Versions(Fold, claims=("I-D2",)):
 
 @final
 class Applied(Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
-    """What an observer applies: every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
+    """An observer applies every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
 
     A version is left out only by reading the object anew. A copy that begins anew may begin
     with what was stored of one before it.

@@ -158,7 +158,7 @@ _DRIFT: Final = 0.0002
 """Part of a time by which a clock that is slewed may go wrong (ours; a quartz: a quarter)."""
 
 Key: TypeAlias = tuple[str, str, int]
-"""From, to and id of a request."""
+"""Sender, receiver and id of a request."""
 
 
 def waited(seconds: float, wait: float) -> bool:

@@ -147,7 +147,7 @@ class LiveOnly(Fold, claims=("I-R2",)):
 
 @final
 class Preference(Fold, claims=("I-R3",)):
-    """What is bound to a live link goes by it, if the sender does not want the node (I-R3)."""
+    """An entity bound to a live link is reached by it, unless the sender wants the node (I-R3)."""
 
     @on(_DONE)
     def resolved(self, record: TraceLine) -> None:
@@ -244,7 +244,7 @@ class Termination(Fold, claims=("I-R7",)):
 
 @final
 class FallbackKeeps(Fold, claims=("I-R9",)):
-    """What could not go by a link goes by the node, once for each time it is asked for (I-R9).
+    """A message that could not go by a link goes by the node, once for each request (I-R9).
 
     What is said to all who follow an object goes by the node and by links, so each of those
     links may have the node carry it once more.

@@ -182,7 +182,7 @@ class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
 
 @final
 class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
-    """What is bound to a link was said to be there (I-R8): by a record, or from over the link."""
+    """An entity bound to a link was reported there (I-R8): by a record, or over the link."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

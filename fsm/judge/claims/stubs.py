@@ -163,7 +163,7 @@ class TransmitWhenLive(Fold, claims=("I-S8",)):
 
 @final
 class QueueOrder(Fold, claims=("I-S9",)):
-    """What waits for a stub leaves in the order it came, and not too much waits (I-S9)."""
+    """Messages that wait for a stub leave in their order, and not too many wait (I-S9)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -5,7 +5,7 @@ sync manager of the reporter keeps it. An observer that was invited is accepted 
 of any other the reporter is asked, and its silence is a refusal. An object that goes
 ends it: an active observer is notified first (SC-34).
 
-What an observer says at its end may be lost, and it may end without a word. So a grant is a
+The last message of an observer may be lost, and it may end without one. So a grant is a
 lease: it lasts some seconds, from its beginning or its last renewal on. An observer of
 upstream knows of no lease, and is granted none: its subscription lasts until it leaves.
 

@@ -1,7 +1,7 @@
 """An object changes hands: two ends, a node between them, and networks that lose and repeat.
 
-Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
-What may happen: any message is lost or comes twice; any answer is missing, or comes after it was
+Participants: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
+Faults: any message is lost or comes twice; any answer is missing, or comes after it was
 given up; either runtime crashes at any time, and the node then lets go of what it had; the new
 one comes back, and knows nothing. Whatever it is: never do two write, and who writes owns the
 address.

@@ -1,6 +1,6 @@
 """A record of the domain registry, and the runtime that keeps it alive (REG-16, I-G1).
 
-Who meets: `fsm.registry.registration` at the registry, and a runtime that registers, shows that
+Participants: `fsm.registry.registration` at the registry, and a runtime that registers, shows that
 it lives, unregisters, and whose session ends. What may happen: any message is lost or comes
 twice; a write to the disk fails, and is undone; the registry restarts with what it has kept.
 """

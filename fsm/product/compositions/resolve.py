@@ -1,6 +1,6 @@
 """A route is looked for: records are read, a node's stub is deployed, and everybody is answered.
 
-Who meets: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
+Participants: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
 with its `stub_deployment`, the domain registry that is asked for records, and the catalogue that
 the stub's descriptor is fetched from. What may happen: any message between runtime, registry and
 catalogue is lost or comes twice; the stub cannot be loaded, fails, or crashes when it runs; the

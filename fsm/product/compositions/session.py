@@ -1,6 +1,6 @@
 """A node's stub and its session at the node, over links that are cut and dialled again.
 
-Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
+Participants: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
 (`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the
 session in one step of the node. What may happen: any message is lost or comes twice, the link
 is cut, the node restarts, the stub must disconnect, a ping is answered late or not at

@@ -1,6 +1,6 @@
 """A reporter and an observer of its object: where nothing is under way, the copy is what it has.
 
-Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
+Participants: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
 comes twice, and changes overtake each other, for they come by several ways; the observer is
 invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
@@ -491,4 +491,4 @@ SYNC_LEAVE: Final = Plan("sync-leave", _leaves, _FAULTS)
 """Nobody who is gone observes."""
 
 INVITATION: Final = Plan("invitation", _invitation, _FAULTS)
-"""Whoever is invited may observe."""
+"""An invited hyperty may observe."""

@@ -1,6 +1,6 @@
 """Somebody asks and somebody answers: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
-Who meets: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
+Participants: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
 `OutstandingCore` on the side of a component that may crash before it has answered (R11). What may
 happen: any message is lost or comes twice, an answer is late, provisional, or never comes; the
 component crashes, and the router answers for it; the request is given up.

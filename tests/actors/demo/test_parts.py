@@ -8,7 +8,7 @@ import trio.testing
 from actors.cli.command_error import CommandError
 from actors.demo.alice import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.demo.narration import ObservingTracer
-from actors.demo.script import Beat, Line, What, read_line, tell
+from actors.demo.script import Beat, Line, What, read_line, report
 from actors.demo.show import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show
 from actors.demo.stage import judge
 from actors.kit.trace import MemoryTracer
@@ -33,7 +33,7 @@ def sent(stub, to="hyperty://b.ex/1"):
 
 
 def test_a_told_line_is_read_as_it_was_meant(capsys):
-    tell("alice", What.NOTE, "hello", count=3)
+    report("alice", What.NOTE, "hello", count=3)
     line = read_line("alice", capsys.readouterr().out.encode())
     assert (line.who, line.what, line.text) == ("alice", What.NOTE, "hello")
     assert line.fields["count"] == 3

@@ -138,7 +138,7 @@ def test_the_same_way_and_the_same_row_are_told_once():
     row = table("p2p", Op.UPD, f"{R}/bob", f"created None {H}")
     told = [narrator.tell("registry", fact) for fact in (asked, found, row) * 2]
     assert [one.text for one in told if one] == [
-        "no listener for hyperty 12345678: the registry is asked for a way",
+        "no listener for hyperty 12345678: the registry is asked for a route",
         "hyperty 12345678 is reached by alice/protostub/1, w",
         "link table: bob created",
     ]

@@ -81,7 +81,7 @@ async def test_a_difference_is_told_in_the_words_of_the_scenario(autojump_clock)
     assert outcome.difference is not None
     (nearest, *_) = outcome.difference.seen
     assert "hyperty://b.ex/zoe" in nearest
-    assert "by another way (no deliver to minibus:hyperty://b.ex/hb)" in nearest
+    assert "by another route (no deliver to minibus:hyperty://b.ex/hb)" in nearest
 
 
 async def test_a_message_that_nobody_sends_is_missed(autojump_clock):

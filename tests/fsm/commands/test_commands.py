@@ -220,7 +220,7 @@ def test_check_finds_steps_of_a_machine_that_nobody_declares(tmp_path):
 
 UNREADABLE = {
     "missing": (None, "No such file or directory"),
-    "no JSON": (b"chicken", "line 1 has no step:  it is no JSON"),
+    "no JSON": (b"chicken", "line 1 has no step: it is no JSON"),
     "no text": (b"\xff", "codec can't decode"),
 }
 

@@ -100,7 +100,7 @@ def asked(*more):
 
 
 def test_a_request_without_an_answer_is_missed():
-    reason = "the final answer to m is not told, nor that there was none"
+    reason = "the final answer to m is not recorded, nor that there was none"
     assert found(*asked()) == [("ra", 3, reason)]
 
 

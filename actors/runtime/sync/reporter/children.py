@@ -178,7 +178,7 @@ class ReportedChildren:
     def with_children(self, snapshot: DataObject) -> DataObject:
         """Return the whole object with its children, if it ever had any, and there is room.
 
-        Whoever misses them then sees by their sign that it does, and reads again.
+        An observer that lacks them notices it by their digest, and reads again.
         """
         children = self._sets.get(snapshot.url)
         if children is None or snapshot.url not in self._used:

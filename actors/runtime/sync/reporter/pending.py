@@ -13,7 +13,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
-from actors.runtime.sync.messages import Decided, Tell
+from actors.runtime.sync.messages import Decided, Report
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.engine import Step
@@ -257,10 +257,10 @@ def notification_in(answer: Message) -> RuntimeNotified | ObserversNotified:
 class PendingSubscriptions:
     """Keeps the requests, asks reporters about them, and answers them all."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._waiting: dict[tuple[str, str], list[Message]] = {}
 
     def add(self, url: str, observer: str, request: Message) -> bool:
@@ -286,7 +286,7 @@ class PendingSubscriptions:
         request = self._context.request(MessageType.FORWARD, of.reporter, question, of.url)
         with trio.move_on_after(asked.patience):
             decision = decision_in(asked, await bus.request(request))
-        await self._tell(Decided(of.url, decision))
+        await self._report(Decided(of.url, decision))
 
     async def answer(self, url: str, effect: core.Granted | core.Renewed | core.Denied) -> None:
         """Answer all that an observer asked."""
