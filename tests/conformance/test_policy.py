@@ -148,7 +148,7 @@ async def reloaded(node, alice, to, *, denied):
                 return
 
 
-async def test_a_foreign_hyperty_is_told_by_its_domain(guests):
+async def test_a_foreign_hyperty_is_reported_by_its_domain(guests):
     """POL-11: srcSPDomain."""
     bob, foreign = await guests(), await guests()
     sent = await foreign.say("create", f"hyperty://b.ex/{foreign.name}", f"{bob.inside}/by-domain")

@@ -19,7 +19,7 @@ from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record
 from fsm.static_check import TakenStep
 from specs.trace import Kind
-from tests.support.trace.awaitable_tracer import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.census import counted
 from tests.support.trace.trace_files import records, whole
 
@@ -38,7 +38,7 @@ STORIES = {
         "test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made",
     ),
     "tests.actors.runtime.p2p.test_p2p_stub": (
-        "test_a_handler_tells_its_registry_before_it_asks_it",
+        "test_a_handler_reports_its_registry_before_it_asks_it",
         "test_a_snapshot_that_is_none_ends_the_set_up",
     ),
     "tests.actors.runtime.p2p.set_up.test_p2p_objects": (
@@ -112,7 +112,7 @@ STORIES = {
     ),
     "tests.fsm.registry.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
-        "test_records_that_never_were_live_die_untold_with_their_runtime",
+        "test_records_that_never_were_live_die_unreported_with_their_runtime",
         "test_these_are_all_ways_to_a_record_that_lasts",
     ),
 }
@@ -141,7 +141,7 @@ def record() -> Corpus:
                 _play(getattr(import_module(module), name))
             steps += times
             for number, tracer in enumerate(tracers):
-                for machine, trace in _told(tracer, f"{name}/{number}"):
+                for machine, trace in _reported(tracer, f"{name}/{number}"):
                     traces[machine].append(trace)
     return Corpus(traces, frozenset(steps))
 
@@ -155,10 +155,10 @@ def _play(story: Callable) -> None:
 
 
 @contextmanager
-def _tracers() -> Iterator[list[MemoryTracer | Told]]:
+def _tracers() -> Iterator[list[MemoryTracer | AwaitableTracer]]:
     """Every tracer that keeps what it is told and is made in the body."""
-    made: list[MemoryTracer | Told] = []
-    kinds: tuple[type[MemoryTracer | Told], ...] = (MemoryTracer, Told)
+    made: list[MemoryTracer | AwaitableTracer] = []
+    kinds: tuple[type[MemoryTracer | AwaitableTracer], ...] = (MemoryTracer, AwaitableTracer)
     with ExitStack() as stack:
         for kind in kinds:
             stack.enter_context(_counting(kind, made))
@@ -180,7 +180,7 @@ def _counting(kind, made):
         kind.__init__ = plain
 
 
-def _told(tracer: MemoryTracer | Told, run: str) -> Iterator[tuple[str, Trace]]:
+def _reported(tracer: MemoryTracer | AwaitableTracer, run: str) -> Iterator[tuple[str, Trace]]:
     """What a process told of each machine, as a trace that is whole.
 
     Where a story stops in the middle of things, how its entities end is not judged.

@@ -109,7 +109,7 @@ def corpus():
 
 
 def test_the_corpus_is_conformant_and_takes_every_row(corpus):
-    traces = [trace for told in corpus.traces.values() for trace in told]
+    traces = [trace for reported in corpus.traces.values() for trace in reported]
     missed = [one for table in MACHINES.values() for one in check_taken(table, corpus.steps)]
 
     assert not [trace for trace in traces if breaks(trace, MACHINES)]

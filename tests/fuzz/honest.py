@@ -89,8 +89,8 @@ class HonestPair:
             await self.bob.answer(request, value=value)
             await self._answered.wait()
         if not self._answered.is_set():
-            told = f"asked {self._asked}, seen {self._seen}, observed {self._observed.is_set()}"
-            raise Breach(f"the honest pair lost a message in round {self.rounds + 1}: {told}")
+            reported = f"asked {self._asked}, seen {self._seen}, observed {self._observed.is_set()}"
+            raise Breach(f"the honest pair lost a message in round {self.rounds + 1}: {reported}")
         self.rounds += 1
 
     _pending: object = None

@@ -288,6 +288,6 @@ def test_forms_and_marks_that_are_none_are_mistakes_of_the_table():
         Mark.read("?")
 
 
-def test_codes_in_use_are_told_by_the_answer_of_a_row():
+def test_codes_in_use_are_reported_by_the_answer_of_a_row():
     yes = {row.answers.body(Code.ACCEPTED) for row in KINDS if row.answers}
     assert all("code" in attrs.fields_dict(cls) for cls in yes)

@@ -56,9 +56,9 @@ def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
         patch.setattr(sys, "argv", ["protofly", *arguments])
         with pytest.raises(SystemExit) as exiting:
             main()
-        told = [stream.getvalue().decode().splitlines() for stream in (out, err)]
+        reported = [stream.getvalue().decode().splitlines() for stream in (out, err)]
     structlog.configure(**configured)
-    return Ended(int(exiting.value.code or 0), *told)
+    return Ended(int(exiting.value.code or 0), *reported)
 
 
 async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:

@@ -79,7 +79,7 @@ def test_keys_a_class_does_not_know_are_let_be():
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "told"),
+    ("kind", "fields", "reported"),
     [
         (Allocate, {}, "body.scheme is missing; body.value is missing"),
         (
@@ -128,11 +128,11 @@ def test_keys_a_class_does_not_know_are_let_be():
         ),
     ],
 )
-def test_a_refusal_names_the_field_as_the_peer_wrote_it(kind, fields, told):
+def test_a_refusal_names_the_field_as_the_peer_wrote_it(kind, fields, reported):
     with pytest.raises(BadMessageError) as caught:
         read_body(message(fields), kind)
 
-    assert caught.value.reason == told
+    assert caught.value.reason == reported
 
 
 def test_a_refusal_of_many_fields_stays_short():

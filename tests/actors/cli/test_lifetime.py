@@ -68,15 +68,15 @@ async def test_the_first_signal_drains(one):
     assert service.closed
 
 
-async def test_the_ready_line_tells_of_the_running_service():
-    told = []
+async def test_the_ready_line_reports_of_the_running_service():
+    reported = []
 
     def ready(running):
-        told.append(running)
+        reported.append(running)
         tell_myself(signal.SIGTERM)
 
     await serve(Service().open, ready)
-    assert told == ["running"]
+    assert reported == ["running"]
 
 
 async def test_draining_takes_bounded_time(autojump_clock):

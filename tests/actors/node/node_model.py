@@ -46,7 +46,7 @@ class Model:
     active: dict[tuple[str, str], None] = attrs.field(factory=dict)
     heard: defaultdict[str, list[Seen]] = attrs.field(factory=lambda: defaultdict(list))
 
-    def told(self) -> Heard:
+    def reported(self) -> Heard:
         """Return what was heard since this was asked last."""
         heard, self.heard = dict(self.heard), defaultdict(list)
         return heard

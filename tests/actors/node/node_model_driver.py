@@ -36,9 +36,9 @@ class Driver:
         act = self.dice.choice(_ACTS) if len(self.story) > len(NAMES) else Driver.open
         await act(self)
         await wait_all_tasks_blocked()
-        told = self.model.told()
+        reported = self.model.reported()
         for name, runtime in self.runtimes.items():
-            heard, expected = runtime.taken(), told.get(name, [])
+            heard, expected = runtime.taken(), reported.get(name, [])
             assert heard == expected, "\n".join(
                 [*self.story, f"{name} heard    {heard}", f"{name} expected {expected}"]
             )

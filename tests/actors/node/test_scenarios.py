@@ -13,8 +13,8 @@ RUNTIME_B, RUNTIME_A = "hyperty-runtime://b.ex/rb", "hyperty-runtime://a.ex/ra"
 
 
 def steps_of(score, world, machine):
-    told = [(key.rpartition("|")[2], old, new) for key, old, new in world.steps(machine)]
-    return [tuple(one) for one in score.told(told)]
+    reported = [(key.rpartition("|")[2], old, new) for key, old, new in world.steps(machine)]
+    return [tuple(one) for one in score.reported(reported)]
 
 
 async def reopen(world, peer):
@@ -42,7 +42,7 @@ async def test_sc07_link_loss_keeps_routing_state_and_close_releases_it(autojump
         golden = score.states("session")
         assert [one for one in steps_of(score, world, "session") if one[0] == RA] == golden
         subs = [f for f in world.tracer.facts if f.table == "subs"]
-        assert [(f.op, score.told(f.key), f.val) for f in subs] == [
+        assert [(f.op, score.reported(f.key), f.val) for f in subs] == [
             (score.steps[n]["op"], score.steps[n]["key"], score.steps[n]["val"]) for n in (9, 21)
         ]
 
@@ -129,7 +129,10 @@ async def test_sc12_status_is_subscribed_updated_and_notified(autojump_clock):
         for n in (7, 13):
             notification = score.steps[n]["msg"]
             heard = await ra.hear()
-            assert score.told(heard.body) == notification["body"]
-            assert (heard.from_, score.told(heard.to)) == (notification["from"], notification["to"])
+            assert score.reported(heard.body) == notification["body"]
+            assert (heard.from_, score.reported(heard.to)) == (
+                notification["from"],
+                notification["to"],
+            )
         golden = score.states("registration")
         assert steps_of(score, world, "registration")[-len(golden) :] == golden

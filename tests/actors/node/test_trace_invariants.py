@@ -111,7 +111,7 @@ async def test_whatever_peers_do_the_trace_of_a_node_keeps_the_claims(
     for scheme, number, addresses in walk.granted:  # I-A4
         assert len(set(addresses)) == number
         assert {(scheme_of(one), domain_of(one)) for one in addresses} == {(scheme, "a.ex")}
-    told = [one for one in world.tracer.facts if one.k is Kind.STATE]
-    trace = [read_record(line) for line in records(whole(told))]
+    reported = [one for one in world.tracer.facts if one.k is Kind.STATE]
+    trace = [read_record(line) for line in records(whole(reported))]
     assert judge(trace).verdict is Verdict.CONFORMANT
     assert all(reader.active[one] == set() for one in reader.active)

@@ -82,11 +82,11 @@ async def test_a_count_that_is_none_ends_it(count, autojump_clock):
 
 async def test_what_was_dropped_in_it_is_counted_at_once_however_much_it_was(autojump_clock):
     room = Room()
-    told = {DropReason.OVERFLOW.value: 10_000, DropReason.LOOP.value: 3}
+    reported = {DropReason.OVERFLOW.value: 10_000, DropReason.LOOP.value: 3}
     async with kept(room) as world:
         for _ in range(2):
             await room.hear(Word.PING)
-            await room.say(PipeMessage(Word.PONG, fields=told))
+            await room.say(PipeMessage(Word.PONG, fields=reported))
         await room.hear(Word.PING)
         drops = world.bus.counters.drops
         assert (drops[DropReason.OVERFLOW], drops[DropReason.LOOP]) == (20_000, 6)

@@ -90,10 +90,10 @@ def test_a_plan_is_read_as_it_was_written_and_shows_no_token(contents):
     "missing", ["url", "runtime", "domain", "contents", "endpoints", "ids", "hops"]
 )
 def test_half_a_plan_is_refused(missing):
-    told = write_plan(PLAN)
-    del told[missing]
+    reported = write_plan(PLAN)
+    del reported[missing]
     with pytest.raises(PipeError):
-        read_plan(told)
+        read_plan(reported)
 
 
 @pytest.mark.parametrize(

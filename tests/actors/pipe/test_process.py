@@ -41,7 +41,7 @@ async def test_a_hundred_rooms_leave_no_descriptor_and_no_process():
     assert children() <= others
 
 
-async def test_a_room_that_is_killed_from_outside_is_told_by_its_pipe():
+async def test_a_room_that_is_killed_from_outside_is_reported_by_its_pipe():
     before = children()
     async with open_process_sandbox("b.ex") as link:
         (pid,) = children() - before

@@ -137,7 +137,7 @@ async def test_no_more_is_read_than_the_sandbox_takes(bench):
     assert heard == SANDBOX_WINDOW
 
 
-async def test_the_end_of_a_link_is_told_with_its_farewell(bench):
+async def test_the_end_of_a_link_is_reported_with_its_farewell(bench):
     bench.dial(1)
     await bench.hear()
     await (await bench.listener.accept()).aclose()

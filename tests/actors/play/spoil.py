@@ -157,9 +157,9 @@ def _another_word(line: dict, one: str, other: str) -> bool:
 
 
 def _dropped(line: dict) -> bool:
-    is_told = "drop" in line
+    is_reported = "drop" in line
     line["drop"] = "overflow"
-    return not is_told
+    return not is_reported
 
 
 def _made_by_a_router(line: dict) -> bool:
@@ -169,9 +169,9 @@ def _made_by_a_router(line: dict) -> bool:
 
 
 def _queued(line: dict) -> bool:
-    is_told = line.get("queued")
+    is_reported = line.get("queued")
     line["queued"] = True
-    return not is_told and "~wire~" not in line["hop"]
+    return not is_reported and "~wire~" not in line["hop"]
 
 
 # ---- facts

@@ -313,6 +313,6 @@ async def test_a_deployment_that_fails_is_undone_as_far_as_it_came(to, make, err
 
 def addresses(domain):
     """How many addresses the node has given that were not released."""
-    told = [fact for fact in domain.node_tracer.facts if fact.machine == "address"]
-    last = {fact.key: fact.new for fact in told if fact.key.startswith("hyperty:")}
+    reported = [fact for fact in domain.node_tracer.facts if fact.machine == "address"]
+    last = {fact.key: fact.new for fact in reported if fact.key.startswith("hyperty:")}
     return len([new for new in last.values() if new != "released"])

@@ -188,7 +188,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("attack", "why"), ENDS.values(), ids=ENDS)
-async def test_what_nobody_says_ends_it_and_whoever_waits_is_told(attack, why):
+async def test_what_nobody_says_ends_it_and_whoever_waits_is_reported(attack, why):
     async with open_room_world(guest(attack)) as world:
         assert await world.load() is None
         beside = await world.bus.component(f"{R}/beside")
@@ -324,4 +324,4 @@ async def test_what_cannot_start_is_not_deployed_and_it_is_said_why(code, why):
         refusal = await world.load()
         assert why in refusal
         assert world.steps("stub_deployment") == ["deploying", "deployment-failed"]
-        assert not any(isinstance(one, Delivery) for one in world.told)
+        assert not any(isinstance(one, Delivery) for one in world.reported)

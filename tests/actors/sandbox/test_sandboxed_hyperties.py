@@ -142,7 +142,7 @@ async def test_one_that_cannot_start_says_why(where, why):
             await world.host(where, rooms_of_tests)
 
 
-def test_where_a_class_is_can_be_told():
+def test_where_a_class_is_can_be_reported():
     assert HypertyCode.of(Rough) == HypertyCode(ROUGH)
     assert HypertyCode.of(Sick).where == SICK
 

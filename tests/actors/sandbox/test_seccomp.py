@@ -98,13 +98,13 @@ def outcomes(tmp_path_factory):
     file.write_text("of somebody")
     places = {one: str(folder / one) for one in ("stream", "datagram")}
     attacks = {**REFUSED, **STILL_DONE}
-    told = {name: text.format(file=str(file), **places) for name, text in attacks.items()}
+    reported = {name: text.format(file=str(file), **places) for name, text in attacks.items()}
     with socket.socket(socket.AF_UNIX) as stream:
         stream.bind(places["stream"])
         stream.listen()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagram:
             datagram.bind(places["datagram"])
-            return {how: tried(told, how) for how in ("free", "filtered")}
+            return {how: tried(reported, how) for how in ("free", "filtered")}
 
 
 def tried(attacks, how):

@@ -12,7 +12,7 @@ from tests.support.wire.wire_socket import Left, Refused, open_wire
 from tests.support.wire.wire_speakers import FORMS
 
 
-async def test_whoever_comes_is_told_nothing_it_did_not_ask_for(join):
+async def test_whoever_comes_is_sent_nothing_it_did_not_ask_for(join):
     """CON-05: there is no welcome message."""
     peer = await join()
 

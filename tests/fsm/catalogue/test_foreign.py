@@ -147,10 +147,10 @@ def test_a_stub_that_could_not_connect_ends_its_room(core):
     assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
 
 
-@pytest.mark.parametrize(("told", "code"), [(401, 503), (503, 503), (413, 413)])
-def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, told, code):
+@pytest.mark.parametrize(("reported", "code"), [(401, 503), (503, 503), (413, 413)])
+def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, reported, code):
     stub = up(core)
-    (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), told, "no")), 0)
+    (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), reported, "no")), 0)
     assert (refusal.code, refusal.message) == (code, asked())
 
 

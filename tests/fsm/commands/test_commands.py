@@ -173,11 +173,11 @@ def test_check_with_findings_fails(a_door):
 
 def test_check_for_scripts_ends_with_the_sum(a_door):
     done = run("check", "--json")
-    told = objects(done)
+    reported = objects(done)
 
     assert done.exit_code == 1
-    assert told[0]["rule"] == "dead-end"
-    assert told[-1] == {"schema": "protofly.check/1", "machines": 1, "findings": 2}
+    assert reported[0]["rule"] == "dead-end"
+    assert reported[-1] == {"schema": "protofly.check/1", "machines": 1, "findings": 2}
 
 
 def test_check_says_what_it_could_not_check(a_door):

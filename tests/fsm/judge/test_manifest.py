@@ -10,7 +10,7 @@ from fsm.commands.group import cli
 from fsm.judge.manifest import Manifest, ManifestError, Participant, read_manifest
 from fsm.judge.verdict import judge_run
 from tests.support.trace.damage import write_whole
-from tests.support.trace.histories import told
+from tests.support.trace.histories import reported
 
 RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
 STORY = "@ra\nbus add listeners RA/ua loader\n@rb\nbus add listeners RB/ua loader\n"
@@ -18,7 +18,7 @@ OPENED = "x open L kind=p2p a=RB b=RC\n"
 
 
 def differences(*participants, story=STORY):
-    judged = judge_run(told(story), manifest=Manifest(participants))
+    judged = judge_run(reported(story), manifest=Manifest(participants))
     return [(one.node, one.reason) for one in judged.missing]
 
 
@@ -111,7 +111,7 @@ def test_what_is_no_manifest_is_refused_with_its_reason(wrong, reason, tmp_path)
 
 
 def judged(tmp_path, *participants):
-    lines = [attrs.evolve(one, wall_ns=1) for one in told(STORY)]
+    lines = [attrs.evolve(one, wall_ns=1) for one in reported(STORY)]
     write_whole(tmp_path / "traces", lines)
     place = tmp_path / "manifest.json"
     place.write_text(Manifest(participants).text())

@@ -7,7 +7,7 @@ from fsm.judge.online import MONITORED, OnlineJudge
 from specs.claims.all import CLAIMS
 from specs.claims.claim import Reach
 from tests.fsm.judge.claims.test_claims import CASES
-from tests.support.trace.histories import told
+from tests.support.trace.histories import reported
 
 HOMES = {name: f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")}
 MONITORED_CLAIMS = {claim for fold in MONITORED for claim in fold.claims}
@@ -19,7 +19,7 @@ def found(lines, home):
 
 
 def processes(story):
-    lines = told(story)
+    lines = reported(story)
     for node in {line.node for line in lines}:
         yield HOMES.get(node), [line for line in lines if line.node == node]
 
@@ -56,7 +56,7 @@ def test_only_what_one_process_decides_at_once_is_judged_by_it():
 def test_memory_is_bounded_and_what_is_forgotten_is_counted():
     judge = OnlineJudge("x", None)
     story = "".join(f"x step address URL{at} [*] allocate allocated\n" for at in range(25_000))
-    for line in told(story):
+    for line in reported(story):
         judge.take(line)
 
     assert judge.forgotten == 2

@@ -84,7 +84,7 @@ def test_a_proof_may_be_any_text():
     assert not HERE.allows(attrs.evolve(near(), host="\u00e9"), RB)
 
 
-def test_what_leads_elsewhere_tells_nothing_of_its_machine():
+def test_what_leads_elsewhere_reports_nothing_of_its_machine():
     assert HERE.signed(near(address="8.8.8.8:22")).host is None
 
 

@@ -34,9 +34,9 @@ class Handler:
         return [effect for effect in self.effects if isinstance(effect, Step)]
 
     def keep(self, effects):
-        told = [each.effect for each in effects]
-        self.effects += told
-        return told
+        reported = [each.effect for each in effects]
+        self.effects += reported
+        return reported
 
     def invited(self, number=1):
         requester = f"{self.remote}/p2prequester/{number}"
@@ -80,11 +80,11 @@ def simultaneous_open():
     return fed(OWN_ROW)
 
 
-def told_twice():
+def reported_twice():
     return fed(ROW, OWN_ROW)
 
 
-def closed_by_the_registry_before_the_row_is_told():
+def closed_by_the_registry_before_the_row_is_reported():
     """Simultaneous open in the other order: the registry's command comes before its answer."""
     return fed(seen.DisconnectAsked("simultaneous open"), OWN_ROW)
 
@@ -149,8 +149,8 @@ STORIES = [
     (accepted,                                      "observing observing"),
     (accepted_although_we_asked_too,                "observing observing"),
     (simultaneous_open,                                         "observing closed"),
-    (told_twice,                                    "observing observing"),
-    (closed_by_the_registry_before_the_row_is_told, "observing closed"),
+    (reported_twice,                                    "observing observing"),
+    (closed_by_the_registry_before_the_row_is_reported, "observing closed"),
     (answering,                                     "observing observing answering"),
     (object_refused,                                "observing observing answering closed"),
     (offer_not_seen,                                "observing observing closed"),
@@ -171,8 +171,8 @@ IDS = [story.__name__ for story, _ in STORIES]
 @pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
 def test_a_controller_goes_so(story, expected):
     handler = story()
-    told = states(HANDLER_CONTROLLER, handler.steps)
-    assert told == {f"{handler.url}/conn/1": expected}
+    reported = states(HANDLER_CONTROLLER, handler.steps)
+    assert reported == {f"{handler.url}/conn/1": expected}
 
 
 def test_these_are_all_ways_a_controller_can_go():
@@ -215,8 +215,8 @@ def test_a_requester_that_asks_again_closes_its_old_controller_first():
     """I-P8: one controller per requester, though they share the stub."""
     handler = fed(*TO_OPEN)
     handler.invited(2)
-    told = states(HANDLER_CONTROLLER, handler.steps)
-    assert told == {
+    reported = states(HANDLER_CONTROLLER, handler.steps)
+    assert reported == {
         f"{handler.url}/conn/1": "observing observing answering open closed",
         f"{handler.url}/conn/2": "observing",
     }
@@ -234,9 +234,9 @@ def test_two_requesters_have_a_controller_each():
     handler.remote = GREAT
     handler.invited()
     handler.feed(OWN_ROW, link=2)
-    told = states(HANDLER_CONTROLLER, handler.steps)
-    assert told[f"{handler.url}/conn/1"].endswith("open")
-    assert told[f"{handler.url}/conn/2"].endswith("closed")
+    reported = states(HANDLER_CONTROLLER, handler.steps)
+    assert reported[f"{handler.url}/conn/1"].endswith("open")
+    assert reported[f"{handler.url}/conn/2"].endswith("closed")
 
 
 # ---- time

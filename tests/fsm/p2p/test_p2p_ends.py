@@ -116,8 +116,8 @@ def test_a_lost_link_is_not_waited_for_without_end(make):
 def test_a_link_that_the_peer_opened_anew_replaces_the_one_we_believed_in(make):
     core = live(make)
     effects = core.feed(seen.LinkOpened("L2", ACCEPTED), LATER)
-    told = [effect.state for effect in effects if isinstance(effect, do.Announce)]
-    assert told == [State.DISCONNECTED, State.LIVE]
+    reported = [effect.state for effect in effects if isinstance(effect, do.Announce)]
+    assert reported == [State.DISCONNECTED, State.LIVE]
     links = [each for each in effects if isinstance(each, do.ReleaseLink | do.UseLink)]
     assert links == [do.ReleaseLink("L1"), do.UseLink("L2")]
 

@@ -222,7 +222,7 @@ def test_the_queue_is_bounded_by_bytes():
     assert kinds(core.feed(Wait(entry(2, 1)), 1.0)) == [Overflowed]
 
 
-def test_expiry_ends_it_and_tells_what_was_not_delivered():
+def test_expiry_ends_it_and_reports_what_was_not_delivered():
     core = detached()
     core.feed(Wait(entry(7)), 1.0)
     assert core.deadline() == SESSION_IDLE

@@ -350,7 +350,7 @@ def test_a_node_that_takes_an_open_back_is_a_lost_link():
     ]
 
 
-def test_what_is_under_way_on_the_link_is_told_step_by_step():
+def test_what_is_under_way_on_the_link_is_reported_step_by_step():
     stub = lost()
     stub.wait()
     stub.feed(ev.Dialled(), REOPENED)

@@ -208,8 +208,8 @@ class ReadsNothing(ObserverCore):
     """A gap is seen, and nothing is done about it."""
 
     def _feed(self, happened, now):
-        told = super()._feed(happened, now)
-        return [one for one in told if not isinstance(one, ot.ReadNeeded)]
+        reported = super()._feed(happened, now)
+        return [one for one in reported if not isinstance(one, ot.ReadNeeded)]
 
 
 class StartsTooEarly(ObserverCore):
@@ -268,10 +268,10 @@ class OldSnapshot(ReporterCore):
         self._first = created
 
     def _accept(self, observer, why=""):
-        told = super()._accept(observer, why)
+        reported = super()._accept(observer, why)
         return [
             attrs.evolve(one, snapshot=self._first) if isinstance(one, rt.Granted) else one
-            for one in told
+            for one in reported
         ]
 
 
@@ -287,12 +287,12 @@ class NothingNewNothingCounted(ReporterCore):
 
     def _change(self, by, change):
         before = self._object
-        told = super()._change(by, change)
-        if self._object.data == before.data and isinstance(told[0], rt.Published):
+        reported = super()._change(by, change)
+        if self._object.data == before.data and isinstance(reported[0], rt.Published):
             self._object = before
-            again = attrs.evolve(told[0].change, version=before.version)
+            again = attrs.evolve(reported[0].change, version=before.version)
             return [rt.Published(again)]
-        return told
+        return reported
 
 
 class NobodyLeaves(ReporterCore):
@@ -307,8 +307,8 @@ class DeletedInWords(ReporterCore):
 
     def _change(self, by, change):
         was, self._deleted = self._deleted, False
-        told, self._deleted = super()._change(by, change), was
-        return told
+        reported, self._deleted = super()._change(by, change), was
+        return reported
 
 
 DEFECTS = [

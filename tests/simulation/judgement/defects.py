@@ -95,9 +95,9 @@ def _never_again(pause):
 
 
 def _shown_twice(show):
-    def twice(self, *told):
-        show(self, *told)
-        show(self, *told)
+    def twice(self, *reported):
+        show(self, *reported)
+        show(self, *reported)
 
     return twice
 
@@ -106,9 +106,9 @@ def _one_behind(show):
     """A copy shows what it was told before the last."""
     kept = {}
 
-    def late(self, *told):
-        show(self, *kept.get(self, told))
-        kept[self] = told
+    def late(self, *reported):
+        show(self, *kept.get(self, reported))
+        kept[self] = reported
 
     return late
 
@@ -145,7 +145,7 @@ def _two_in_one(deliver):
     return later
 
 
-def _untold(record):
+def _unreported(record):
     """That a session is detached is told to nobody."""
 
     def tell(self, actor, fact):
@@ -187,7 +187,9 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "copies are late": Trial("agreed", 1, (ObservedObject, "show", _one_behind)),
     "copies never ask": Trial("agreed", 7, (ObserverCore, "_hear", _never_asks)),
     "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
-    "a step is not told": Trial("machine no_gap_between_steps", 2, (Witness, "record", _untold)),
+    "a step is not told": Trial(
+        "machine no_gap_between_steps", 2, (Witness, "record", _unreported)
+    ),
 }
 """By name; each replaces one method, or makes another of it."""
 

@@ -11,7 +11,7 @@ __all__ = ["CHUNK", "broken_by"]
 CHUNK: Final = 5
 """Seeds in one test."""
 
-_TOLD: Final = 5
+_REPORTED: Final = 5
 """Breaches of one run that are told."""
 
 
@@ -22,7 +22,7 @@ def broken_by(seeds: Iterable[int]) -> dict[int, list[str]]:
     """
     outcomes = {seed: run(plan_of(seed)) for seed in seeds}
     return {
-        seed: [f"{breach.rule}: {breach.what}" for breach in outcome.breaches[:_TOLD]]
+        seed: [f"{breach.rule}: {breach.what}" for breach in outcome.breaches[:_REPORTED]]
         for seed, outcome in outcomes.items()
         if outcome.breaches
     }

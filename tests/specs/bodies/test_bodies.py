@@ -104,7 +104,7 @@ def test_addresses_are_canonical_or_refused(make, where):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda: body.Path((7,)), "resources[0] must be text, not 7"),
         (lambda: body.Path(HA), f"resources must be a list, not '{HA}'"),
@@ -128,10 +128,10 @@ def test_addresses_are_canonical_or_refused(make, where):
         (lambda: body.SessionGranted(None), "sessionToken must be text, not null"),
     ],
 )
-def test_a_refusal_names_the_field_as_it_is_on_the_wire(make, told):
+def test_a_refusal_names_the_field_as_it_is_on_the_wire(make, reported):
     with pytest.raises(BadMessageError) as caught:
         make()
-    assert caught.value.reason.startswith(told)
+    assert caught.value.reason.startswith(reported)
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_what_opens_something_is_not_empty(make):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (
             body.Free,
@@ -333,11 +333,11 @@ def test_what_opens_something_is_not_empty(make):
         ),
     ],
 )
-def test_fields_that_contradict_each_other_are_refused(make, told):
+def test_fields_that_contradict_each_other_are_refused(make, reported):
     """M-14, M-15, M-19, M-20, M-22..M-24, M-40."""
     with pytest.raises(BadMessageError) as caught:
         make()
-    assert caught.value.reason == told
+    assert caught.value.reason == reported
 
 
 def test_who_takes_up_a_session_without_a_token_is_nobody():

@@ -50,8 +50,8 @@ class Peer:
 
     async def post_answer(self, request: Message, code: int, **body: object) -> None:
         """Answer a request, whoever was asked."""
-        told = {"code": code, **body}
-        answer = Message(request.id, MessageType.RESPONSE, request.to, request.from_, told)
+        reported = {"code": code, **body}
+        answer = Message(request.id, MessageType.RESPONSE, request.to, request.from_, reported)
         await self.link.send(encode(answer))
 
     async def hear(self) -> Message:

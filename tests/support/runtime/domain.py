@@ -24,7 +24,7 @@ from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
-from tests.support.trace.awaitable_tracer import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.link import Network
@@ -70,7 +70,7 @@ class Member:
     """
 
     runtime: Runtime
-    tracer: Told
+    tracer: AwaitableTracer
     hyperty: Echo
     address: str
 
@@ -195,7 +195,7 @@ async def _join(
         links=wishes.links.get(name, WHENEVER_POSSIBLE),
         entropy=counted_bytes(number),
     )
-    tracer, hyperty = Told(), Echo()
+    tracer, hyperty = AwaitableTracer(), Echo()
     runtime = await stack.enter_async_context(open_runtime(config, network, tracer))
     address = await runtime.deploy(name, lambda: hyperty)
     return Member(runtime, tracer, hyperty, address)

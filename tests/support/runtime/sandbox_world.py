@@ -40,7 +40,7 @@ class RoomWorld:
     """
 
     bus: BusWorld
-    told: Growing
+    reported: Growing
     loader: object
     sandboxes: Sandboxes
     network: MemoryNetwork
@@ -69,7 +69,7 @@ class RoomWorld:
     async def gone(self):
         """Wait until the registry knows that the stub is no more."""
         with trio.fail_after(25):
-            await self.told.until(lambda told: StubGone(S) in told)
+            await self.reported.until(lambda reported: StubGone(S) in reported)
 
     def steps(self, machine):
         facts = [one for one in self.bus.tracer.facts if one.k is Kind.STATE]
@@ -77,7 +77,7 @@ class RoomWorld:
 
     def statuses(self):
         """What the stub's status was said to be, on the bus."""
-        messages = [one.message for one in self.told if hasattr(one, "message")]
+        messages = [one.message for one in self.reported if hasattr(one, "message")]
         return [one.body["value"] for one in messages if one.to == f"{S}/status"]
 
 
@@ -103,10 +103,12 @@ async def open_room_world(code, endpoints=(), spawn=open_process_sandbox):
         loader = await bus.supervisor.start_child(
             ChildSpec("loader", partial(Loader, bus.agent, sandboxes, catalogue, tools))
         )
-        told = Growing()
-        registry = await bus.supervisor.start_child(ChildSpec("told", partial(Listener, told)))
+        reported = Growing()
+        registry = await bus.supervisor.start_child(
+            ChildSpec("reported", partial(Listener, reported))
+        )
         await loader.ask(partial(RegistryIs, registry))
-        yield RoomWorld(bus, told, loader, sandboxes, network)
+        yield RoomWorld(bus, reported, loader, sandboxes, network)
 
 
 rooms_of_tests = process_sandboxes([str(ROOT)])

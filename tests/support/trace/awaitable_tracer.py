@@ -14,7 +14,7 @@ from tests.support.trace.trace_files import records, whole
 
 
 @final
-class Told(Tracer):
+class AwaitableTracer(Tracer):
     """Keeps everything, in order.
 
     Attributes:

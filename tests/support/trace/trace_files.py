@@ -144,10 +144,10 @@ def _generated(number: int, dice: random.Random) -> list[Record]:
     facts = braid(stories, dice)
     if number % 2:
         facts = _mutated(facts, dice)
-    told = records(whole(facts), run=f"r{number}", node=f"n{number % 7}")
+    reported = records(whole(facts), run=f"r{number}", node=f"n{number % 7}")
     if number % 20 in {0, 1}:
-        del told[dice.randrange(len(told))]
-    return told
+        del reported[dice.randrange(len(reported))]
+    return reported
 
 
 def _mutated(facts: list[Fact], dice: random.Random) -> list[Fact]:

@@ -192,20 +192,20 @@ async def test_a_domain_is_reached_by_a_protocol_that_only_its_stub_knows(world)
     assert world.connection() == ["created", "in-progress", "live"]
 
 
-async def test_a_killed_room_is_told_at_once_and_the_next_request_has_a_new_one(world, nursery):
+async def test_a_killed_room_is_reported_at_once_and_the_next_request_has_a_new_one(world, nursery):
     """R11, STB-15: whoever waits is told 503 once; the new stub has a new address."""
     assert (await world.hyperty.say("bob")).code == 200
-    first, answers, told = world.room, [], trio.Event()
+    first, answers, reported = world.room, [], trio.Event()
 
     async def wait_in_vain():
         answers.append(await world.hyperty.say("mute"))
-        told.set()
+        reported.set()
 
     nursery.start_soon(wait_in_vain)
     await world.chat.wait_for("SAY 2 mute")
     os.kill(first, signal.SIGKILL)
     with trio.fail_after(REPLY_TIMEOUT / 2):
-        await told.wait()
+        await reported.wait()
     assert [one.code for one in answers] == [503]
     assert await world.hyperty.insist("bob", "again") == "again"
     assert world.room != first

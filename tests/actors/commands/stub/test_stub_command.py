@@ -44,7 +44,7 @@ def test_without_keys_nothing_is_verified_and_that_is_said(desk):
     assert (done.status, dict(checks(done))["signature"]) == (ExitCode.OK, None)
 
 
-def test_each_check_of_what_is_right_is_told(desk):
+def test_each_check_of_what_is_right_is_reported(desk):
     desk.published()
     done = desk.verify("--json", "--trust", desk.trust())
     assert done.status == ExitCode.OK

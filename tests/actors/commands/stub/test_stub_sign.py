@@ -39,16 +39,19 @@ def test_code_that_says_no_machine_or_place_is_not_signed(desk):
 
 def test_a_draft_is_signed_and_keeps_what_is_its_own(desk):
     done = desk.sign()
-    told = json.loads(done.out[0])
+    reported = json.loads(done.out[0])
     shown = desk.verify("--json", where=str(desk.folder / "d.jws"))
     descriptor = json.loads(shown.out[-1])["descriptor"]
 
     assert (
-        told["address"]
+        reported["address"]
         == "hyperty-catalogue://catalogue.b.example/.well-known/protocolstub/default"
     )
-    assert (descriptor["cguid"], descriptor["objectName"]) == (told["address"], "default")
-    assert (descriptor["counter"], descriptor["expires"]) == (told["counter"], told["expires"])
+    assert (descriptor["cguid"], descriptor["objectName"]) == (reported["address"], "default")
+    assert (descriptor["counter"], descriptor["expires"]) == (
+        reported["counter"],
+        reported["expires"],
+    )
     assert descriptor["profile"]["endpoint"] == DRAFT["profile"]["endpoint"]
 
 
@@ -59,24 +62,24 @@ def test_the_same_again_is_a_greater_counter_without_a_word(desk):
 
 
 def test_what_a_draft_says_of_counter_and_expiry_holds_unless_an_option_does(desk):
-    def told(*more):
+    def reported(*more):
         said = json.loads(desk.sign(*more, draft="old.json").out[0])
         return said["counter"], said["expires"]
 
-    assert told() == (5, 1_700_000_000)
-    counter, expires = told("--counter", "6", "--days", "1")
+    assert reported() == (5, 1_700_000_000)
+    counter, expires = reported("--counter", "6", "--days", "1")
     assert counter == 6
     assert expires > 1_700_000_000
 
 
 def test_a_package_is_packed_and_promised(desk):
     done = desk.package()
-    told = json.loads(done.out[0])
+    reported = json.loads(done.out[0])
     descriptor = json.loads(desk.verify("--json", where=str(desk.folder / "d.jws")).out[-1])
     promised = descriptor["descriptor"]["sourcePackage"]
     content = (desk.folder / "d.zip").read_bytes()
 
-    assert told["files"] == [str(desk.folder / "d.jws"), str(desk.folder / "d.zip")]
+    assert reported["files"] == [str(desk.folder / "d.jws"), str(desk.folder / "d.zip")]
     assert (promised["sha256"], promised["size"]) == (sha256(content).hexdigest(), len(content))
     assert promised["sourceCodeClassname"] == ENTRY_POINT
     assert descriptor["descriptor"]["machine"] == fingerprint(STUB_CONNECTION)

@@ -176,7 +176,7 @@ async def test_a_node_without_keys_says_once_that_nobody_can_enter():
         (("--issuer", "https://idp.ex"), "--jwks"),
     ],
 )
-def test_options_that_make_no_sense_are_told_in_one_sentence(key, tmp_path, options, said):
+def test_options_that_make_no_sense_are_reported_in_one_sentence(key, tmp_path, options, said):
     (tmp_path / "page").write_text("<html><body>Not found</body></html>")
     places = {"missing": tmp_path / "x", "page": tmp_path / "page", "private": key["key"]}
     ended = typed(*NODE, *(one.format(**places) for one in options))

@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 from specs.limits.protocol import PING_PERIOD
 from tests.support.node.legacy_peer import plain_peer, session_peer
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world
-from tests.support.node.upstream import DOORS, told
+from tests.support.node.upstream import DOORS, reported
 from tests.support.trace.records import read, registered
 
 
@@ -32,7 +32,7 @@ async def test_u40_observers_by_different_ways_are_served_alike(door, autojump_c
         changes = {"resources": [f"{obj}/changes"]}
         for one in (rb, rx):
             await one.ask("subscribe", f"{one.runtime}/sm", SM, **changes)
-        assert (await told(old, "subscribe", SM, changes))[0] == 200
+        assert (await reported(old, "subscribe", SM, changes))[0] == 200
         await rx.link.aclose()
         await wait_all_tasks_blocked()
 

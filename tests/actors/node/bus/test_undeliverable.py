@@ -150,7 +150,7 @@ async def test_what_waits_for_a_detached_owner_overflows_with_413_or_a_count(aut
         assert world.node.counters.drops == {DropReason.OVERFLOW: 1}
 
 
-async def test_what_waited_for_an_owner_that_did_not_come_back_is_told_then(autojump_clock):
+async def test_what_waited_for_an_owner_that_did_not_come_back_is_reported_then(autojump_clock):
     async with somebody() as (world, ra):
         rb = await world.peer(RB)
         await rb.link.aclose()

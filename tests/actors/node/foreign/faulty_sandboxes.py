@@ -21,14 +21,14 @@ async def deaf_room(label):
     yield Wire(Kind.UNIX, label, 1, Upgrade()).dialler
 
 
-def room_that_says(word, told, *messages):
+def room_that_says(word, reported, *messages):
     """Make rooms that say they are ready, then this, and hear nothing."""
 
     @asynccontextmanager
     async def spawn(label):
         wire = Wire(Kind.UNIX, label, 1, Upgrade())
         said = (
-            [PipeMessage(Word(word), 0, "", told)]
+            [PipeMessage(Word(word), 0, "", reported)]
             if not messages
             else [PipeMessage(Word(word), rest=json.dumps(one).encode()) for one in messages]
         )

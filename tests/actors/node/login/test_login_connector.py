@@ -67,8 +67,8 @@ async def test_any_provider_may_stand_behind_the_connector(autojump_clock):
         answer = await peer.ask(
             "execute", f"{RA}/ua", IDM, method="validateAssertion", params=params
         )
-        told = {"user": ALICE, "issuer": "idp", "roles": ["a", "b"]}
-        assert answer.body == {"code": 200, "value": told}
+        reported = {"user": ALICE, "issuer": "idp", "roles": ["a", "b"]}
+        assert answer.body == {"code": 200, "value": reported}
         assert (await opened(await world.stranger(), "eyJ.other")).code == 401
     assert provider.closed == 1
 
@@ -142,7 +142,7 @@ class Fragile(IdentityProvider):
         await self.inner.aclose()
 
 
-async def test_a_link_that_is_cut_before_its_end_is_told_of_gets_nothing(autojump_clock):
+async def test_a_link_that_is_cut_before_its_end_is_reported_of_gets_nothing(autojump_clock):
     """A stranger that floods and does not read is cut; the answer that comes then harms nobody."""
     few = attrs.evolve(CROWD, outbox_messages=5)
     async with open_world(login=by(Scripted(hangs=True)), limits=few) as world:
@@ -154,10 +154,10 @@ async def test_a_link_that_is_cut_before_its_end_is_told_of_gets_nothing(autojum
             Message(n, MessageType.EXECUTE, peer.stub, SESSION, {"method": "ping"})
             for n in range(2, 99)
         ]
-        told = {"code": 200, "value": {"user": ALICE}}
+        reported = {"code": 200, "value": {"user": ALICE}}
         bus = world.node._bus
         assert bus.try_tell(Arrived(1, pings))
-        assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, told)))
+        assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, reported)))
         await trio.testing.wait_all_tasks_blocked()
 
         assert await world.states() == {}

@@ -175,7 +175,7 @@ async def test_a_node_that_was_killed_takes_no_token_again(path, key):
 
 
 @pytest.mark.parametrize("options", [(), ("--jwks",)])
-async def test_a_file_that_cannot_be_used_is_told_in_one_sentence(path, key, options):
+async def test_a_file_that_cannot_be_used_is_reported_in_one_sentence(path, key, options):
     path.write_bytes(b"no database at all, but longer than a header" * 9)
     jwks = ("--jwks", key["jwks"]) if options else ()
     ended = await call("node", "--domain", DOMAIN, *jwks, "--used-tokens", str(path))

@@ -131,7 +131,7 @@ async def test_the_newest_has_the_session_and_is_not_deafened(order, kind, pause
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_older_is_told_that_it_is_over_and_no_longer_heard(kind, autojump_clock):
+async def test_the_older_is_notified_that_it_is_over_and_no_longer_heard(kind, autojump_clock):
     async with open_world(allow_legacy=True) as world:
         older = await runtime_of(world, kind)
         newer = Newcomer(world, older)

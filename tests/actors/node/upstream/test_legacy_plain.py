@@ -33,7 +33,7 @@ async def test_the_doors_are_shut_unless_they_are_asked_for(autojump_clock):
                 await world.network.dial(Kind.WEBSOCKET, base + path, None)
 
 
-async def test_whoever_comes_has_a_session_and_is_told_nothing(autojump_clock):
+async def test_whoever_comes_has_a_session_and_is_sent_nothing(autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
 

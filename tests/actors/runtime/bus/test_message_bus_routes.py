@@ -410,7 +410,7 @@ async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
     assert link[-1].behind == Behind(A, C)
 
 
-async def test_what_a_link_brings_waits_for_the_node_and_is_told_in_the_trace(world):
+async def test_what_a_link_brings_waits_for_the_node_and_is_reported_in_the_trace(world):
     heard = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     await with_link(world)

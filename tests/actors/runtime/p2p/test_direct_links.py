@@ -87,7 +87,7 @@ async def test_the_last_observer_takes_the_listener_of_the_link_with_it(autojump
         assert two.said_at_node("unsubscribe") == 0
 
 
-async def test_each_runtime_is_told_by_one_way_only(autojump_clock):
+async def test_each_runtime_is_sent_by_one_way_only(autojump_clock):
     """I-D12: one observer by the link, one by the node; neither hears anything twice."""
     async with pair(p2p=True) as two, two.domain.visitor("carol") as carol:
         await two.obj.allow(carol.address)

@@ -98,10 +98,10 @@ class Attack:
 
     def send(self, kind, from_, to, body=None, number=None):
         """Write a message to the link; return its number."""
-        told = next(self.numbers) if number is None else number
-        self.senders[told] = from_
-        assert self.end.send(Message(told, kind, from_, to, body or {}))
-        return told
+        reported = next(self.numbers) if number is None else number
+        self.senders[reported] = from_
+        assert self.end.send(Message(reported, kind, from_, to, body or {}))
+        return reported
 
     def ends_of(self, number):
         """What bob's bus has done with a message: `deny`, `admit`, `drop`."""

@@ -35,12 +35,12 @@ async def test_status_events_follow_the_steps_one_by_one(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice = domain["alice"]
-        told = [
+        reported = [
             (fact.type, fact.to)
             for fact in alice.facts(Op.SUBMIT)
             if (fact.to or "").endswith("/p2prequester/1/status")
         ]
-    assert [type_ for type_, _ in told][:3] == ["create", "update", "update"]
+    assert [type_ for type_, _ in reported][:3] == ["create", "update", "update"]
 
 
 async def test_the_handler_side_is_registered_in_order(autojump_clock):

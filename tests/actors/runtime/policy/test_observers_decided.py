@@ -139,7 +139,7 @@ async def test_a_reporter_that_says_nothing_is_a_refusal_that_says_so(autojump_c
         ]
 
 
-async def test_without_an_answer_the_path_goes_and_the_observer_is_told(autojump_clock):
+async def test_without_an_answer_the_path_goes_and_the_observer_is_reported(autojump_clock):
     """SYN-10: 408."""
     async with met(public=True) as m:
         m.w.slow_down(2 * REPLY_TIMEOUT)

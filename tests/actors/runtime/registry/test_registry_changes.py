@@ -52,7 +52,7 @@ async def test_each_end_knows_what_lives_at_the_other_and_what_comes_and_goes(au
         assert judged(member).verdict is Verdict.CONFORMANT
 
 
-async def test_what_was_told_is_reached_by_the_link_and_no_record_is_read(autojump_clock):
+async def test_what_was_reported_is_reached_by_the_link_and_no_record_is_read(autojump_clock):
     """RES-02, I-R8: what a registry lists is where the link leads."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -137,7 +137,7 @@ async def test_only_a_registry_may_follow_and_only_by_a_link(autojump_clock):
         assert [by_hyperty.code, by_node.code, by_link.code] == [403, 403, 403]
 
 
-async def test_what_is_told_in_the_name_of_a_registry_is_not_believed(autojump_clock):
+async def test_what_is_reported_in_the_name_of_a_registry_is_not_believed(autojump_clock):
     """I-R8: an entity is bound by the other registry's own word, over the link itself."""
     async with open_domain("alice", "bob", "carol") as domain:
         alice, bob, carol = (domain[name] for name in ("alice", "bob", "carol"))

@@ -13,8 +13,8 @@ import trio
 import actors
 
 
-def say(**told):
-    sys.stdout.write(json.dumps(told) + "\n")
+def say(**reported):
+    sys.stdout.write(json.dumps(reported) + "\n")
     sys.stdout.flush()
 
 

@@ -26,8 +26,8 @@ class Unlisted(Policy):
         return "not to be found" if is_object and message.to == REGISTRY else None
 
 
-async def create(party, **told):
-    value = {"reporter": party.url, "runtime": party.member.runtime.url, "data": {}, **told}
+async def create(party, **reported):
+    value = {"reporter": party.url, "runtime": party.member.runtime.url, "data": {}, **reported}
     return await party.ask(MessageType.CREATE, schema=SCHEMA, value=value)
 
 
@@ -121,7 +121,7 @@ async def test_policy_is_asked_before_anything_is_done_for_an_object(autojump_cl
     assert (code, addresses) == (403, {alice.url})
 
 
-async def test_an_object_that_is_not_registered_is_taken_down_and_its_reporter_told(
+async def test_an_object_that_is_not_registered_is_taken_down_and_its_reporter_reported(
     autojump_clock,
 ):
     """SYN-03, SYN-02: address and path are gone, and so are its listeners."""
@@ -154,7 +154,7 @@ async def test_the_record_of_an_object_is_kept_alive(autojump_clock):
     assert (code, found["status"]) == (200, "live")
 
 
-async def test_a_node_that_comes_back_without_memory_is_told_of_objects_again(autojump_clock):
+async def test_a_node_that_comes_back_without_memory_is_notified_of_objects_again(autojump_clock):
     """REG-10, STB-09."""
     async with open_place() as place:
         alice, bob = (Party(member) for member in place.members)

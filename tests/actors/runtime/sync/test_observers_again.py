@@ -42,7 +42,7 @@ async def test_nobody_is_asked_for_who_has_left_meanwhile():
     assert lone.said_of(MessageType.SUBSCRIBE) == [BOB]
 
 
-async def test_who_is_not_let_in_again_is_told_and_hears_nothing_more():
+async def test_who_is_not_let_in_again_is_notified_and_hears_nothing_more():
     lone = await observing(BOB, CAROL)
     lone.bus.decide = lambda message: 403 if message.body.get("source") == BOB else 200
     await lone.run()
@@ -50,8 +50,8 @@ async def test_who_is_not_let_in_again_is_told_and_hears_nothing_more():
     await lone.observed.refused_again(lone.news[0])
     assert lone.observed.observers == {CAROL}
     assert ("unfollow", f"{URL}/changes", BOB) in lone.bus.done
-    told = [(m.type, m.to, m.body) for m in lone.bus.said if m.to == BOB]
-    assert told == [(MessageType.UNSUBSCRIBE, BOB, {"resource": URL})]
+    reported = [(m.type, m.to, m.body) for m in lone.bus.said if m.to == BOB]
+    assert reported == [(MessageType.UNSUBSCRIBE, BOB, {"resource": URL})]
 
 
 async def test_nobody_is_asked_for_who_left_while_the_path_was_set():

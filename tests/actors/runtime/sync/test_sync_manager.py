@@ -20,11 +20,13 @@ async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order
         for number in (2, 3, 4):
             await alice.change(url, "t", number)
         await trio.sleep(1)
-        told = [(each.body["version"], each.body["value"]) for each in bob.member.hyperty.events]
-        assert told == [(3, 2), (4, 3), (5, 4)]
+        reported = [
+            (each.body["version"], each.body["value"]) for each in bob.member.hyperty.events
+        ]
+        assert reported == [(3, 2), (4, 3), (5, 4)]
 
 
-async def test_an_invitation_tells_who_answered(autojump_clock):
+async def test_an_invitation_reports_who_answered(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         assert (await alice.invite(url, bob)).body["source"] == bob.url
@@ -38,7 +40,7 @@ async def test_an_uninvited_observer_is_decided_on_by_the_reporter(autojump_cloc
         assert (answer.code, answer.body["value"]["data"]) == (200, {"t": 7})
 
 
-async def test_a_refused_observer_is_told_and_hears_nothing(autojump_clock):
+async def test_a_refused_observer_is_notified_and_hears_nothing(autojump_clock):
     """SYN-11, U-25."""
     async with parties() as (alice, bob):
         url = await alice.create()

@@ -199,7 +199,7 @@ class Decide:
     yes: bool
     back: int
 
-    def told(self, asked):
+    def reported(self, asked):
         about = [one.question for one in asked if one.observer == self.who]
         question = about[-1 - self.back] if self.back < len(about) else Question(0, 0)
         if self.yes:
@@ -211,7 +211,7 @@ def put_in_order(core, inputs):
     """Feed one after the other; yield what it was, and what came of it."""
     asked = []
     for one in inputs:
-        happened = one.told(asked) if isinstance(one, Decide) else one
+        happened = one.reported(asked) if isinstance(one, Decide) else one
         effects = core.feed(happened)
         yield happened, effects
         asked += [each for each in effects if isinstance(each, ReporterAsked)]

@@ -34,7 +34,7 @@ STORIES = {
 }
 
 
-def told(*story, now=0.0):
+def reported(*story, now=0.0):
     core = InvitationsCore()
     return [effect for happened in story for effect in core.feed(happened, now)]
 
@@ -48,7 +48,7 @@ def said(effects):
 
 
 def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other():
-    taken = {move for story in STORIES.values() for move in moves(told(*story))}
+    taken = {move for story in STORIES.values() for move in moves(reported(*story))}
     assert taken == {(row.source, row.trigger, row.target) for row in INVITATION.rows}
 
 
@@ -63,14 +63,14 @@ def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other()
     ],
 )
 def test_each_story_of_an_invitation_ends_as_page_03_says(story, end):
-    *_, (_, _, last) = moves(told(*STORIES[story]))
+    *_, (_, _, last) = moves(reported(*STORIES[story]))
     assert last == end
     assert last in INVITATION.may_end
 
 
 def test_every_answer_is_relayed_in_order_saying_whose_it_is():
     """SC-29."""
-    effects = told(WISH, answer(100), answer(200, "gladly"))
+    effects = reported(WISH, answer(100), answer(200, "gladly"))
     assert said(effects) == [
         SendInvitation(URL, HB),
         AnswerRelayed(URL, HB, 100),
@@ -79,16 +79,16 @@ def test_every_answer_is_relayed_in_order_saying_whose_it_is():
 
 
 def test_who_is_being_asked_is_not_asked_again():
-    assert said(told(WISH, WISH)) == [SendInvitation(URL, HB)]
+    assert said(reported(WISH, WISH)) == [SendInvitation(URL, HB)]
 
 
 def test_after_its_answer_it_may_be_asked_again():
-    assert moves(told(WISH, answer(403), WISH))[2] == (None, "send", "sent")
+    assert moves(reported(WISH, answer(403), WISH))[2] == (None, "send", "sent")
 
 
 def test_an_answer_that_nobody_waits_for_changes_nothing():
-    assert told(answer(200)) == []
-    assert moves(told(WISH, answer(408), answer(200)))[1:] == [("sent", "silence", "timed-out")]
+    assert reported(answer(200)) == []
+    assert moves(reported(WISH, answer(408), answer(200)))[1:] == [("sent", "silence", "timed-out")]
 
 
 def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_begins_it_anew():
@@ -104,7 +104,7 @@ def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_be
     assert core.deadline() == REPLY_TIMEOUT + 5.0
 
 
-def test_all_who_are_silent_for_too_long_are_told_of_at_once():
+def test_all_who_are_silent_for_too_long_are_reported_of_at_once():
     core = InvitationsCore()
     for observer in (HB, HC):
         core.feed(InviteAsked(URL, observer), 0.0)
@@ -113,9 +113,9 @@ def test_all_who_are_silent_for_too_long_are_told_of_at_once():
 
 
 def test_time_that_is_not_over_ends_nothing():
-    assert said(told(WISH, SilenceEnded())) == [SendInvitation(URL, HB)]
+    assert said(reported(WISH, SilenceEnded())) == [SendInvitation(URL, HB)]
 
 
 def test_a_deleted_object_ends_its_own_invitations_only():
-    effects = told(WISH, InviteAsked("comm://a.ex/o2", HB), ObjectGone(URL))
+    effects = reported(WISH, InviteAsked("comm://a.ex/o2", HB), ObjectGone(URL))
     assert said(effects)[2:] == [AnswerRelayed(URL, HB, 404, "the object is deleted")]

@@ -20,7 +20,7 @@ def left(version, *who):
     return ObserversChange(who, "remove", version)
 
 
-def test_each_move_is_told_once():
+def test_each_move_is_reported_once():
     core = ObserversCore()
     assert core.changed(joined(1, HA)) == [ObserverJoined(HA)]
     assert core.changed(joined(1, HA)) == []
@@ -95,7 +95,7 @@ def drained(reader, core):
 
 
 MOVES = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.sampled_from(["told", "lost"]), st.booleans()),
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(["reported", "lost"]), st.booleans()),
     max_size=4 * OBSERVER_CHANGES_KEPT,
 )
 
@@ -104,10 +104,10 @@ MOVES = st.lists(
 def test_whatever_is_lost_and_however_slow_the_reader_the_moves_lead_to_the_list(moves):
     """Losses are made up for by a read; the reader's own list is what is there at the end."""
     core, reader, there, mine = ObserversCore(), ObserversSeen(()), {}, []
-    for version, (who, fate, is_read) in enumerate([*moves, (HA, "told", True)], start=1):
+    for version, (who, fate, is_read) in enumerate([*moves, (HA, "reported", True)], start=1):
         change = (left if who in there else joined)(version, who)
         there.pop(who) if who in there else there.update({who: None})
-        if fate == "told":
+        if fate == "reported":
             reader.add(core.changed(change))
         if core.is_behind and is_read:
             reader.add(core.read(ObserverList(version, tuple(there))))

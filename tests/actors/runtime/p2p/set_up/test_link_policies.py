@@ -118,7 +118,7 @@ NEIGHBOURS = LinkPolicy(ALWAYS, (PeerPolicy(DOMAIN, ALWAYS),))
 
 
 @pytest.mark.parametrize("kind", [Carrier.TCP, Carrier.WEBSOCKET])
-async def test_peers_that_are_not_named_are_told_no_private_place(kind, autojump_clock):
+async def test_peers_that_are_not_named_are_sent_no_private_place(kind, autojump_clock):
     """T10: nobody listens there for them; the node carries what is said."""
     async with open_domain("alice", "bob", wishes=Wishes(kinds=(kind,), hosts=LAN)) as domain:
         alice, bob = domain["alice"], domain["bob"]
@@ -129,7 +129,7 @@ async def test_peers_that_are_not_named_are_told_no_private_place(kind, autojump
         assert not [fact for one in (alice, bob) for fact in one.facts(Op.OPEN, Kind.LINK)]
 
 
-async def test_peers_that_are_named_are_told(autojump_clock):
+async def test_peers_that_are_named_are_notified(autojump_clock):
     """T10."""
     wishes = Wishes(hosts=LAN, links={"alice": NEIGHBOURS, "bob": NEIGHBOURS})
     async with open_domain("alice", "bob", wishes=wishes) as domain:

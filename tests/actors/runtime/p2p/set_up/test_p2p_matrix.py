@@ -145,7 +145,7 @@ async def comes_to_rest(domain):
     assert lived == ([1, 1] if states == ("live", "live") else [0, 0])
 
 
-def told(way):
+def reported(way):
     name, is_answer, hop = way
     return f"{'answer to ' * is_answer}{name} {hop.value}"
 
@@ -158,7 +158,7 @@ def cases(ways, fates):
         pytest.param(
             way,
             fate,
-            id=f"{told(way)}-{fate.name.lower()}",
+            id=f"{reported(way)}-{fate.name.lower()}",
             marks=[] if (way, fate) in chosen else [pytest.mark.soak],
         )
         for way, fate in table

@@ -12,7 +12,7 @@ from transports.link import Kind
 UNSUBSCRIBE, READ = MessageType.UNSUBSCRIBE, MessageType.READ
 
 
-async def test_who_is_expelled_is_told_by_whom_and_leaves(autojump_clock):
+async def test_who_is_expelled_is_notified_by_whom_and_leaves(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         await trio.sleep(1)
         assert m.thing.observers == (m.guest.url,)

@@ -15,9 +15,9 @@ async def test_a_stranger_expels_nobody(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
         sm = m.w.here.url + "/sm"
-        told = {"resource": m.thing.url, "observer": m.guest.url}
+        reported = {"resource": m.thing.url, "observer": m.guest.url}
         for stranger in (beside, far, m.guest):
-            assert (await stranger.ask(sm, UNSUBSCRIBE, told)).code == 403
+            assert (await stranger.ask(sm, UNSUBSCRIBE, reported)).code == 403
         await m.thing.set("n", 1)
         await copy.wait_for(lambda value: value["n"] == 1)
 
@@ -29,8 +29,8 @@ async def test_a_stranger_lets_nobody_in(autojump_clock):
         async with room.report("comm", {}) as thing:
             sm = w.here.url + "/sm"
             for stranger in (guest, beside):
-                told = {"resource": thing.url, "observer": stranger.url}
-                assert (await stranger.ask(sm, MessageType.CREATE, told)).code == 403
+                reported = {"resource": thing.url, "observer": stranger.url}
+                assert (await stranger.ask(sm, MessageType.CREATE, reported)).code == 403
                 assert (await stranger.ask(thing.url, READ, {})).code == 401
                 with pytest.raises(actors.ObjectError, match="is not invited"):
                     async with stranger.observe(thing.url):
@@ -61,12 +61,12 @@ async def test_the_reporters_own_word_is_enough(autojump_clock):
         assert paths(m.w)[-1] == "removed"
 
 
-async def test_what_a_sync_manager_tells_another_is_said_by_the_object(autojump_clock):
+async def test_what_a_sync_manager_reports_another_is_said_by_the_object(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         sm = m.w.there.url + "/sm"
-        told = {"resource": m.thing.url, "observer": m.guest.url}
+        reported = {"resource": m.thing.url, "observer": m.guest.url}
         for stranger in (m.room, await m.w.there.deploy(Closed)):
-            assert (await stranger.ask(sm, UNSUBSCRIBE, told)).code in {403, 404}
+            assert (await stranger.ask(sm, UNSUBSCRIBE, reported)).code in {403, 404}
         await m.thing.set("n", 1)
         await copy.wait_for(lambda value: value["n"] == 1)
 

@@ -144,7 +144,7 @@ async def test_a_renewal_whose_answer_is_lost_is_made_again(autojump_clock):
         assert ("expire", "removed") not in w.steps("object_subscription")
 
 
-async def test_one_that_is_alive_and_was_let_go_is_told_and_comes_back_at_once(autojump_clock):
+async def test_one_that_is_alive_and_was_let_go_is_reported_and_comes_back_at_once(autojump_clock):
     """Only what its sync manager renews is lost: the word that the lease is over is not."""
     async with world() as w, w.guest.observe(w.thing.url) as copy:
         w.lose(lambda frame: '"version"' in frame and '"subscribe"' in frame)

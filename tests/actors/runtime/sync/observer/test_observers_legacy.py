@@ -78,7 +78,7 @@ async def test_it_is_decided_on_and_hears_the_changes(door, autojump_clock):
 
 
 @DOORS
-async def test_it_is_refused_and_told_why(door, autojump_clock):
+async def test_it_is_refused_and_reported_why(door, autojump_clock):
     async with met(door, Closed) as (thing, old):
         answer = await observe(old, thing)
         assert answer["code"] == 403

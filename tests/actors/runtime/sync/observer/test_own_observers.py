@@ -120,16 +120,16 @@ async def test_who_is_not_let_in_yet_hears_nothing_because_a_neighbour_is(autoju
                 await thing.set("n", 1)
                 await copy.wait_for(lambda value: value["n"] == 1)
                 await trio.sleep(1)
-                assert not [line for line in w.recorder.lines if told_to(line, bob.url)]
+                assert not [line for line in w.recorder.lines if reported_to(line, bob.url)]
                 room.decide.set()
                 await trio.sleep(1)
                 await thing.set("n", 3)
                 await trio.sleep(1)
             assert versions == [2, 3]
-            assert [line for line in w.recorder.lines if told_to(line, bob.url)]
+            assert [line for line in w.recorder.lines if reported_to(line, bob.url)]
 
 
-def told_to(line, url):
+def reported_to(line, url):
     """Whether a line tells that a change was given to a hyperty."""
     is_given = line.k == "msg" and line.op == "deliver" and line.listener == url
     return is_given and line.to.endswith("/changes")
