@@ -103,7 +103,7 @@ async def test_messages_come_as_events_too(rest):
 
 async def test_without_a_token_there_are_no_messages(rest):
     """MN-05: 401, or 410 for a token of no session."""
-    peer = await rest.stranger()
+    peer = await rest.outsider()
     assert (await peer.wire.ask("GET", "/messages?after=0")).status == 401
     assert (await peer.wire.ask("POST", "/messages", b"{}")).status == 401
     peer.wire.token = "0" * 64
@@ -113,7 +113,7 @@ async def test_without_a_token_there_are_no_messages(rest):
 
 async def test_a_web_page_of_elsewhere_opens_no_session(rest):
     """S10: 403."""
-    peer = await rest.stranger()
+    peer = await rest.outsider()
     answer = await peer.wire.ask("POST", "/session", b"{}", origin="http://evil.example")
     assert (answer.status, answer.json["code"]) == (403, 403)
 
@@ -123,7 +123,7 @@ async def test_a_web_page_of_elsewhere_opens_no_session(rest):
 )
 async def test_what_asks_for_no_session_is_reported_so(rest, body):
     """MN-04: 400."""
-    peer = await rest.stranger()
+    peer = await rest.outsider()
     answer = await peer.wire.ask("POST", "/session", body)
     assert (answer.status, answer.json["code"]) == (400, 400)
     assert answer.json["description"]
@@ -197,7 +197,7 @@ async def test_a_session_may_go_on_over_another_form(rest):
     """MN-04: the link made of requests is gone then: 410."""
     peer = await rest()
     await reported(rest, peer, 1)
-    newer = await rest.stranger("link", peer.name)
+    newer = await rest.outsider("link", peer.name)
     await newer.reopen(peer.token)
 
     assert values([await newer.hear()]) == [1]

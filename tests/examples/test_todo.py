@@ -114,7 +114,7 @@ def test_what_one_types_both_see(node):
             bert.sees("1 [x] milk")
             bert.types("drop 1")
             anna.sees("1 [ ] tea")
-            # Who types what cannot be done is told in a line, and nobody else is.
+            # Who types what cannot be done is answered in a line, and nobody else is.
             for wrong, why in (
                 ("drop 7", "there is no item 7"),
                 ("done milk", "there is no item milk"),

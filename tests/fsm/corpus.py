@@ -123,7 +123,7 @@ class Corpus:
     """What was recorded.
 
     Attributes:
-        traces: Of each machine: what each process told of its entities.
+        traces: Of each machine: what each process reported its entities.
         steps: What was taken.
     """
 
@@ -156,7 +156,7 @@ def _play(story: Callable) -> None:
 
 @contextmanager
 def _tracers() -> Iterator[list[MemoryTracer | AwaitableTracer]]:
-    """Every tracer that keeps what it is told and is made in the body."""
+    """Every tracer that keeps what it is notified and is made in the body."""
     made: list[MemoryTracer | AwaitableTracer] = []
     kinds: tuple[type[MemoryTracer | AwaitableTracer], ...] = (MemoryTracer, AwaitableTracer)
     with ExitStack() as stack:
@@ -181,7 +181,7 @@ def _counting(kind, made):
 
 
 def _reported(tracer: MemoryTracer | AwaitableTracer, run: str) -> Iterator[tuple[str, Trace]]:
-    """What a process told of each machine, as a trace that is whole.
+    """Reports of a process on each machine, as a trace that is whole.
 
     Where a story stops in the middle of things, how its entities end is not judged.
     """

@@ -1,4 +1,4 @@
-"""A machine with one flaw does not pass: something finds it, and it is told what.
+"""A machine with one flaw does not pass: something finds it, and the test names what.
 
 A flaw is found by
 

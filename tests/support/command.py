@@ -35,7 +35,7 @@ class Ended:
 
 
 def called(command: click.Command, *arguments: str) -> Ended:
-    """Run a command within this process; what it raises is told as `enter` tells it."""
+    """Run a command within this process; its exceptions are reported as by `enter`."""
     result = CliRunner().invoke(command, arguments, standalone_mode=False)
     out, err = result.stdout.splitlines(), result.stderr.splitlines()
     match result.exception:

@@ -212,7 +212,7 @@ async def reaches(copy: ObservedObject, version: int) -> None:
 
 
 async def _is_listed(member: Member, url: str) -> None:
-    """Wait until a runtime has been told that an object lives at the other end of its link."""
+    """Wait until a runtime has been notified that an object lives at the other end of its link."""
 
     async def is_so() -> bool:
         return any(url in one.entities for one in await member.runtime.links())

@@ -21,7 +21,7 @@ from specs.trace import Op
 
 HA, URL = "hyperty://a.ex/ha", "comm://a.ex/o1"
 RA = "hyperty-runtime://a.ex/ra"
-STRANGER = "hyperty://a.ex/stranger"
+OUTSIDER = "hyperty://a.ex/outsider"
 FIRST = {"title": "to do", "a": {"b": 1}, "items": ["milk"]}
 
 
@@ -135,7 +135,7 @@ class ObjectWorld:
         """Lives whose subscription the reporter's end has not answered, by observer."""
         self.undecided = []
         self.added = set()
-        """Whom the reporter's end has told of as added, and not as removed."""
+        """Whom the reporter's end has reported as added, and not as removed."""
         self.is_deleted = False
 
     def side_of(self, observer):

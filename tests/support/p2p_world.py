@@ -103,7 +103,7 @@ class World:
         return next(each for each in self.sides if each != name)
 
     def start(self, name: str) -> None:
-        """The registry is told of a record: it plans a link, or not (RES-07)."""
+        """The registry is notified of a record: it plans a link, or not (RES-07)."""
         remote = self.other(name)
         plan = tells.RequesterPlan(remote, f"{remote}/p2phandler/1", "")
         self._tell(name, self.sides[name].table.plan(plan, self.now))
@@ -190,7 +190,7 @@ class World:
         self._listen_to_own()
 
     def close(self, name: str) -> None:
-        """A runtime's stub is told to end its link for good (M-12)."""
+        """A runtime's stub is ordered to end its link for good (M-12)."""
         for entry in self.sides[name].table.entries():
             self._disconnect(name, entry.stub, self.other(name))
         self._listen_to_own()

@@ -1,4 +1,4 @@
-"""A hyperty that asks another when it is told to: for runtimes in processes of their own."""
+"""A hyperty that asks another when it is ordered to: for runtimes in processes of their own."""
 
 from typing_extensions import override
 

@@ -1,4 +1,4 @@
-"""SIGTERM: nobody new comes in, everybody is told, what is queued goes out, exit 0 in 5 s."""
+"""SIGTERM: nobody new comes in, everybody is notified, what is queued goes out, exit 0 in 5 s."""
 
 import re
 import signal

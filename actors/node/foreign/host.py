@@ -153,7 +153,7 @@ class ForeignHost(Actor[_Message]):
         self._parts = parts
         self._trace = parts.trace
         self._core = ForeignCore(parts.node, parts.plan.domains)
-        self._keepers: dict[str, ActorRef[OutboundMessage]] = {}
+        self._hosts: dict[str, ActorRef[OutboundMessage]] = {}
         self._sandboxes: Supervisor | None = None
         self._is_open = trio.Event()
         self._shall_leave = trio.Event()
@@ -161,7 +161,7 @@ class ForeignHost(Actor[_Message]):
 
     @override
     async def start(self) -> None:
-        self._parts.counters.watch(Gauge.STUBS, self._keepers.__len__)
+        self._parts.counters.watch(Gauge.STUBS, self._hosts.__len__)
         self.spawn(self._keep_sandboxes)
         await self._is_open.wait()
         await self._parts.bus.tell(ForeignReady(self.me))
@@ -177,7 +177,7 @@ class ForeignHost(Actor[_Message]):
     @override
     async def handle(self, message: _Message) -> None:
         if isinstance(message, SandboxGone):
-            self._keepers.pop(message.stub, None)
+            self._hosts.pop(message.stub, None)
             self._parts.counters.count(Tally.STUBS_GONE)
         await self._feed(message)
 
@@ -198,7 +198,7 @@ class ForeignHost(Actor[_Message]):
     @override
     async def stop(self) -> None:
         last: list[Input] = [Leave()]
-        last += [SandboxGone(stub, "the node is going down") for stub in self._keepers]
+        last += [SandboxGone(stub, "the node is going down") for stub in self._hosts]
         for happened in last:
             for effect in self._core.feed(happened, trio.current_time()):
                 if isinstance(effect, Step):
@@ -262,11 +262,11 @@ class ForeignHost(Actor[_Message]):
         spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)
         if self._sandboxes is not None:
             self._parts.counters.count(Tally.STUBS_OPENED)
-            self._keepers[wanted.stub] = await self._sandboxes.start_child(spec)
+            self._hosts[wanted.stub] = await self._sandboxes.start_child(spec)
 
     async def _hand(self, stub: str, entry: OutboundMessage) -> None:
-        keeper = self._keepers.get(stub)
-        if keeper is None or not keeper.try_tell(entry):
+        host = self._hosts.get(stub)
+        if host is None or not host.try_tell(entry):
             await self._feed(SandboxUnreachable(stub, entry.message))
 
     async def _end(self, stub: str) -> None:

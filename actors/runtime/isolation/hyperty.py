@@ -53,7 +53,7 @@ class SandboxMail:
     def __init__(self, port: MiniBusPort, counters: Counters, host: SandboxHost[Delivery]) -> None:
         self._port = port
         self._counters = counters
-        self._keeper = host
+        self._host = host
         self._handed = OutstandingCore()
         self._asking = 0
 
@@ -69,7 +69,7 @@ class SandboxMail:
         except BadMessageError as exc:
             await self.refuse(message, exc.code, exc.reason)
             return
-        match self._keeper.hand(line):
+        match self._host.hand(line):
             case HandInResult.TAKEN:
                 if message.is_request:
                     self._handed.ask(message, trio.current_time())
@@ -107,12 +107,12 @@ class SandboxMail:
             self.answer(refuse(message, Code.TOO_LARGE, "too many requests are open"))
         elif message.is_request:
             self._asking += 1
-            self._keeper.spawn(self._ask, message)
+            self._host.spawn(self._ask, message)
 
     async def _ask(self, message: Message) -> None:
         try:
             answer = await self._port.request(message)
-            await self._keeper.tell(_handed_in(message, answer))
+            await self._host.tell(_handed_in(message, answer))
         finally:
             self._asking -= 1
 
@@ -122,7 +122,7 @@ class SandboxMail:
         Raises:
             BadMessageError: It is too large, or cannot be written.
         """
-        self._keeper.say(_hand(answer))
+        self._host.say(_hand(answer))
 
     def _drop(self, message: Message, reason: DropReason) -> None:
         self._counters.drop(reason, message, self._port.url)

@@ -18,7 +18,7 @@ def steps_of(score, world, machine):
 
 
 async def reopen(world, peer):
-    again = await world.stranger(peer.runtime)
+    again = await world.outsider(peer.runtime)
     await again.control("re-open", runtimeURL=peer.runtime, token=peer.token)
     return again
 
@@ -57,7 +57,7 @@ async def test_sc08_a_silent_session_is_collected(autojump_clock):
 
         await score.sends(rb, 10)
         await score.hears(rb, 11)
-        again = await world.stranger(RA)
+        again = await world.outsider(RA)
         score.names["t1"] = ra.token
         await score.sends(again, 12)
         await score.hears(again, 13)

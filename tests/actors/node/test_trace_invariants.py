@@ -1,6 +1,6 @@
 """What a whole node traces keeps the claims on addresses and paths (I-A1..I-A7, I-M4..I-M7).
 
-They are told again here from rows, steps and hops alone, by other means than the tables use.
+They are notified again here from rows, steps and hops alone, by other means than the tables use.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What a keeper dials for a sandbox, and what it does not (T16)."""
+"""What a host dials for a sandbox, and what it does not (T16)."""
 
 import pytest
 import trio
@@ -19,9 +19,9 @@ PLACES = (NODE, "tcp://127.0.0.1:40002", "stream://127.0.0.1:40003")
 class Bench:
     """Relays, and the sandbox's end of their pipe."""
 
-    def __init__(self, relays, room, background):
+    def __init__(self, relays, sandbox, background):
         self.relays = relays
-        self._room = room
+        self._sandbox = sandbox
         self._background = background
 
     def dial(self, number, address=NODE, kind="websocket", subprotocol="protofly.v1"):
@@ -33,7 +33,7 @@ class Bench:
 
     async def hear(self):
         with trio.fail_after(5):
-            return read_message(await self._room.receive())
+            return read_message(await self._sandbox.receive())
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ async def test_no_more_is_read_than_the_sandbox_takes(bench):
     heard = 0
     with trio.move_on_after(1):
         while True:
-            assert read_message(await bench._room.receive()).word is Word.DATA
+            assert read_message(await bench._sandbox.receive()).word is Word.DATA
             heard += 1
     assert heard == SANDBOX_WINDOW
 

@@ -1,4 +1,4 @@
-"""Ways to spoil one step of a scenario, so that no run can be as it is told."""
+"""Ways to spoil one step of a scenario, so that no run can match it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def spoilt(lines: list[dict]) -> Iterator[Spoilt]:
     for line in (one for one in lines if "k" in one):
         number = line["n"]
         ways = WAYS.get(line["k"], {})
-        # A cue is done as it is told; which way it goes then is the actors' to do.
+        # A cue is carried out as written; the actors decide its route.
         for how, changes in ways.items() if number in mine else [("link", _by_node_or_by_link)]:
             if how not in ways:
                 continue
@@ -88,7 +88,7 @@ def _swapped(lines: list[dict], mine: list[int]) -> Iterator[Spoilt]:
 
 
 def _is_alike(one: dict, other: dict) -> bool:
-    """Two that are told alike, and two changes of a row, which may be one."""
+    """Two that are written alike, and two changes of a row, which may be one."""
     if one.get("op") == other.get("op") == "upd":
         return True
     aside = {"n", "cause", "why"}
@@ -163,7 +163,7 @@ def _dropped(line: dict) -> bool:
 
 
 def _made_by_a_router(line: dict) -> bool:
-    """Not for refusals: these are made by routers, told so or not."""
+    """Not for refusals: these are made by routers, written so or not."""
     line["synthetic"] = True
     return line["msg"].get("body", {}).get("code", 0) < 400
 

@@ -1,4 +1,4 @@
-"""What is not told and may be, and what may not, whatever is told."""
+"""Records beyond the scenario: those that may be, and those that may not."""
 
 import attrs
 

@@ -33,7 +33,7 @@ CALL = [
     ANSWERED,
     {"k": "msg", "hop": "zoe>..>HA", "msg": {**ANSWER, "id": 2}},
 ]
-"""Two calls of a stranger, an hour apart."""
+"""Two calls of an outsider, an hour apart."""
 
 DROWNED = [
     SENT,

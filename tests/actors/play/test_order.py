@@ -1,4 +1,4 @@
-"""Which steps must be seen in the order in which they are told, and which need not."""
+"""Which steps must be seen in the order of the scenario, and which need not."""
 
 import pytest
 

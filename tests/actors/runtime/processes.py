@@ -26,7 +26,7 @@ class Process:
 
     Attributes:
         member: What there is of a runtime; None: it is the node.
-        last: What was told until it crashed; None: it did not.
+        last: What was reported until it crashed; None: it did not.
     """
 
     tracer: AwaitableTracer = attrs.field(factory=AwaitableTracer)

@@ -83,7 +83,7 @@ async def test_a_model_lives_along_with_a_direct_link(protofly_domain, autojump_
         there = domain["rb"].url
         links = await domain["ra"].follow("p2p_connection", Awaited, about=there)
         stubs = await domain["ra"].follow("stub_connection", Model)
-        strangers = await domain["ra"].follow(
+        outsiders = await domain["ra"].follow(
             "p2p_connection", Model, about="hyperty-runtime://b/x"
         )
         caller, other = [await domain[one].deploy(Caller) for one in ("ra", "rb")]
@@ -95,7 +95,7 @@ async def test_a_model_lives_along_with_a_direct_link(protofly_domain, autojump_
         assert there in link.key
         assert [stub.state for stub in stubs.models.values()] == ["live"] * len(stubs.models)
     assert (link.state, link.heard[-1]) == ("disconnected", ("not live", "closed"))
-    assert strangers.models == {}
+    assert outsiders.models == {}
     assert links.missed == links.errors == 0
 
 

@@ -270,7 +270,7 @@ class BadStart(Hyperty):
 
 
 class Refusing(Policy):
-    """Once it is told to, refuses every create that goes to one address."""
+    """Once it is ordered to, refuses every create that goes to one address."""
 
     def __init__(self):
         self.to = ""

@@ -1,4 +1,4 @@
-"""A room runs code that nobody here has read only where it is really kept in (S17, T13, T16)."""
+"""A sandbox runs code that nobody here has read only where it is really kept in (S17, T13, T16)."""
 
 import pytest
 import trio
@@ -20,8 +20,8 @@ QUIET = (
 
 
 async def first_word(contents, archive, lacking):
-    """Open a room that could not give up everything; return what it says of itself."""
-    wire = Wire(Kind.UNIX, "room", 1, Upgrade())
+    """Open a sandbox that could not give up everything; return what it says of itself."""
+    wire = Wire(Kind.UNIX, "sandbox", 1, Upgrade())
     plan = SandboxPlan("runtime://a.ex/r/s", "runtime://a.ex/r", "chat.ex", contents)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:

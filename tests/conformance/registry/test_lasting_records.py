@@ -127,7 +127,7 @@ async def test_an_open_gets_the_detached_session_and_what_was_sent_meanwhile(gue
     for number in range(3):
         await other.say("create", other.part("ua"), address, value=number)
     await other.rest()
-    again = await guests.stranger("session", peer.name)
+    again = await guests.outsider("session", peer.name)
 
     answer = await again.open()
 
@@ -149,7 +149,7 @@ async def test_an_open_gets_it_as_often_as_its_link_is_cut(guests):
         assert again.token == peer.token
         peer = again
 
-    thief = await guests.stranger("session", peer.name)
+    thief = await guests.outsider("session", peer.name)
     assert (await thief.open())["body"]["code"] == 409
     assert await peer.code("read", address, f"hyperty://{DOMAIN}/nobody") == 404
 
@@ -159,7 +159,7 @@ async def test_an_open_gets_no_session_of_our_form(guests):
     peer, other = await guests("link"), await guests("link")
     await peer.allocate()
     await left(peer, seen_by=other)
-    thief = await guests.stranger("session", peer.name)
+    thief = await guests.outsider("session", peer.name)
 
     assert (await thief.open())["body"]["code"] == 409
 

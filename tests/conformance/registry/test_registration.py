@@ -172,7 +172,7 @@ async def test_whoever_watches_a_record_is_sent_its_changes(join):
 
 @needs("records that end with the session")
 async def test_a_session_that_ends_takes_its_records_along(join):
-    """CON-02, CON-08, MN-07: disconnected, and who watches is told."""
+    """CON-02, CON-08, MN-07: disconnected, and who watches is notified."""
     alice, bob = await join(), await join()
     url = await registered(alice)
     await bob.paths("subscribe", f"{url}/registration")

@@ -35,7 +35,7 @@ async def test_the_answer_to_a_subscription_is_200_from_its_manager(join):
 async def test_fan_out_is_exact(join):
     """MN-16, I-M5: each who subscribed, nobody else, each once."""
     alice, *others = [await join() for _ in range(5)]
-    stranger = others.pop()
+    outsider = others.pop()
     thing = await an_object(alice)
     for one in others:
         await observe(alice, thing, one)
@@ -44,7 +44,7 @@ async def test_fan_out_is_exact(join):
     await alice.rest()
 
     assert [values(await one.rest()) for one in others] == [[7], [7], [7]]
-    assert await stranger.rest() == []
+    assert await outsider.rest() == []
 
 
 async def test_the_publisher_is_not_sent_its_own_changes(join):

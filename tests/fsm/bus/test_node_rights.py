@@ -57,7 +57,7 @@ def raw(text, where):
 
 
 def owned(address):
-    """Whose word may be taken for it, told apart from the code that decides."""
+    """Whose word may be taken for it, distinguished from the code that decides."""
     return any(is_below(address, mine) for mine in (RA, HA, OA))
 
 

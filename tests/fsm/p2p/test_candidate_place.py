@@ -75,7 +75,7 @@ def test_a_place_of_this_machine_is_dialled_if_who_names_it_is_on_it(candidate):
     "change", [{"address": "127.0.0.1:23"}, {"secret": "01"}, {"kind": "websocket"}]
 )
 def test_a_proof_is_of_one_candidate(change):
-    """Who was told of one place of this machine makes no other of it."""
+    """Who was notified of one place of this machine makes no other of it."""
     proven = HERE.signed(near())
     assert not HERE.allows(attrs.evolve(proven, **change), RB)
 
@@ -109,7 +109,7 @@ def naming(wish, peer="b.ex"):
     ids=["nobody is named", "the domain", "the runtime", "another", "named as unwanted"],
 )
 def test_a_private_place_is_for_peers_that_are_named(policy, is_known):
-    """It is neither dialled for others nor told to them."""
+    """It is neither dialled for others nor reported to them."""
     assert policy.allows(LAN, RB) is is_known
     assert policy.offers("tcp", LAN.address, RB) is is_known
 

@@ -1,4 +1,4 @@
-"""Both ends prove a candidate's secret; a stranger learns nothing (T9..T11)."""
+"""Both ends prove a candidate's secret; an outsider learns nothing (T9..T11)."""
 
 import pytest
 from hypothesis import given

@@ -339,7 +339,7 @@ SEEN = (seen.PeerInvited(C2, PH), seen.PeerObjectSeen(ConnectionData(PC, ice_can
 
 
 def yielding():
-    """A requester that was dialling when it was told to yield."""
+    """A requester that was dialling when it was ordered to yield."""
     core = requester()
     fed(core, *TO_PROGRESS[requester], *SEEN, seen.YieldAsked())
     assert core.state is State.YIELDING

@@ -68,7 +68,7 @@ def following(*live):
 
 
 def test_who_asks_over_a_live_link_is_sent_the_list_after_it_is_sent_what_changes():
-    """P2P-23, P2P-24, I-C1, I-C2: nothing told later can be missed, or come before."""
+    """P2P-23, P2P-24, I-C1, I-C2: nothing reported later can be missed, or come before."""
     publishing = Publishing(HA, OBJ)
     publishing.feed(LinkUp(RB, PC))
     effects = publishing.ask()
@@ -193,7 +193,7 @@ def test_a_list_that_fits_no_message_is_not_reported(live):
     assert publishing.core.followers == ()
 
 
-# ---- who is told
+# ---- who is notified
 
 
 def asking():
@@ -268,7 +268,7 @@ class Two:
     """A publisher, a follower, and what lies between.
 
     What one registry posts reaches the other in order, except that an answer is brought by a
-    task, later than what was told after it. A link that is lost takes all of it along, but
+    task, later than what was reported after it. A link that is lost takes all of it along, but
     for what such a task has already.
     """
 

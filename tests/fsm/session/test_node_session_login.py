@@ -73,17 +73,17 @@ def test_its_owner_finds_what_waited():
 
 @pytest.mark.parametrize("make", [opened, detached])
 @pytest.mark.parametrize(
-    "stranger",
+    "outsider",
     [
         Credentials("user://idp.ex/bob", "idp", 1000.0),
         Credentials("user://idp.ex/alice", "another idp", 1000.0),
         None,
     ],
 )
-def test_nobody_else_gets_it(make, stranger):
+def test_nobody_else_gets_it(make, outsider):
     core = make()
 
-    assert [one.code for one in login(core, 2, stranger)] == [409]
+    assert [one.code for one in login(core, 2, outsider)] == [409]
     assert core.knows(FIRST)
 
 

@@ -1,4 +1,4 @@
-"""Each runtime that observes an object is told by exactly one way (I-D12, P2P-30)."""
+"""Each runtime that observes an object is notified by exactly one route (I-D12, P2P-30)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,7 +104,7 @@ class Reports:
 
 @given(DOINGS)
 def test_rows_and_ways_agree_whatever_happens(doings):
-    """The links that have a row are those of the runtimes that are told directly."""
+    """The links that have a row are those of the runtimes that are notified directly."""
     reported = Reports()
     for what, runtime, link in doings:
         one = None if link is None else f"{runtime}/{link}"

@@ -103,7 +103,7 @@ def _shown_twice(show):
 
 
 def _one_behind(show):
-    """A copy shows what it was told before the last."""
+    """A copy shows the change before the last."""
     kept = {}
 
     def late(self, *reported):
@@ -119,7 +119,7 @@ def _never_asks(_hear):
 
 
 def _all_but_removals(take):
-    """A copy that is told to take something out of an array keeps it."""
+    """A copy that is ordered to take something out of an array keeps it."""
 
     def keep(self, change, *rest):
         kept = attrs.evolve(change, value=[]) if change.operation == "remove" else change
@@ -146,7 +146,7 @@ def _two_in_one(deliver):
 
 
 def _unreported(record):
-    """That a session is detached is told to nobody."""
+    """That a session is detached is reported to nobody."""
 
     def tell(self, actor, fact):
         if fact.new != "detached":

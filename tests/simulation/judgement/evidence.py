@@ -26,7 +26,7 @@ class Evidence:
     """Everything that was reported.
 
     Attributes:
-        told: Whose, the line's number there, when, by whom, and what.
+        reported: Whose, the line's number there, when, by whom, and what.
     """
 
     def __init__(self, run: str) -> None:

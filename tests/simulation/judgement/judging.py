@@ -1,4 +1,4 @@
-"""Seeds by the handful, and what of each is told if it fails."""
+"""Seeds by the handful, and the report of each that fails."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,7 +12,7 @@ CHUNK: Final = 5
 """Seeds in one test."""
 
 _REPORTED: Final = 5
-"""Breaches of one run that are told."""
+"""Breaches of one run that are reported."""
 
 
 def broken_by(seeds: Iterable[int]) -> dict[int, list[str]]:

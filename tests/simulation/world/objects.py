@@ -41,7 +41,7 @@ class _Stand:
     """A life of a runtime observes an object; `copy` None: it is about to.
 
     Attributes:
-        value: What the changes that it was told of make of the value it had at first.
+        value: What the changes that it was notified of make of the value it had at first.
     """
 
     copy: ObservedObject | None = None

@@ -84,7 +84,7 @@ def heard(party):
 
 
 def slow(party):
-    """Let a party answer what it is asked only when told to."""
+    """Let a party answer what it is asked only when ordered to."""
     decide = trio.Event()
 
     async def on_request(_message):

@@ -26,8 +26,8 @@ class Registry:
 
     Attributes:
         steps: Every step so far.
-        news: What whoever follows links was told so far.
-        peers: Which links lead where, as the bus was told so far.
+        news: What whoever follows links was reported so far.
+        peers: Which links lead where, as the bus was reported so far.
     """
 
     def __init__(self, wish=P2pUse.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):

@@ -1,4 +1,4 @@
-"""A bus, a loader and whatever is kept in a room beside them."""
+"""A bus, a loader and whatever is kept in a sandbox beside them."""
 
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,11 +31,11 @@ H = "hyperty://a.ex/h"
 
 
 @attrs.frozen
-class RoomWorld:
-    """What is around one room.
+class SandboxWorld:
+    """What is around one sandbox.
 
     Attributes:
-        told: What the registry was told.
+        reported: What the registry was notified.
         sandboxes: Where components run.
     """
 
@@ -52,7 +52,7 @@ class RoomWorld:
         return await self.loader.ask(partial(Load, url, catalogue_stub(CHAT), config))
 
     async def host(self, where, spawn, intensity=None):
-        """Run a hyperty in a room; return its sandbox."""
+        """Run a hyperty in a sandbox; return its sandbox."""
         tools = HypertyTools(R, self.ids, self.bus.counters)
         make = sandboxed_hyperty(HypertyCode(where), spawn, tools)
         component = Component(H, Origin.LOCAL, make, intensity or Intensity())
@@ -81,17 +81,17 @@ class RoomWorld:
         return [one.body["value"] for one in messages if one.to == f"{S}/status"]
 
 
-def _rooms(bus):
+def _supervised(bus):
     """Supervise sandboxes as a runtime does."""
-    return open_supervisor("rooms", monitor=Monitor(bus.tracer, bus.counters))
+    return open_supervisor("sandboxes", monitor=Monitor(bus.tracer, bus.counters))
 
 
 @asynccontextmanager
-async def open_room_world(code, endpoints=(), spawn=open_process_sandbox):
+async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
     """Run a bus and a loader that knows one stub."""
-    async with open_bus() as bus, _rooms(bus) as rooms:
+    async with open_bus() as bus, _supervised(bus) as supervisor:
         network, ids = MemoryNetwork(), IdSource()
-        sandboxes = Sandboxes(rooms, bus.bus, bus.agent, bus.tracer, bus.counters)
+        sandboxes = Sandboxes(supervisor, bus.bus, bus.agent, bus.tracer, bus.counters)
 
         def context(url, port, config):
             return StubContext(
@@ -108,8 +108,8 @@ async def open_room_world(code, endpoints=(), spawn=open_process_sandbox):
             ChildSpec("reported", partial(Listener, reported))
         )
         await loader.ask(partial(RegistryIs, registry))
-        yield RoomWorld(bus, reported, loader, sandboxes, network)
+        yield SandboxWorld(bus, reported, loader, sandboxes, network)
 
 
-rooms_of_tests = process_sandboxes([str(ROOT)])
+sandboxes_of_tests = process_sandboxes([str(ROOT)])
 """Sandbox processes that can import what tests have written."""

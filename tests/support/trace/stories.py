@@ -1,4 +1,4 @@
-"""What entities went through, told by steps."""
+"""The histories of entities, as steps."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How commands are told of other domains: `--foreign`, its token file, and the table in a file."""
+"""Options of commands for other domains: `--foreign`, its token file, and the table in a file."""
 
 import pytest
 

@@ -11,7 +11,7 @@ RB = "hyperty-runtime://b.ex/rb"
 
 
 def given(*options):
-    """Run a command that has these options only; return what it was told, or what it said."""
+    """Run a command that has these options only; return its options, or its error."""
     reported = []
 
     @click.command()

@@ -1,4 +1,4 @@
-"""What `runtime` cannot do as it was told: one sentence, and the exit status of a wrong setting."""
+"""Settings that `runtime` refuses: one sentence, and the exit status of a wrong setting."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`python -m actors runtime --store FILE`: by option, environment or file; what is none is told."""
+"""`python -m actors runtime --store FILE`: by option, environment or file; errors."""
 
 import contextlib
 import os

@@ -17,7 +17,7 @@ ALICE = "user://a.example/alice"
 
 
 def made(directory, *more):
-    """Make a key; return what is told of it."""
+    """Make a key; return the report of it."""
     done = called(keys, "--out", str(directory), *more)
     assert done.status == ExitCode.OK, done.err
     return json.loads(done.out[0])

@@ -1,4 +1,4 @@
-"""Whoever would close a circle of waits is told at once; nobody else is."""
+"""Whoever would close a circle of waits is notified at once; nobody else is."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial

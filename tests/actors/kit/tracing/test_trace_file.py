@@ -1,4 +1,4 @@
-"""The trace on disk: in order, without gaps, whole; its failures are told, not felt."""
+"""The trace on disk: in order, without gaps, whole; its failures are reported, not felt."""
 
 import errno
 from contextlib import asynccontextmanager

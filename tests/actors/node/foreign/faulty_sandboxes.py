@@ -1,4 +1,4 @@
-"""Rooms that are no rooms: what a keeper has to cope with."""
+"""Sandboxes that are no sandboxes: what a host has to cope with."""
 
 import json
 from contextlib import asynccontextmanager
@@ -11,18 +11,18 @@ from transports.link import Kind, Upgrade
 from transports.memory import Wire
 
 
-def no_room(_label):
+def no_sandbox(_label):
     raise SandboxError("there is none")
 
 
 @asynccontextmanager
-async def deaf_room(label):
+async def deaf_sandbox(label):
     """Yield a pipe at whose other end nobody is."""
     yield Wire(Kind.UNIX, label, 1, Upgrade()).dialler
 
 
-def room_that_says(word, reported, *messages):
-    """Make rooms that say they are ready, then this, and hear nothing."""
+def sandbox_that_says(word, reported, *messages):
+    """Make sandboxes that say they are ready, then this, and hear nothing."""
 
     @asynccontextmanager
     async def spawn(label):

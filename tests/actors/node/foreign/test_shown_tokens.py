@@ -46,7 +46,7 @@ async def open_guarded(purse, life=LIFE):
         yield world
 
 
-def rooms_of(side):
+def sandboxes_of(side):
     return [new for _, _, new in side.steps("stub_deployment")]
 
 
@@ -76,14 +76,14 @@ async def test_a_link_that_broke_comes_back_without_a_login(autojump_clock):
         assert purse.shown == 1
 
 
-async def test_when_a_login_is_over_the_next_needs_no_other_room(autojump_clock):
+async def test_when_a_login_is_over_the_next_needs_no_other_sandbox(autojump_clock):
     purse = Purse()
     async with open_guarded(purse) as world:
         await world.a.ask(world.b)
         await trio.sleep(LIFE + 5)
         assert (await world.a.ask(world.b)).code == 200
         assert purse.shown == 2
-        assert rooms_of(world.a) == ["deploying", "deployed"]
+        assert sandboxes_of(world.a) == ["deploying", "deployed"]
 
 
 async def test_a_session_that_was_forgotten_is_opened_anew_and_its_paths_are_set_again(

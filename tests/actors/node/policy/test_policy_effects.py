@@ -101,7 +101,7 @@ async def test_a_denied_open_gives_no_session(tmp_path, autojump_clock):
     )  # fmt: skip
     async with open_world(**policed(tmp_path, text)) as world:
         await world.peer(RA)
-        answer = await (await world.stranger(RB)).control("open", runtimeURL=RB)
+        answer = await (await world.outsider(RB)).control("open", runtimeURL=RB)
 
         assert (answer.code, answer.body["description"]) == (403, "not you")
         assert await world.states() == {RA: "open"}

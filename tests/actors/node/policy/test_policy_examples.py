@@ -79,7 +79,7 @@ async def test_objects_are_created_in_office_hours(at, code, zone, autojump_cloc
 )
 async def test_only_our_users_open_sessions(claims, runtime, why, issuer, autojump_clock):
     async with open_world(**by("own-idp.toml"), **anybody(issuer)) as world:
-        peer = await world.stranger(runtime)
+        peer = await world.outsider(runtime)
         token = None if claims is None else issuer.token(**claims)
         answer = await opened(peer, token)
 

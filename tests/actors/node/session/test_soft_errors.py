@@ -98,7 +98,7 @@ async def test_a_session_may_come_back_after_its_link_was_left(autojump_clock):
         with pytest.raises(LinkBrokenError):
             await ra.read_on()
 
-        again = await world.stranger(RA)
+        again = await world.outsider(RA)
         assert (await again.control("re-open", runtimeURL=RA, token=ra.token)).code == 200
 
 

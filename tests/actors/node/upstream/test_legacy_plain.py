@@ -224,7 +224,7 @@ async def test_a_detached_session_of_ours_is_not_taken_over_either(autojump_cloc
 async def test_no_token_takes_its_session_over(method, token, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
-        ours = await world.stranger(OLD_INSIDE)
+        ours = await world.outsider(OLD_INSIDE)
 
         answer = await ours.control(method, runtimeURL=OLD_INSIDE, token=token)
 

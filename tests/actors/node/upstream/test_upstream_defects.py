@@ -12,8 +12,8 @@ from tests.support.node.legacy_peer import (
     OLD,
     OLD_INSIDE,
     plain_peer,
+    session_outsider,
     session_peer,
-    session_stranger,
 )
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SM, open_world
 from tests.support.node.upstream import DOORS, met, reported
@@ -150,11 +150,11 @@ async def test_u37_a_registrys_408_stays_one(door, autojump_clock):
 async def test_u39_a_known_runtime_is_nobodys_password(autojump_clock):
     async with open_world(allow_legacy=True) as world:
         ten = await session_peer(world, "runtime://a.ex/10")
-        thief = await session_stranger(world, "runtime://a.ex/1")
+        thief = await session_outsider(world, "runtime://a.ex/1")
         opened = (await thief.session("open"))["body"]
         assert opened["runtimeToken"] != ten.token
 
-        again = await session_stranger(world, "runtime://a.ex/10")
+        again = await session_outsider(world, "runtime://a.ex/10")
         refused = (await again.session("open"))["body"]
         assert (refused["code"], "runtimeToken" in refused) == (409, False)
 

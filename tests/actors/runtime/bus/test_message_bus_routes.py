@@ -211,7 +211,7 @@ async def test_what_waits_for_an_owner_that_nobody_can_name_is_refused_in_time(
 
 
 async def test_what_waits_is_decided_though_its_link_is_gone(world):
-    """I-P22: its sender was told that it arrived."""
+    """I-P22: its sender was notified that it arrived."""
     bob = await world.component(B)
     await with_link(world)
     await world.port(PQ).post(ask(1, from_=C, via=[PQ]))

@@ -18,7 +18,7 @@ S = f"{R}/protostub/1"
 
 
 class Stage(Interceptor):
-    """Does what it is told, and keeps what it saw."""
+    """Carries out its orders, and keeps the messages that it saw."""
 
     def __init__(self, say, place=Check.AFTER_POLICY, directions=frozenset(Direction)):
         self.name, self.place, self.directions = "a stage", place, directions

@@ -113,7 +113,7 @@ async def test_a_group_of_a_handlers_nursery_is_one_error(autojump_clock):
 
 
 async def test_cancellation_passes_a_handler_that_fails_on_it(autojump_clock):
-    """The error is on record, the hyperty stops at once, and who asked is told so."""
+    """The error is on record, the hyperty stops at once, and the requester is notified."""
     answers = []
     with capture_logs() as lines:
         async with runtime() as here:

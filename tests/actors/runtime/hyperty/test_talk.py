@@ -150,7 +150,7 @@ async def test_who_no_longer_wants_a_registration_that_is_under_way_gets_none(au
 
 
 async def refused(ref, code):
-    """Ask for a registration, and be told that there is none."""
+    """Ask for a registration, and get the answer that there is none."""
     with pytest.raises(RegistrationError) as caught:
         await ref.ask(partial(RegisterWanted, RECORD))
     assert caught.value.code == code

@@ -1,4 +1,4 @@
-"""What is changed, as who observes an object is told it (SYN-12, SYN-13, I-D3)."""
+"""Changes, as the observers of an object get them (SYN-12, SYN-13, I-D3)."""
 
 import gc
 
@@ -40,7 +40,7 @@ def reported(change):
 
 
 async def take(changes):
-    """All that is there to be told."""
+    """All that is there to be reported."""
     found = []
     with trio.move_on_after(1):
         async for change in changes:

@@ -221,8 +221,8 @@ async def test_a_link_that_comes_and_goes_costs_no_version_twice(autojump_clock)
 async def test_who_is_not_known_to_live_there_is_sent_to_the_node(autojump_clock):
     """MN-03: a peer does not speak for whom it names, but for those whose records say so."""
     async with pair(p2p=True) as two:
-        stranger = f"hyperty://{DOMAIN}/stranger"
-        answer = await two.ask_by_link(MessageType.SUBSCRIBE, stranger)
+        outsider = f"hyperty://{DOMAIN}/outsider"
+        answer = await two.ask_by_link(MessageType.SUBSCRIBE, outsider)
         assert (answer.code, two.obj.observers) == (Code.UNAUTHENTICATED, (two.bob.address,))
         neighbour = two.alice.address
         answer = await two.ask_by_link(MessageType.SUBSCRIBE, neighbour)

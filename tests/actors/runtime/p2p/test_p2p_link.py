@@ -146,7 +146,7 @@ def test_all_processes_of_a_machine_have_one_secret_that_does_not_tell_its_boot_
     assert boot_id not in machine_secret()
 
 
-async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock):
+async def test_an_outsider_gets_nothing_and_the_listener_lives_on(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
     async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))

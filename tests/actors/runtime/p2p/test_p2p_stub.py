@@ -150,7 +150,7 @@ async def test_a_requester_answers_every_request(type_, body, code, autojump_clo
         assert codes(await stub.tell(type_, f"{RA}/registry", PQ, **body)) == [code]
 
 
-async def test_a_requester_takes_no_answer_object_from_strangers(autojump_clock):
+async def test_a_requester_takes_no_answer_object_from_outsiders(autojump_clock):
     async with requester() as stub:
         await stub.answer(200, resource=C1)
         posted = await stub.tell(

@@ -1,4 +1,4 @@
-"""Whoever else comes to a candidate: strangers, thieves of secrets, crowds (T10, T11).
+"""Whoever else comes to a candidate: outsiders, thieves of secrets, crowds (T10, T11).
 
 Each is tried on every kind of link, in memory and over real sockets.
 """
@@ -68,7 +68,7 @@ def entropy():
 
 @attrs.define
 class Door:
-    """An end that listens, and what it was told."""
+    """An end that listens, and its notices."""
 
     network: object
     kind: Kind
@@ -147,7 +147,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("said", [None, *STRANGE], ids=range(len(STRANGE) + 1))
-async def test_a_stranger_is_reported_nothing_and_hung_up_in_time(network_of, kind, said, clock):
+async def test_an_outsider_is_reported_nothing_and_hung_up_in_time(network_of, kind, said, clock):
     async with open_door(network_of, kind) as door:
         pipe = await door.knock()
         began = trio.current_time()

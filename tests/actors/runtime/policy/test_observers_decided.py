@@ -165,7 +165,7 @@ class NoGuests(Policy):
     def refusal(self, message, by):
         is_it = message.type is MessageType.SUBSCRIBE and message.to.endswith("/subscription")
         if is_it and message.body.get("source") == self.unwanted:
-            return "no business with strangers"
+            return "no business with outsiders"
         return None
 
 
@@ -177,7 +177,7 @@ async def test_the_policy_of_the_runtime_is_asked_before_anybody(autojump_clock)
         room, guest = await w.here.deploy(lambda: doorman), await w.there.deploy(Closed)
         policy.unwanted = guest.url
         async with room.report("comm", {}, allow=(guest.url,)) as thing:
-            assert await code_of(guest, thing.url) == (403, "no business with strangers")
+            assert await code_of(guest, thing.url) == (403, "no business with outsiders")
             policy.unwanted = None
             assert (await code_of(guest, thing.url))[0] == 200
         assert doorman.asked == []

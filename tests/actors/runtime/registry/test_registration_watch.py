@@ -24,7 +24,7 @@ REGISTRY = domain_registry(DOMAIN)
 
 
 class Watcher(Hyperty):
-    """Keeps what it is told of registrations."""
+    """Keeps what it is notified of registrations."""
 
     def __init__(self):
         self.reported = []

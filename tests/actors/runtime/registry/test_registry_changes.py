@@ -125,7 +125,7 @@ async def test_who_is_refused_uses_the_link_all_the_same(autojump_clock):
 
 
 async def test_only_a_registry_may_follow_and_only_by_a_link(autojump_clock):
-    """I-C4: what lives here is told to the other end of a link, to nobody else."""
+    """I-C4: what lives here is reported to the other end of a link, to nobody else."""
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"], domain["bob"]
         body = {"resources": [f"{bob.runtime.url}/registry/changes"], "p2p": False}

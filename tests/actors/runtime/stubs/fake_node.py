@@ -1,4 +1,4 @@
-"""A message node reduced to its wire: it opens sessions as told and keeps what it hears."""
+"""A message node reduced to its wire: it opens sessions as ordered and keeps what it hears."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

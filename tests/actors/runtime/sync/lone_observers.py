@@ -1,4 +1,4 @@
-"""The observers' end of objects alone: what it says is kept, its tasks are run when told to."""
+"""The observers' end of objects alone: what it says is kept, its tasks are run when ordered to."""
 
 import attrs
 

@@ -42,7 +42,7 @@ def history(tracer, machine, key):
 
 
 async def test_anybody_finds_the_record_of_an_object(autojump_clock):
-    """REG-10, SYN-03: with what its reporter told of it."""
+    """REG-10, SYN-03: with the data of its reporter."""
     async with parties() as (alice, bob):
         answer = await create(alice, name="room", resources=["chat"])
         url = answer.body["resource"]

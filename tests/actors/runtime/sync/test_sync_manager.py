@@ -109,7 +109,7 @@ async def test_who_left_hears_nothing_more(autojump_clock):
         assert (await bob.ask(MessageType.UNSUBSCRIBE, resource=url)).code == 200
 
 
-async def test_observers_read_and_strangers_do_not(autojump_clock):
+async def test_observers_read_and_outsiders_do_not(autojump_clock):
     """SYN-18, SYN-19."""
     async with parties() as (alice, bob):
         url = await alice.create(t=1)

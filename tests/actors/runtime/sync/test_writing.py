@@ -1,4 +1,4 @@
-"""Writing into a live value: published in order, bounded, told if it cannot be (SYN-13..SYN-16)."""
+"""Writing into a live value: published in order, bounded; failures are reported (SYN-13..SYN-16)."""
 
 import pytest
 import trio
@@ -141,7 +141,7 @@ async def test_each_task_that_waits_for_all_to_be_published_is_sent_what_was_not
                 for _ in range(3):
                     nursery.start_soon(flush, todo)
             assert reported == [403, 403, 403]
-            # They were told; who comes after that is not.
+            # They were notified; a later one is not.
             assert await todo.flush() == 1
 
 

@@ -1,4 +1,4 @@
-"""What the registry does once it is told that a record has changed (REG-13, REG-16, M-30)."""
+"""What the registry does once it is notified that a record has changed (REG-13, REG-16, M-30)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When the sign of an object's children is told: I-D4, SYN-24."""
+"""When the sign of an object's children is reported: I-D4, SYN-24."""
 
 import math
 from itertools import pairwise

@@ -85,8 +85,8 @@ def test_who_is_allowed_reads_before_it_observes():
 def test_nobody_but_the_reporter_allows_or_expels(wish):
     core = reporter(HB)
     subscribe(core)
-    for stranger in (HB, HC, SM, URL):
-        assert fed(core, wish(stranger, HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
+    for outsider in (HB, HC, SM, URL):
+        assert fed(core, wish(outsider, HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
     assert core.observers == (HB,)
     assert core.may_read(HB)
 

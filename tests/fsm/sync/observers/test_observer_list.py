@@ -1,4 +1,4 @@
-"""Joins and leaves, as a reporter is told of them and reads them (SYN-23, M-53)."""
+"""Joins and leaves, as a reporter is notified of them and reads them (SYN-23, M-53)."""
 
 import pytest
 from hypothesis import given

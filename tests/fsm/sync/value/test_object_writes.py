@@ -67,7 +67,7 @@ def test_after_a_failure_the_value_is_what_was_published():
     writes.failed(REFUSED.code, REFUSED.why, frozenset())
     assert (writes.value, writes.version, writes.next()) == ({"a": 1}, 2, None)
     assert writes.is_over(3)
-    # Who writes next is told, and so is who waits for all; then it goes on.
+    # Who writes next is notified, and so is who waits for all; then it goes on.
     assert writes.become({"a": 4}) == REFUSED
     assert writes.flushed() == REFUSED
     assert writes.flushed() is None

@@ -29,7 +29,7 @@ async def record_of(member):
 
 
 async def row(member, whom):
-    """What a part of the runtime is told that asks its registry for a link."""
+    """The answer of the registry to a part of the runtime that asks for a link."""
     parts = member.runtime._parts
     from_, to = parts.agent.url, f"{member.runtime.url}/registry"
     asked = write_body(ObjectName(whom))

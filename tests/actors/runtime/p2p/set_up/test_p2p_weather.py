@@ -1,4 +1,4 @@
-"""P2P in bad weather: refused, late, lost, silent, visited by strangers (SC-23..25, R9)."""
+"""P2P in bad weather: refused, late, lost, silent, visited by outsiders (SC-23..25, R9)."""
 
 import pytest
 import trio
@@ -132,7 +132,7 @@ async def test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made(aut
     assert judged(bob).verdict is Verdict.CONFORMANT
 
 
-async def test_a_stranger_at_a_candidate_gets_nothing_and_harms_nobody(autojump_clock):
+async def test_an_outsider_at_a_candidate_gets_nothing_and_harms_nobody(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         for wire in domain.network.open_wires(Carrier.TCP):

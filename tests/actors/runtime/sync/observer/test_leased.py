@@ -32,7 +32,7 @@ class World:
         return self.network.open_wires(Kind.WEBSOCKET)[1]
 
     def part(self):
-        """Lose all that the observer's runtime says and is told, until it is reached again."""
+        """Lose all that the observer's runtime sends and receives, until it is reached again."""
         self.observers_network.is_dead = True
         self.wire.dialler.pattern = self.wire.acceptor.pattern = lambda _number, _frame: ()
 

@@ -149,8 +149,8 @@ async def test_nobody_else_reports_who_observes(autojump_clock):
         async with room.report("comm", {}) as thing:
             beside, to = await neighbour(alice, "beside"), f"{thing.url}/observers"
             body = {"value": [bob.url], "operation": "add", "version": 1}
-            for stranger in (beside, bob):
-                context = stranger.member.hyperty._context
+            for outsider in (beside, bob):
+                context = outsider.member.hyperty._context
                 for from_ in (context.url, thing.url):
                     number = context.ids.next(context.url)
                     await context.port.post(Message(number, UPDATE, from_, to, body))

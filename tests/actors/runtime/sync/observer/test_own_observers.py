@@ -9,7 +9,7 @@ from tests.support.report_world import Open, world
 
 
 async def test_a_neighbour_that_leaves_takes_nothing_from_the_reporter(autojump_clock):
-    """Both listen where children are told of, and have one path at the node."""
+    """Both listen where children are reported, and have one path at the node."""
     async with world() as w:
         alice, dave = await w.here.deploy(Open), await w.here.deploy(Open)
         bob = await w.there.deploy(Open)
@@ -84,7 +84,7 @@ async def test_who_gave_its_object_away_hears_of_children_as_an_observer(autojum
 
 
 class Slow(actors.Hyperty):
-    """Lets one observer in at once, and others when it is told to."""
+    """Lets one observer in at once, and others when it is ordered to."""
 
     def __init__(self):
         self.first = None
