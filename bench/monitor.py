@@ -85,7 +85,7 @@ def main(requests: int, rounds: int, *, as_json: bool) -> None:
         ratio=watched / without,
         reach=None,
         missed=() if cost <= REACH else (f"{cost:.2f} us of {REACH:.2f} us a message",),
-        not_measured=("the rest of the way of a message, which is the same",),
+        not_measured=("the rest of the route of a message, which is the same",),
         figures={"cost_us": round(cost, 3), "cost_us_to_reach": REACH},
     ).tell(as_json=as_json)
 

@@ -132,12 +132,12 @@ def main(messages: int, rounds: int, *, as_json: bool) -> None:
     raw, tell, ask = (median(column) for column in zip(*map(attrs.astuple, rates), strict=True))
     Verdict(
         bench="tell",
-        what="tells per second of CPU / sends of a raw memory channel",
+        what="calls of tell per second of CPU / sends of a raw memory channel",
         ours=tell,
         peer=raw,
         ratio=ratio,
         reach=REACH,
-        missed=() if ratio >= REACH else ("tells are too few for sends",),
+        missed=() if ratio >= REACH else ("calls of tell are too few for sends",),
         figures={"ask_per_second": round(ask)},
     ).tell(as_json=as_json)
 

@@ -48,7 +48,7 @@ def intent_of(message: Message) -> Intent:
     if taken_off(message) is not None:
         return Intent.NODE
     if CHILDREN in message.to:
-        # Only the node knows all who are told of children.
+        # Only the node knows all receivers of children.
         return Intent.NODE
     if not message.is_request:
         return Intent.KNOWN

@@ -324,14 +324,14 @@ def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
     reached = shortest_paths(table)
     for state in table.states:
         if state not in reached:
-            yield state.value, "no way leads to it"
+            yield state.value, "no path leads to it"
 
 
 def _dead_ends(table: Table) -> Iterator[tuple[str, str]]:
     released = can_end(table)
     for state in table.states:
         if state not in released:
-            yield state.value, "it may not end and no way leads to a state that may"
+            yield state.value, "it may not end and no path leads to a state that may"
 
 
 def _nondeterminism(table: Table) -> Iterator[tuple[str, str]]:

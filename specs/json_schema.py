@@ -122,10 +122,10 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
             assert_never(rule)
 
 
-def _given(kind: type[attrs.AttrsInstance], way: str) -> JsonObject:
+def _given(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
     """Return the schema of a body in which a field is given; `null` is not."""
     schema: JsonObject = {"not": {"type": "null"}}
-    for name in reversed(wire_path(kind, way).split(".")):
+    for name in reversed(wire_path(kind, path).split(".")):
         schema = {"required": [name], "properties": {name: schema}}
     return schema
 

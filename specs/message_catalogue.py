@@ -229,7 +229,7 @@ class Kind:
         type: The verb.
         from_: Form of the sender's address.
         to: Form of the receiver's; what stands before the first slash is the
-            sender's where both write it the same way.
+            sender's where both write it alike.
         marks: What its body must have, to distinguish it from other rows.
         body: The class of its body.
         answers: Classes of the answers' bodies; None: it is an event.

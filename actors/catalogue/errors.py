@@ -108,7 +108,7 @@ NO_PLACE: Final = Refused(
 
 @final
 class RefusalError(ProtoflyError):
-    """The way to a verdict ends here."""
+    """The checks end here without a verdict."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(f"{refused.why}; {refused.advice}")

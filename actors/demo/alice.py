@@ -66,9 +66,9 @@ def compared(by_node: Latencies, by_link: Latencies) -> list[str]:
     ]
 
 
-def _row(way: str, taken: Latencies) -> str:
+def _row(route: str, taken: Latencies) -> str:
     p50, p99 = (f"{one:,.0f} us" for one in (taken.p50_us, taken.p99_us))
-    return f"{way:<12}{taken.requests:>9,}{p50:>12}{p99:>12}{taken.per_second:>12,.0f}"
+    return f"{route:<12}{taken.requests:>9,}{p50:>12}{p99:>12}{taken.per_second:>12,.0f}"
 
 
 @final
@@ -190,7 +190,7 @@ async def _meet(scene: Scene, numbered: NumberedRequests) -> None:
     await numbered.one(scene.by_any)
     _check(numbered.answered == 1, f"bob answered the first request {numbered.failures}")
     _check(scene.seen.sent_by_node() == 1, "the first request did not go by the node")
-    text = "the first request is answered by way of the node"
+    text = "the first request is answered by the node"
     report(NAME, What.NOTE, text, Beat.ANSWERED)
     with _in_time("the link did not become live"):
         await scene.seen.until(lambda: scene.seen.link == _LIVE)

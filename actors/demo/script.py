@@ -141,7 +141,7 @@ ACTS: Final = (
         also=frozenset({Beat.REQUESTER_DEPLOYED, Beat.CANDIDATE, Beat.STATUS_EVENT, Beat.ROW_SET}),
     ),
     Act(
-        "The two ways compared",
+        "The two routes compared",
         {
             "alice": (
                 Beat.MEASURED_BY_NODE,

@@ -88,7 +88,7 @@ class FrameParts:
 
 @final
 class Outlet:
-    """The way out of one end of a pipe.
+    """The outbound queue of one end of a pipe.
 
     Attributes:
         is_overrun: Whether that is because the other end left too much unread.
@@ -155,7 +155,7 @@ class Outlet:
                 while True:
                     await self._write()
         except LinkError:
-            # Whoever reads the same link says what has become of it.
+            # The reader of the same link reports its end.
             pass
         finally:
             self._close()

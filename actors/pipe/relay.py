@@ -76,7 +76,7 @@ class _Relay:
                 await link.send(frame)
                 self._outlet.put(PipeMessage(Word.TOOK, self._number))
         except LinkError:
-            # Whoever reads the link says what has become of it.
+            # The reader of the link reports its end.
             return
         scope.cancel()
 

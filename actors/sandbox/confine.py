@@ -77,7 +77,7 @@ _FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         # What is shared by all that one user runs.
         "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
         "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-        # Ways into the kernel that nobody here needs.
+        # Calls of the kernel that nobody here needs.
         "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280),
         "io_uring_setup": (425, 425), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     }

@@ -124,7 +124,7 @@ async def measure(size: Size, *options: str) -> Burst:
     """Run one burst; `options`: of the node.
 
     Raises:
-        CrowdError: In groups: something went another way.
+        CrowdError: In groups: the run was not as it was to be measured.
     """
     async with quiet_node(*UNLIMITED, *options) as node, trio.open_nursery() as staying:
         publisher, sender = Peer("publisher"), Peer("sender")

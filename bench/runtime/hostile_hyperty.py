@@ -60,7 +60,7 @@ class _Provoked:
                 self.harms += 1
                 await trio.sleep(0.2)
                 self.begun.set()
-                while (code := await self._code()) == Code.UNAVAILABLE:  # noqa: ASYNC110 - nobody tells
+                while (code := await self._code()) == Code.UNAVAILABLE:  # noqa: ASYNC110 - there is no event
                     await trio.sleep(0.1)
             if code == Code.NOT_FOUND:
                 await self.deploy()

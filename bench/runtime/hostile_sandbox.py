@@ -133,7 +133,7 @@ async def _measure(how: str) -> Pair:
         ask = partial(_ask, first, second)
         quiet = await p99(ask)
         async with open_background() as background:
-            # Who asked for the room is told when it is ended.
+            # The sender that caused the sandbox is answered when it is ended.
             background.start_soon(_provoke, third)
             await sandboxes.first.wait()
             loud = await p99(ask)

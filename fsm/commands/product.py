@@ -59,7 +59,9 @@ _OPTIONS: Final = (
     click.option("--product", is_flag=True, help="Explore compositions of real cores instead."),
     click.option("--losses", type=click.IntRange(0, _MOST), help="Messages lost in one run."),
     click.option("--duplicates", type=click.IntRange(0, _MOST), help="Messages delivered twice."),
-    click.option("--channel", type=click.IntRange(1, _MOST), help="Messages under way at a time."),
+    click.option(
+        "--channel", type=click.IntRange(1, _MOST), help="Outstanding messages at a time."
+    ),
     click.option(
         "--max-states",
         type=click.IntRange(1),

@@ -1,7 +1,7 @@
 """A record of the domain registry (protocol page 03, section 3.3).
 
 One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
-record usually arrives already live, without having been `created` first (SC-11): that way in is
+record usually arrives already live, without having been `created` first (SC-11): that entry is
 an extension. With its runtime's session a live record becomes `disconnected`; one that was
 registered in upstream's form is `lasting` instead: it is as live to all who ask, and stays so,
 as upstream's registry is a server of its own that hears of no session (DESIGN section 5).

@@ -1,4 +1,4 @@
-"""A composition: who talks to whom over which channels, and what may happen on the way.
+"""A composition: who talks to whom over which channels, and the faults of these.
 
 Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what they say, and
 its *events* are what else happens to a place: something that the surroundings want, a fault of

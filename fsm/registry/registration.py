@@ -286,7 +286,7 @@ _WAY: Final = {
     State.LASTING: (Trigger.CREATE_LASTING,),
     State.DISCONNECTED: (Trigger.CREATE_LIVE, Trigger.DISCONNECT),
 }
-"""The shortest way to each state a kept row can be in."""
+"""The shortest path to each state that a kept row can be in."""
 
 _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
 

@@ -108,7 +108,7 @@ class OutboxBudget:
             self.used -= entry.weight
 
     def reweigh(self, entry: OutboundMessage) -> None:
-        """Note that an entry which is held may have been spelt in one more way."""
+        """Note that an entry which is held may have been spelt in one more dialect."""
         grown = _weight_of(entry) - entry.weight
         entry.weight += grown
         self.used += grown

@@ -308,7 +308,7 @@ class SignsCore:
             elif is_observed(url):
                 return self._signed(url, rest, now)
             else:
-                # Whoever comes later has them from the beginning.
+                # A later observer has them from the beginning.
                 rest.when = rest.latest = math.inf
         return None
 

@@ -181,7 +181,7 @@ class ChildrenCopyCore:
         is_asked = self._due < math.inf
         self._due = math.inf
         if shown is None:
-            # Whoever reports it has none, or no room to show them.
+            # Its reporter has none, or no room to show them.
             self._due = now + self._pause if is_asked else math.inf
             return []
         self._missed = None

@@ -39,7 +39,7 @@ class ConnectionDescription:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Candidate:
-    """One way to reach an end of a P2P link.
+    """An address of an end of a P2P link.
 
     Attributes:
         kind: websocket, tcp, unix or webrtc; ours open the first three.

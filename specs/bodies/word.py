@@ -87,7 +87,7 @@ class DescriptionType(StrEnum):
 
 
 class CandidateKind(StrEnum):
-    """Ways to open a P2P link."""
+    """Modes of opening a P2P link."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"

@@ -6,7 +6,7 @@ from specs.limits import protocol as limits
 
 REPEAT_FIRST: Final = 2.0
 """Seconds after which the last change of an object is published again (ours, I-D4: who lost it
-has no other way to see that something is missing)."""
+cannot see otherwise that something is missing)."""
 
 REPEAT_LAST: Final = 60.0
 """Seconds to which the pauses between such repeats grow, doubling (ours, I-D4)."""

@@ -165,7 +165,7 @@ async def shake_hands(
     except* ConnectionRejected as group:
         refusal = _refusal(group)
     except* _LIBRARY_ERRORS:
-        pass  # the link tells it to whoever uses it
+        pass  # the link raises it in its next call
     finally:
         # Without its reader the connection is of no use, also to a dialler that was cancelled.
         await trio.aclose_forcefully(dial.stream)

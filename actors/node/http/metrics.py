@@ -98,7 +98,7 @@ CONSTANT: Final = MappingProxyType({
     "monitor_resets":     Meaning((),            "Times that a claim's check began anew."),
     "monitor_broken_claims": Meaning(("claim",), "Claims that the process itself found broken."),
 })
-"""Counters that `Counters` keeps in a way of their own, because they are hot or older."""
+"""Counters that `Counters` keeps separately, because they are hot or older."""
 # fmt: on
 
 

@@ -166,7 +166,7 @@ class KeyRing:
         if self._is_wanted(name):
             await self._get()
         elif name not in self._keys and self._getting.locked():
-            # Whoever gets them gets them for us, too.
+            # A fetch by another task serves this one, too.
             await self._getting.acquire()
             self._getting.release()
         if not self._core.are_usable(trio.current_time()):

@@ -303,7 +303,7 @@ class DomainRegistry(Actor[_Message]):
                 number = self._parts.ids.next(address)
                 emitted.append(Emitted(notification(number, address, url, status)))
             case Answered() if asked is not None:
-                # Whoever asked hears before those who subscribed (SC-12).
+                # The requester is answered before the subscribers (SC-12).
                 emitted.insert(0, Emitted(answered(asked.message, effect), asked.by))
             case _:
                 pass

@@ -524,7 +524,7 @@ class Stage:
         Raises:
             StageError: It cannot be done.
         """
-        # Whoever acts is slower than what goes on inside a process, faster than a wire.
+        # An act is slower than a step inside a process, faster than a wire.
         await wait_all_tasks_blocked()
         self._disturbances.expect(step)
         for action in self._world.scenario.actions.get(step.number, ()):

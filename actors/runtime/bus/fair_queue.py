@@ -19,7 +19,7 @@ __all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]
 
 
 class Permit(ABC):
-    """A place on the way into the bus, taken by one message."""
+    """A permit for one message on its way into the bus."""
 
     __slots__ = ()
 

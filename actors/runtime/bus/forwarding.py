@@ -272,7 +272,7 @@ class Forwarding:
         if message.is_response:
             self._deny_answer(message, refusal, now)
         elif again is not None and refusal.code is None:
-            # The answer was lost on its way, or the request came by two.
+            # The answer was lost, or the request came by two routes.
             answer, waiter = again
             self._hops.submitted(answer, answer.from_)
             self._give(answer, waiter, now)

@@ -57,7 +57,7 @@ def intent_for(request: Message, direction: Direction, origin: Origin) -> Intent
     """Return what may be done for a request, or for the answer to one that came from outside."""
     if direction is Direction.OUTGOING:
         return Intent.REACH
-    # Whoever asks by a link is answered by it, if it is there still.
+    # A request by a link is answered by it, if it is there still.
     return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)
 
 

@@ -453,6 +453,6 @@ class HypertyContext:
 
 
 async def _send(events: trio.MemorySendChannel[Message], message: Message) -> None:
-    # Whoever has just stopped observing does not listen any more.
+    # An observation that has just ended does not listen any more.
     with suppress(trio.BrokenResourceError):
         await events.send(message)

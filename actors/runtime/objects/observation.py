@@ -386,7 +386,7 @@ async def open_observation(
             yield copy
     finally:
         intake.close()
-        # Whoever was refused, or undeployed, does not observe anyway.
+        # A refused or undeployed hyperty does not observe anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await context.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
         context.unwatch(url)
@@ -440,9 +440,9 @@ class _Observation:
                     is_started = True
                     task_status.started()
         finally:
-            # Nobody reads any more: whoever still reports to the copy must not wait.
+            # The copy is not read any more: its tasks must not wait for capacity.
             intake.close()
-            # What is stored stays so: whoever left may come back.
+            # The stored copy stays: the observer may come back.
             self._stored = None
             self._feed(GivenUp("the observer leaves"))
 

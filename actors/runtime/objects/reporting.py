@@ -299,7 +299,7 @@ async def _await_creation(
         try:
             await is_over.wait()
         finally:
-            # What was asked for is under way: who asked cannot tell whether it comes to be.
+            # The creation is open: the requester cannot know whether it succeeds.
             hold.deadline = trio.current_time() + GOODBYE_TIMEOUT
     return created[0]
 

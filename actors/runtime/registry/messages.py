@@ -98,7 +98,7 @@ class PendingRoutes:
                 self._answer_links()
                 may_seek = is_wanted and wanted.reply.is_open
                 effects = self._core.feed(Asked(entity, Intent.LINK), now) if may_seek else []
-                # No message waits for a way: that it may go by the node, too, is known.
+                # No message waits for a route: it may go by the node, too.
                 return [one for one in effects if not isinstance(one, do.Route | do.NoRoute)]
             case LinkWitnessed(link, _, entity):
                 self._witnessed.append(wanted)

@@ -134,7 +134,7 @@ class NodeLink:
         await self._report(Unavailable(self.attempt, why))
 
     async def _report(self, happened: LinkEvents) -> None:
-        # A stub that has stopped wants no news; its tasks are cancelled at once.
+        # A stub that has stopped needs no report; its tasks are cancelled at once.
         with suppress(ActorStoppedError):
             await self._owner.tell(happened)
 

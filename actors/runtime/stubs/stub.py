@@ -10,8 +10,8 @@ Every stub keeps to this:
    status event to `<stub>/status`, in order (STB-05, I-S4).
 2. It transmits only while live; what it does not deliver it hands back or refuses.
    On loss of its link: first the status event, then `hand_back`.
-3. It drops what already crossed it and appends its own address to `via`, on the way
-   out and on the way in (STB-06).
+3. It drops what already crossed it and appends its own address to `via`, outbound
+   and inbound (STB-06).
 
 A P2P stub keeps to this, too:
 

@@ -248,7 +248,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     async def stop(self) -> None:
-        # Whoever did not answer in time, or came to a crash: every entity reaches an end.
+        # Also after a timeout or a crash, every entity reaches an end.
         self._moves.let_go()
         self._reported.lifecycle.let_go()
 

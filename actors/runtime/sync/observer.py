@@ -301,7 +301,7 @@ class ObservedObjects:
         there = self._objects.get(url)
         link: str | None = None
         if there is not None and request.from_ in there.observers:
-            # Whoever goes on is no new one: what was expelled does not come back so.
+            # A renewal is no new subscription: an expelled observer does not come back so.
             is_known = body.resume and there.version
             version = there.version if is_known else None
             answer, link = await self.paths.join(url, request.from_, version)

@@ -185,7 +185,7 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
     On any path of the messages: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
     copy, and as late as its last. One that several runs or processes admitted as their own is
-    not judged: which of them was given is not recorded. An answer of which the way by the node lost
+    not judged: which of them was given is not recorded. An answer whose route by the node lost
     a copy may come at any time: unlike a late request it is not refused.
 
     A process whose trace is not whole may have admitted or carried further copies of a message:

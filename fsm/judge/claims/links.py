@@ -219,7 +219,7 @@ class SilentAfterClose(Fold, claims=("I-P21",)):
 
 @final
 class ExactlyOnce(Fold, claims=("I-P22",)):
-    """A request is given to its receiver once, whatever ways it was sent (I-P22).
+    """A request is given to its receiver once, by whatever routes it was sent (I-P22).
 
     What goes to all who observe an object goes to the stub of its links once for each link.
     """

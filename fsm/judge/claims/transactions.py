@@ -265,7 +265,7 @@ class Conservation(Fold, claims=("I-T9",)):
         super().__init__(process)
         self._admitted: dict[str, TraceLine] = {}
         # What came twice may wait twice: nobody but the receiver knows that it is the same.
-        # And whoever queues a request does not hear of its answer, so it may release it still.
+        # A queue does not see the answer to its request, so it may still release the request.
         self._queued: defaultdict[tuple[str | None, str], list[TraceLine]] = defaultdict(list)
         self._settled: set[str | None] = set()
 

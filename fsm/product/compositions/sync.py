@@ -2,7 +2,7 @@
 
 Participants: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
-comes twice, and changes overtake each other, for they come by several ways; the observer is
+comes twice, and changes overtake each other, for they come by several routes; the observer is
 invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
 
 Left out, and why that is no loss:

@@ -311,7 +311,7 @@ class LinkTable:
         orders = beside.reported_while_yielding(value)
         if value is not State.LIVE:
             return orders
-        # It was live before it was told to yield: the other one may take its place.
+        # It was live before the order to yield: the other one may take its place.
         beside.yields_due, entry.beside, beside.beside = 0, None, entry
         self._entries[entry.remote] = beside
         return self._moved(beside, value, now)
@@ -363,7 +363,7 @@ class LinkTable:
             case State.FAILED:
                 return self._remove(entry, now)
             case State.YIELDING:
-                # It goes on: it was told so while it told this.
+                # It goes on: its report crossed the order.
                 return entry.reported_while_yielding(value)
             case _:
                 entry.sets_up(value)

@@ -29,12 +29,12 @@ LOCKED = door(
 SEEDED = {
     "unreachable": (
         {"rows": (tables.BUILD, tables.SHUT, tables.OPEN), "may_end": frozenset({Door.SHUT})},
-        Finding("door", Rule.UNREACHABLE, "gone", "no way leads to it"),
+        Finding("door", Rule.UNREACHABLE, "gone", "no path leads to it"),
     ),
     "dead-end": (
         {"may_end": frozenset({Door.SHUT})},
         Finding(
-            "door", Rule.DEAD_END, "gone", "it may not end and no way leads to a state that may"
+            "door", Rule.DEAD_END, "gone", "it may not end and no path leads to a state that may"
         ),
     ),
     "nondeterminism": (

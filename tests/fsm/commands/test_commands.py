@@ -165,7 +165,7 @@ def test_check_with_findings_fails(a_door):
 
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
-        "door: dead-end: gone: it may not end and no way leads to a state that may",
+        "door: dead-end: gone: it may not end and no path leads to a state that may",
         "door: no-deadline: gone: neither a deadline nor a reason to wait without end",
         "1 machine checked, 2 findings",
     ]

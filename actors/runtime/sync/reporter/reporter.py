@@ -406,7 +406,7 @@ class Admissions:
             return
         reported = self._cores.all.get(checked.url)
         if reported is None:
-            # Elsewhere by now, or gone: whoever asks again hears which.
+            # Elsewhere by now, or gone: a repeated request is answered which.
             await self._context.refuse(checked.request, Code.UNAVAILABLE, "it was here before")
         else:
             await self._asked(checked.url, reported, checked.request)

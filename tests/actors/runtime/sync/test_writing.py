@@ -1,4 +1,4 @@
-"""Writing into a live value: published in order, bounded; failures are reported (SYN-13..SYN-16)."""
+"""Writing into a live value: published in order, bounded; failures reported (SYN-13..SYN-16)."""
 
 import pytest
 import trio

@@ -102,7 +102,7 @@ def test_a_handlers_link_that_nobody_knows_is_unregistered():
     assert Registry().feed(reported.LinkRegistered(PC)) == [do.UnregisterLink(PC)]
 
 
-# ---- simultaneous_open and the end
+# ---- simultaneous open and the end
 
 
 def test_at_a_simultaneous_open_the_smaller_runtimes_request_survives():
