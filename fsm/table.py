@@ -138,7 +138,7 @@ class Transition:
 
     @property
     def edge(self) -> tuple[str, str]:
-        """From where to where, as traces and drawings write it."""
+        """Source and target, as traces and drawings write them."""
         return self.old, self.target.value
 
     @property

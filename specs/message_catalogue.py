@@ -137,7 +137,7 @@ BodyClass: TypeAlias = type[attrs.AttrsInstance]
 
 @attrs.frozen(slots=True)
 class Answers:
-    """Into which class an answer is read, by its code.
+    """The class that an answer is read into, by its code.
 
     Attributes:
         yes: From 200 to 299.

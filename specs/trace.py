@@ -24,7 +24,7 @@ BODIES: Final = "bodies"
 
 
 class Kind(StrEnum):
-    """What a record is about (field `k`)."""
+    """The subject of a record (field `k`)."""
 
     START = "start"
     END = "end"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 
 class Op(StrEnum):
-    """What happened (field `op`), by kind."""
+    """The event of a record (field `op`), by kind."""
 
     # state
     STEP = "step"

@@ -86,7 +86,7 @@ class _Ears:
 
 @final
 class _Reporter(actors.Hyperty):
-    """Has nothing to say of its own; whom it would be asked about may not observe."""
+    """A hyperty without behaviour; it permits no observer that needs consent."""
 
     @override
     async def on_request(self, message: actors.Message) -> None:

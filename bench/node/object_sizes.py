@@ -42,7 +42,7 @@ class Weighed:
 
 @final
 class _Public(actors.Hyperty):
-    """Has nothing to say of its own."""
+    """A hyperty without behaviour."""
 
     @override
     async def on_request(self, message: actors.Message) -> None:

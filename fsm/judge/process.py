@@ -100,7 +100,7 @@ def home_of(record: TraceLine) -> str | None:
 
 
 def _is_of_node(record: TraceLine) -> bool:
-    """Whether a record says that its process is a message node: a row of its parts."""
+    """Return whether a record says that its process is a message node: a row of its parts."""
     return record.table == "components" and is_backend(record.key or "")
 
 

@@ -431,7 +431,7 @@ class _Entity:
             self._doubt(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
 
     def _is_reborn(self, step: TraceLine, before: TraceLine) -> bool:
-        """Whether an entity that might end where it was begins anew under the same key."""
+        """Return whether an entity that might end where it was begins anew under the same key."""
         return step.old == ABSENT and before.new in self._rests
 
     def end(self, node: NodeJudgement) -> EntityJudgement:

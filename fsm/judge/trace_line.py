@@ -72,7 +72,7 @@ CLAIMS: Final = tuple(Claim)
 
 @unique
 class Flaw(StrEnum):
-    """Why the trace of one node, sorted by `ln`, is incomplete.
+    """The reason why the trace of one node, sorted by `ln`, is incomplete.
 
     Attributes:
         NO_START: Its first record is no `start`.

@@ -187,7 +187,7 @@ class _Subscription:
 
     @property
     def runtime(self) -> str:
-        """By which it answers what all observers are asked (C-81)."""
+        """The runtime by which it answers requests to all observers (C-81)."""
         return runtime_of(self.manager)
 
 

@@ -28,7 +28,7 @@ class Listener(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody will ever read there again."""
+        """Whether the listener is gone for good."""
 
     def try_tell(self, message: Delivery) -> bool:
         """Put a message where it is read, if there is room; return whether there was."""

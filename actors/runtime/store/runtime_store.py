@@ -269,7 +269,7 @@ class RuntimeStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has anything to come back to."""
+        """Whether nothing is stored that a component could resume."""
         return not self.rest.objects and not self._copies
 
     async def start(self, core: Supervisor) -> None:

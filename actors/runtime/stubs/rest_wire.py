@@ -236,7 +236,7 @@ class PollLink(RestLink):
 
 @final
 class EventLink(RestLink):
-    """Has the messages sent as events, and says of each part that it was read."""
+    """A link that receives messages as events, and acknowledges each part."""
 
     __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
 

@@ -313,7 +313,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self._alone.pop(record.mid, None)
 
     def _is_target(self, record: TraceLine) -> bool:
-        """Whether a message is given to what listens to its target, not to a route there."""
+        """Return whether a message is delivered to a listener of its target, not to a route."""
         return record.listener in self.process.listeners.of(BUS, record.to or "")
 
     @override

@@ -118,7 +118,7 @@ class Route:
     has_body: bool = False
 
     def takes(self, record: TraceLine) -> bool:
-        """Whether a record is in the set."""
+        """Return whether a record is in the set."""
         if record.k != self.kind or (self.names and self._name(record) not in self.names):
             return False
         if self.is_at_bus and record.actor != BUS:
@@ -244,11 +244,11 @@ class Process:
             self._arrived.setdefault(record.mid, record.ln)
 
     def is_local(self, record: TraceLine) -> bool:
-        """Whether a message came from here: not over a link, up to this record."""
+        """Return whether a message came from here: not over a link, up to this record."""
         return self._arrived.get(record.mid or "", record.ln) >= record.ln
 
     def is_over_since(self, time: float) -> bool:
-        """Whether the process lasted beyond a time, and ended orderly."""
+        """Return whether the process lasted beyond a time, and ended orderly."""
         return self.end is not None and self.end.t > time
 
 

@@ -241,7 +241,7 @@ class ExactlyOnce(Fold, claims=("I-P22",)):
 
 
 def _is_carried(record: TraceLine) -> bool:
-    """Whether a message is given to a stub of direct links for others."""
+    """Return whether a message is given to a stub of direct links for others."""
     stub = (record.listener or "").removeprefix("minibus:")
     return is_p2p_end(stub) and not is_below(record.to or "", stub)
 

@@ -167,7 +167,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
                 self.broken(record, "the reporter to have let it in", claim="I-D9")
 
     def _let_in(self, url: str, observer: str, why: str | None) -> bool:
-        """Whether an observer that is accepted may be; a yes of the reporter counts once."""
+        """Return whether an observer that is accepted may be; a yes of the reporter counts once."""
         if why == _INVITED:
             return (url, observer) in self._rows
         if why == _PUBLIC:

@@ -106,7 +106,7 @@ class Listeners:
 
 @final
 class Rows:
-    """What a table with one row for each key holds, each row word by word.
+    """A table with one row for each key, each row word by word.
 
     Attributes:
         before: What the row that was changed last had held.
@@ -177,35 +177,35 @@ def split(key: str | None) -> list[str]:
 
 
 def is_answer(record: TraceLine) -> bool:
-    """Whether a record is of an answer."""
+    """Return whether a record is of an answer."""
     return record.type == RESPONSE
 
 
 def is_final(record: TraceLine) -> bool:
-    """Whether a record is of an answer that ends its request."""
+    """Return whether a record is of an answer that ends its request."""
     return record.type == RESPONSE and (record.code or 0) >= FIRST_FINAL
 
 
 @lru_cache(maxsize=4096)
 def is_shared(to: str) -> bool:
-    """Whether components here and elsewhere may listen to an address (C-81)."""
+    """Return whether components here and elsewhere may listen to an address (C-81)."""
     return last_segment(to) in _SHARED or "/children/" in to
 
 
 @lru_cache(maxsize=4096)
 def is_p2p_end(address: str) -> bool:
-    """Whether an address is of a P2P stub, or of a handler's end of one link."""
+    """Return whether an address is of a P2P stub, or of a handler's end of one link."""
     return bound("PX", address) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_connection(address: str) -> bool:
-    """Whether an address is of a handler's end of one link."""
+    """Return whether an address is of a handler's end of one link."""
     return bound("PC", address) is not None
 
 
 def is_p2p_link(record: TraceLine) -> bool:
-    """Whether a record is of a direct link that came or went."""
+    """Return whether a record is of a direct link that came or went."""
     return record.k == Kind.LINK and record.kind == "p2p"
 
 
@@ -217,7 +217,7 @@ def key_of(record: TraceLine) -> Key:
 
 
 def expects_answer(record: TraceLine) -> bool:
-    """Whether a record is of a request that exactly one final answer must follow."""
+    """Return whether a record is of a request that exactly one final answer must follow."""
     return _expects_answer(record.type or "", record.to or "")
 
 

@@ -47,7 +47,7 @@ class Sent:
 
     @override
     def __str__(self) -> str:
-        """In words."""
+        """Describe it in words."""
         return self.what
 
 

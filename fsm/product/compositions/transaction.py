@@ -53,7 +53,7 @@ class Sent:
 
     @override
     def __str__(self) -> str:
-        """In words."""
+        """Describe it in words."""
         return f"answer {self.code}" if self.code else "request"
 
 

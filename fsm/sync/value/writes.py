@@ -235,12 +235,12 @@ class WritesCore:
 
     @property
     def version(self) -> int:
-        """Of what was published last."""
+        """Version of the last published change."""
         return self._version
 
     @property
     def number(self) -> int:
-        """Of the last write."""
+        """Number of the last write."""
         return self._number
 
     @property

@@ -509,7 +509,7 @@ class ReportedObjects:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is reported here, nor will be of what was asked for."""
+        """Whether nothing is reported here, nor about to be."""
         return not self.reporters
 
     @property
