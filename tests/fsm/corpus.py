@@ -25,7 +25,7 @@ from tests.support.trace.trace_files import records, whole
 
 Trace = Sequence[TraceLine]
 
-STORIES = {
+HISTORIES = {
     "tests.actors.runtime.p2p.set_up.test_p2p_golden": (
         "test_the_handler_side_goes_as_the_golden_scenario",
     ),
@@ -135,7 +135,7 @@ def record() -> Corpus:
     """Play every story."""
     traces: defaultdict[str, list[Trace]] = defaultdict(list)
     steps: Counter[TakenStep] = Counter()
-    for module, names in STORIES.items():
+    for module, names in HISTORIES.items():
         for name in names:
             with _tracers() as tracers, counted() as times:
                 _play(getattr(import_module(module), name))
@@ -146,12 +146,12 @@ def record() -> Corpus:
     return Corpus(traces, frozenset(steps))
 
 
-def _play(story: Callable) -> None:
-    if not iscoroutinefunction(story):
-        story()
+def _play(history: Callable) -> None:
+    if not iscoroutinefunction(history):
+        history()
         return
     clock = trio.testing.MockClock(autojump_threshold=0)
-    trio.run(story, clock, clock=clock)
+    trio.run(history, clock, clock=clock)
 
 
 @contextmanager

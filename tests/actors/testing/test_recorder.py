@@ -88,7 +88,7 @@ class Echo(actors.Hyperty):
         return message.body["value"]
 
 
-async def story(recorder):
+async def history(recorder):
     async with Domains(chaos(), recorder)("ra", "rb") as domain:
         here, there = await domain["ra"].deploy(Echo), await domain["rb"].deploy(Echo)
         for number in range(10):
@@ -96,7 +96,7 @@ async def story(recorder):
 
 
 def test_a_record_taken_out_of_a_good_trace_is_noticed(recorder):
-    trio.run(story, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
+    trio.run(history, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
     recorder.assert_conformant()
     (at, *_) = [at for at, line in enumerate(recorder.lines) if line.op == Op.DELIVER]
     del recorder._lines[at]
@@ -107,6 +107,6 @@ def test_a_record_taken_out_of_a_good_trace_is_noticed(recorder):
 def test_two_runs_of_a_test_are_the_same_to_the_record():
     first, second = Recorder(), Recorder()
     for recorder in (first, second):
-        trio.run(story, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
+        trio.run(history, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
     reported = [{(line.node, line.ln, line.mid) for line in each.lines} for each in (first, second)]
     assert reported[0] == reported[1]

@@ -22,9 +22,9 @@ def run(*args):
     return CliRunner().invoke(cli, ["judge", *map(str, args)])
 
 
-def write(directory, story):
+def write(directory, history):
     """Write a story as the processes in it would have."""
-    for number, line in enumerate(reported(story)):
+    for number, line in enumerate(reported(history)):
         fields = {wire_name(name): value for name, value in attrs.asdict(line).items()}
         there = {name: value for name, value in fields.items() if value is not None}
         record = {**there, "wall_ns": 0, "mono_ns": 0}

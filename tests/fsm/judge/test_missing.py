@@ -178,7 +178,7 @@ def test_a_peer_of_which_a_run_is_missing_is_not_said_to_be_silent():
     via = "via=hyperty-runtime://a.ex/rb/protostub/1"
     peer = "@rb\nbus add listeners RB/ua loader\nx xmit read 2 HB>HA stub=SB link=k seq=1 via=SB\n"
     node = f"@mn\nx open l a=MN\nx rcv read 1 HB>HA link=l {via}\n"
-    story = f"bus add listeners RA/ua loader\n{LASTING_LINK}{peer}"
+    history = f"bus add listeners RA/ua loader\n{LASTING_LINK}{peer}"
 
-    assert judge_run(reported(story)).by_claim == {"I-P4": 1}
-    assert judge_run(reported(story + node)).by_claim == {}
+    assert judge_run(reported(history)).by_claim == {"I-P4": 1}
+    assert judge_run(reported(history + node)).by_claim == {}

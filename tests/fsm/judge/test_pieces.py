@@ -15,7 +15,7 @@ from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.fsm.judge.claims.test_claims import each_case
 from tests.support.trace.histories import reported
 
-STORIES = {
+HISTORIES = {
     "kept": reported(RUNTIME + ASKED + ANSWERED),
     "broken": reported(RUNTIME + ASKED + ANSWERED + ANSWERED),
     "steps": reported(
@@ -52,7 +52,7 @@ def judged(lines, pauses=frozenset()):
     return judge.end()
 
 
-@pytest.mark.parametrize("lines", STORIES.values(), ids=STORIES)
+@pytest.mark.parametrize("lines", HISTORIES.values(), ids=HISTORIES)
 @given(pauses=st.frozensets(st.integers(0, 30)))
 @settings(max_examples=50, deadline=None)
 def test_a_judge_that_was_saved_and_restored_judges_the_same(lines, pauses):

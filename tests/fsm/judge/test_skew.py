@@ -16,26 +16,26 @@ HOUR = 3600.0
 SHIFTS = st.sampled_from([-HOUR, -1.0, 0.0, 1.0, HOUR]) | st.floats(-1e6, 1e6)
 CLOCKS = st.tuples(SHIFTS, st.sampled_from([-1e-4, 0.0, 1e-4]))
 BOTH = [
-    pytest.param(story, id=f"{case.claim} {word}")
+    pytest.param(history, id=f"{case.claim} {word}")
     for case in CASES
-    for word, story in (("kept", case.kept), ("broken", case.broken))
+    for word, history in (("kept", case.kept), ("broken", case.broken))
 ]
 
 
-@pytest.mark.parametrize("story", BOTH)
+@pytest.mark.parametrize("history", BOTH)
 @settings(max_examples=10, deadline=None)
 @given(ra=CLOCKS, rb=CLOCKS, rest=CLOCKS)
-def test_no_claim_depends_on_how_the_clocks_of_processes_differ(story, ra, rb, rest):
-    lines = reported(story)
+def test_no_claim_depends_on_how_the_clocks_of_processes_differ(history, ra, rb, rest):
+    lines = reported(history)
     moved = shifted(lines, {"ra": ra, "rb": rb}, rest)
 
     assert judge_run(moved).findings == judge_run(lines).findings
 
 
-@pytest.mark.parametrize("story", BOTH)
-def test_no_claim_depends_on_which_run_began_first_by_its_own_clock(story):
+@pytest.mark.parametrize("history", BOTH)
+def test_no_claim_depends_on_which_run_began_first_by_its_own_clock(history):
     """The name of a run begins with the time of its start."""
-    lines = reported(story)
+    lines = reported(history)
     later = [attrs.evolve(line, run=f"{1000 - ord(line.node[-1])}{line.node}") for line in lines]
 
     claims = {(one.claim, one.nodes, one.ln) for one in judge_run(later).findings}

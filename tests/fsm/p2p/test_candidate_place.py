@@ -93,8 +93,10 @@ def test_what_leads_elsewhere_reports_nothing_of_its_machine():
 LAN = near(address="10.0.0.7:22")
 
 
-def naming(wish, peer="b.ex"):
-    return attrs.evolve(HERE, links=LinkPolicy(P2pUse.WHENEVER_POSSIBLE, (PeerPolicy(peer, wish),)))
+def naming(wanted, peer="b.ex"):
+    return attrs.evolve(
+        HERE, links=LinkPolicy(P2pUse.WHENEVER_POSSIBLE, (PeerPolicy(peer, wanted),))
+    )
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,12 @@ def test_a_peer_is_a_domain_what_is_below_one_or_a_runtime(peer, address, is_cov
 
 
 def test_the_first_that_covers_a_peer_counts():
-    wishes = LinkPolicy(NEVER, (PeerPolicy(RB, ALWAYS), PeerPolicy("b.ex", REQUIRED)))
-    assert [wishes.of(RB, HB), wishes.of(HB), wishes.of(HC)] == [ALWAYS, REQUIRED, NEVER]
+    options = LinkPolicy(NEVER, (PeerPolicy(RB, ALWAYS), PeerPolicy("b.ex", REQUIRED)))
+    assert [options.of(RB, HB), options.of(HB), options.of(HC)] == [ALWAYS, REQUIRED, NEVER]
 
 
 @pytest.mark.parametrize(
-    ("wishes", "wants_any"),
+    ("options", "wants_any"),
     [
         (LinkPolicy(NEVER), False),
         (LinkPolicy(ASKED), True),
@@ -70,8 +70,8 @@ def test_the_first_that_covers_a_peer_counts():
         (LinkPolicy(NEVER, (PeerPolicy("b.ex", NEVER),)), False),
     ],
 )
-def test_who_wants_a_link_to_nobody_takes_none(wishes, wants_any):
-    assert wishes.wants_any is wants_any
+def test_who_wants_a_link_to_nobody_takes_none(options, wants_any):
+    assert options.wants_any is wants_any
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_sender_may_ask_for_a_link_or_decline_one(p2p, intent):
 
 
 @pytest.mark.parametrize(
-    ("wish", "intent", "is_sought"),
+    ("wanted", "intent", "is_sought"),
     [
         (ALWAYS, REACH, True),
         (ALWAYS, LINK, True),
@@ -94,15 +94,15 @@ def test_a_sender_may_ask_for_a_link_or_decline_one(p2p, intent):
         (NEVER, LINK, False),
     ],
 )
-def test_a_link_is_looked_for_if_it_is_wanted(wish, intent, is_sought):
-    effects = with_node(wish=wish).ask(HB, intent)
+def test_a_link_is_looked_for_if_it_is_wanted(wanted, intent, is_sought):
+    effects = with_node(wanted=wanted).ask(HB, intent)
     assert (READ in effects) is is_sought
     assert [route.url for route in routes(effects)] == [S1]
 
 
 @pytest.mark.parametrize("peer", ["b.ex", RB])
 def test_no_link_is_set_up_to_who_is_not_wanted(peer):
-    registry = with_node(wish=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
+    registry = with_node(wanted=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
     registry.ask()
     registry.feed(reported.RecordRead(HB, RECORD))
     assert registry.core.links() == ()
@@ -110,7 +110,7 @@ def test_no_link_is_set_up_to_who_is_not_wanted(peer):
 
 
 def test_a_link_is_set_up_to_the_one_who_is_wanted():
-    registry = with_node(wish=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
+    registry = with_node(wanted=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
     registry.ask()
     assert do.SetPath(PQ) in registry.feed(reported.RecordRead(HB, RECORD))
     assert READ not in registry.ask(HC)
@@ -119,14 +119,14 @@ def test_a_link_is_set_up_to_the_one_who_is_wanted():
 # ---- await
 
 
-def awaiting(wish=PATIENT):
-    registry = with_node(wish=wish)
+def awaiting(wanted=PATIENT):
+    registry = with_node(wanted=wanted)
     assert registry.ask() == [READ]
     return registry
 
 
-def setting_up(wish=PATIENT):
-    registry = awaiting(wish)
+def setting_up(wanted=PATIENT):
+    registry = awaiting(wanted)
     found = registry.feed(
         reported.RecordRead(HB, RECORD), reported.PathSet(PQ), reported.Deployed(PQ)
     )
@@ -221,6 +221,6 @@ def test_what_may_go_by_a_link_only_waits_for_one_that_is_lost():
 
 def test_signalling_and_what_services_are_asked_takes_the_node_all_the_same():
     """P2P-29: else no link could be set up."""
-    registry = with_node(wish=STRICT)
+    registry = with_node(wanted=STRICT)
     assert registry.route("domain://registry.b.ex") == S1
     assert registry.route(f"{RB}/p2phandler/1", NODE) == S1

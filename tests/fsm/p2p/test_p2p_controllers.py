@@ -11,7 +11,7 @@ from fsm.p2p.handler import P2PHandlerCore
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
-from tests.support.trace.stories import declared, edges, states
+from tests.support.trace.table_edges import declared, edges, states
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 OFFER = seen.PeerObjectSeen(ConnectionData(f"{MIDDLE}/p2prequester/1"))
@@ -144,7 +144,7 @@ def disconnected():
 
 
 # fmt: off
-STORIES = [
+HISTORIES = [
     (observing,                                     "observing"),
     (accepted,                                      "observing observing"),
     (accepted_although_we_asked_too,                "observing observing"),
@@ -165,18 +165,18 @@ STORIES = [
     (disconnected,                                  "observing observing answering open closed"),
 ]
 # fmt: on
-IDS = [story.__name__ for story, _ in STORIES]
+IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
-def test_a_controller_goes_so(story, expected):
-    handler = story()
+@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
+def test_a_controller_goes_so(history, expected):
+    handler = history()
     reported = states(HANDLER_CONTROLLER, handler.steps)
     assert reported == {f"{handler.url}/conn/1": expected}
 
 
 def test_these_are_all_ways_a_controller_can_go():
-    taken = [edges(HANDLER_CONTROLLER, story().steps) for story, _ in STORIES]
+    taken = [edges(HANDLER_CONTROLLER, history().steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(HANDLER_CONTROLLER)
 
 

@@ -163,7 +163,7 @@ def some(random, names, least=0):
     return set(random.sample(names, random.randint(least, 4)))
 
 
-WISHES = {
+OPTIONS = {
     "allocate": lambda r: (r.choice(OWNERS), some(r, NAMES, 1), r.choice(KEYS)),
     "claim": lambda r: (r.choice(OWNERS), some(r, NAMES)),
     "bind": lambda r: (r.choice(OWNERS), r.choice(BINDABLE)),
@@ -183,8 +183,8 @@ def test_whatever_is_wished_the_table_is_as_the_model_says(seed):
         random = Random(f"{seed}.{run}")  # noqa: S311 - no secret
         model = AllocationTable()
         for _ in range(STEPS):
-            wish = random.choice(list(WISHES))
-            getattr(model, wish)(*WISHES[wish](random))
+            wanted = random.choice(list(OPTIONS))
+            getattr(model, wanted)(*OPTIONS[wanted](random))
             model.the_tables_are_equal()
         model.nothing_is_allocated_twice()
         model.teardown()

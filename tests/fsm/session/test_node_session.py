@@ -291,10 +291,10 @@ def test_the_node_leaves_a_detached_session_too():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 100)), max_size=30))
-def test_alarms_never_forget_the_earliest_time_of_a_key(wishes):
+def test_alarms_never_forget_the_earliest_time_of_a_key(options):
     alarms = Alarms()
     earliest = {}
-    for key, when in wishes:
+    for key, when in options:
         alarms.set(key, when)
         earliest[key] = min(when, earliest.get(key, when))
 

@@ -306,9 +306,9 @@ _anything = st.sampled_from(
 
 
 @given(st.lists(st.tuples(_anything, st.floats(0, 5)), max_size=40))
-def test_whatever_happens_each_message_ends_once_and_only_live_writes(story):
+def test_whatever_happens_each_message_ends_once_and_only_live_writes(history):
     stub = Stub()
-    for happened, pause in story:
+    for happened, pause in history:
         stub.now += pause
         was_live = stub.core.state is State.LIVE
         effects = stub.feed(happened)

@@ -115,7 +115,7 @@ def test_only_the_reporter_writes():
 
 ASKED = SubscribeAsked(HB, SM)
 LEFT = UnsubscribeAsked(HB, SM)
-STORIES = {
+HISTORIES = {
     "invited, then leaves": (Authorised(HB), ASKED, LEFT),
     "accepted, then the object goes": (
         ASKED,
@@ -140,7 +140,9 @@ def reported(core, *inputs):
 
 
 def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other():
-    taken = {move for story in STORIES.values() for move in moves(reported(reporter(), *story))}
+    taken = {
+        move for history in HISTORIES.values() for move in moves(reported(reporter(), *history))
+    }
     handed = {Trigger.HAND_OVER, Trigger.TAKE_OVER}
     assert taken == {
         (row.source, row.trigger, row.target)
@@ -149,10 +151,10 @@ def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other(
     }
 
 
-@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
-def test_each_story_of_a_subscription_ends_at_rest_and_another_may_begin(story):
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=list(HISTORIES))
+def test_each_story_of_a_subscription_ends_at_rest_and_another_may_begin(history):
     core = reporter()
-    *_, (_, _, last) = moves(reported(core, *story))
+    *_, (_, _, last) = moves(reported(core, *history))
     assert last in OBJECT_SUBSCRIPTION.may_end
     again = moves(core.feed(ASKED))
     assert bool(again) is not core.is_deleted

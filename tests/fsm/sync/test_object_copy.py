@@ -72,7 +72,7 @@ LIVE = (BEGUN, snapshot(1))
 STALE = (*LIVE, change(3))
 RECALLED = Recalled(2, {"t": 2})
 
-STORIES = {
+HISTORIES = {
     "given up after a restart": (BEGUN, RECALLED, GivenUp()),
     "refused": (BEGUN, GivenUp("403")),
     "deleted before the snapshot": (BEGUN, WithdrawnByReporter()),
@@ -85,11 +85,11 @@ STORIES = {
 
 
 def test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other():
-    taken = {step for story in STORIES.values() for step in steps(reported(*story))}
+    taken = {step for story in HISTORIES.values() for step in steps(reported(*story))}
     assert taken == {(row.source, row.trigger, row.target) for row in OBSERVER_COPY.rows}
 
 
-@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
+@pytest.mark.parametrize("story", HISTORIES.values(), ids=list(HISTORIES))
 def test_each_story_of_a_copy_ends_at_rest_and_stays_there(story):
     copy = ObserverCore(URL, HB)
     fed(copy, *story)

@@ -187,7 +187,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "copies are late": Trial("agreed", 1, (ObservedObject, "show", _one_behind)),
     "copies never ask": Trial("agreed", 7, (ObserverCore, "_hear", _never_asks)),
     "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
-    "a step is not told": Trial(
+    "a step is not reported": Trial(
         "machine no_gap_between_steps", 2, (Witness, "record", _unreported)
     ),
 }

@@ -126,7 +126,7 @@ class World:
 
 
 @attrs.frozen
-class Wishes:
+class DomainOptions:
     """How the two domains are to be: by default each knows the way to the other.
 
     Attributes:
@@ -143,8 +143,8 @@ class Wishes:
 
 
 @asynccontextmanager
-async def open_two(wishes: Wishes | None = None) -> AsyncIterator[World]:
-    wanted, network = wishes or Wishes(), MemoryNetwork()
+async def open_two(options: DomainOptions | None = None) -> AsyncIterator[World]:
+    wanted, network = options or DomainOptions(), MemoryNetwork()
     async with AsyncExitStack() as stack:
         knows = {A: wanted.a_knows, B: wanted.b_knows}
         nodes = {

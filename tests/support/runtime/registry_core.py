@@ -30,9 +30,9 @@ class Registry:
         peers: Which links lead where, as the bus was reported so far.
     """
 
-    def __init__(self, wish=P2pUse.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
-        wishes = wish if isinstance(wish, LinkPolicy) else LinkPolicy(wish)
-        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", wishes, topology))
+    def __init__(self, wanted=P2pUse.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
+        options = wanted if isinstance(wanted, LinkPolicy) else LinkPolicy(wanted)
+        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", options, topology))
         self.now = 0.0
         self.steps = []
         self.news = []

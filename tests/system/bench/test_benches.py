@@ -15,7 +15,7 @@ from bench.runtime import beside, local, paths
 from bench.runtime.beside import Pair
 from bench.runtime.local import Rates
 from bench.runtime.paths import Figures, Taken
-from bench.runtime.stage import Tracing, Way
+from bench.runtime.stage import Leg, Tracing
 from bench.verdict import SCHEMA, Verdict
 from tests.support.command import ROOT
 from transports.link import FRAMED, Kind
@@ -130,8 +130,8 @@ def test_the_number_of_the_local_bench_is_of_hyperties(hyperties, is_met, monkey
 
 def figures(latency=0.4, cpu=0.4, traced=0.9):
     taken = Taken(p50=10.0, p99=20.0, per_second=100.0, cpu=5.0)
-    ways = {tracing: dict.fromkeys(Way, taken) for tracing in Tracing}
-    return Figures(ways, latency, cpu, dict.fromkeys(Way, traced))
+    ways = {tracing: dict.fromkeys(Leg, taken) for tracing in Tracing}
+    return Figures(ways, latency, cpu, dict.fromkeys(Leg, traced))
 
 
 @pytest.mark.parametrize(

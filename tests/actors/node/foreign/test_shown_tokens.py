@@ -10,7 +10,7 @@ from fsm.registry.node_rights import Observation
 from specs.limits.protocol import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path
 from tests.support.node.issuer import Issuer, login_by
-from tests.support.runtime.abroad import PLACES, B, Wishes, open_two
+from tests.support.runtime.abroad import PLACES, B, DomainOptions, open_two
 from transports.link import Kind
 
 LIFE = 100.0
@@ -42,7 +42,7 @@ async def open_guarded(purse, life=LIFE):
         login = login_by(purse.issuer, admission=Admission.ANYBODY, life=life, clock=lambda: 0.0)
         return attrs.evolve(config, login=login)
 
-    async with open_two(Wishes(shows=purse.show, node=guarded, b_knows={})) as world:
+    async with open_two(DomainOptions(shows=purse.show, node=guarded, b_knows={})) as world:
         yield world
 
 

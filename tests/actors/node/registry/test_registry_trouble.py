@@ -64,8 +64,8 @@ async def test_changes_are_refused_reads_and_routing_go_on_and_it_heals(path, li
         await until_written(rb, url)
         assert (await create(rb, record(fresh))).code == 200
         assert (await read(ra, fresh)).code == 200
-        stories = [step for step in world.steps("registration") if step[0] == fresh]
-        assert stories == [(fresh, "[*]", "live")]
+        histories = [step for step in world.steps("registration") if step[0] == fresh]
+        assert histories == [(fresh, "[*]", "live")]
         assert world.node.monitor_violations == 0
     assert reported(lines, "registry file cannot be written") == 1
     assert reported(lines, "registry file is written again") == 1

@@ -88,7 +88,7 @@ async def test_while_a_login_is_under_way_nothing_else_is_let_in(autojump_clock)
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
         peer = await world.outsider()
-        wish = await peer.post(
+        wanted = await peer.post(
             "execute", peer.stub, SESSION, method="open",
             params={"runtimeURL": RA, "token": issuer.token()},
         )  # fmt: skip
@@ -97,7 +97,7 @@ async def test_while_a_login_is_under_way_nothing_else_is_let_in(autojump_clock)
         answer = await peer.hear()
 
         assert (early.code, second.code) == (401, 409)
-        assert (answer.id, answer.code) == (wish.id, 200)
+        assert (answer.id, answer.code) == (wanted.id, 200)
 
 
 async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):

@@ -68,11 +68,11 @@ async def test_the_sessions_token_needs_no_login(autojump_clock):
             assert (answer.code, answer.body["value"]["sessionToken"]) == (200, first.token)
 
 
-async def guesses(world, wishes, codes):
+async def guesses(world, options, codes):
     """Guess over one link until the node has had enough of it."""
     thief = await world.outsider()
     with suppress(LinkError):
-        for method, token in wishes:
+        for method, token in options:
             codes[(await thief.control(method, runtimeURL=RA, token=token)).code] += 1
 
 
@@ -83,9 +83,9 @@ async def test_ten_thousand_guesses_open_nothing(autojump_clock):
     async with open_world(login=login_by(issuer)) as world:
         first = await world.outsider()
         await opened(first, issuer.token())
-        wishes = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
+        options = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
         while codes.total() < 10_000:
-            await guesses(world, wishes, codes)
+            await guesses(world, options, codes)
         again = await world.outsider()
 
         assert set(codes) == {401}

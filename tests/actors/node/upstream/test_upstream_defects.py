@@ -188,8 +188,8 @@ async def test_u42_nobody_answers_for_somebody_else(door, autojump_clock):
 @pytest.mark.parametrize("scheme", ["hyperty", "comm", "connection", "ctxt"])
 async def test_u44_an_address_of_any_scheme_has_an_owner(door, scheme, autojump_clock):
     async with met(door) as (_, old, new):
-        wish = {"scheme": scheme, "value": {"number": 1}}
-        _, answer = await reported(old, "create", ALLOCATION, wish)
+        wanted = {"scheme": scheme, "value": {"number": 1}}
+        _, answer = await reported(old, "create", ALLOCATION, wanted)
         (address,) = answer["value"]["allocated"]
 
         assert (await new.ask("update", address, MN)).code == 401

@@ -132,12 +132,12 @@ async def test_without_a_store_nothing_can_be_stored(tmp_path, autojump_clock):
     async with world(tmp_path) as there:
         await there.node()
         ra = await there.runtime("ra", store=False)
-        for wish in (
+        for wanted in (
             ra.hyperty.report("comm", {}, store=True),
             ra.hyperty.observe("comm://a.ex/o", store=True),
         ):
             with pytest.raises(actors.ObjectError, match="stores nothing") as refused:
-                async with wish:
+                async with wanted:
                     pass
             assert refused.value.code == 400
 

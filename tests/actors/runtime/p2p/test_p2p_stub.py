@@ -359,7 +359,7 @@ async def test_a_handler_that_hears_nothing_gives_up(autojump_clock):
         assert codes(stub.port.posted) == [409]
 
 
-def stories(stub):
+def histories(stub):
     reported = {}
     for fact in stub.context.tracer.facts:
         if fact.op is Op.STEP:
@@ -370,7 +370,7 @@ def stories(stub):
 async def test_a_handler_says_that_it_is_made(autojump_clock):
     """SC-04 steps 2 and 3."""
     async with handler() as stub:
-        assert stories(stub) == {"stub_connection": ["created"]}
+        assert histories(stub) == {"stub_connection": ["created"]}
         (event,) = stub.port.posted
         assert (event.to, event.body) == (f"{PH}/status", {"value": "created"})
 
@@ -378,10 +378,10 @@ async def test_a_handler_says_that_it_is_made(autojump_clock):
 async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
-        assert stories(stub)["handler_controller"] == ["observing"]
+        assert histories(stub)["handler_controller"] == ["observing"]
         stub.port.failure = RuntimeError("the port is out of order")
         await stub.tell(MessageType.READ, RB, PH)
-        assert stories(stub) == {
+        assert histories(stub) == {
             "stub_connection": ["created", "failed", "created"],
             "p2p_connection": ["created", "failed"],
             "link_dialling": ["idle", "ended"],

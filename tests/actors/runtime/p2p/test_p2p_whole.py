@@ -9,7 +9,14 @@ from fsm.judge.trace_line import Verdict
 from specs.addresses.address import status_of
 from specs.message import MessageType
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import P2P_KINDS, P2P_PLACES, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import (
+    P2P_KINDS,
+    P2P_PLACES,
+    DomainOptions,
+    go_live,
+    judged,
+    open_domain,
+)
 from transports.link import Kind as Carrier
 
 SET_UP = ["created", "in-progress", "live"]
@@ -20,7 +27,7 @@ async def test_the_first_request_goes_by_the_node_and_a_link_is_set_up_beside_it
     carrier, autojump_clock
 ):
     """RES-11, P2P-13."""
-    async with open_domain("alice", "bob", wishes=Wishes(kinds=(carrier,))) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=(carrier,))) as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.ask(bob, "hello")
         assert (answer.code, answer.body["value"]) == (200, "hello")

@@ -27,13 +27,13 @@ class Doorman(actors.Hyperty):
 
 
 @asynccontextmanager
-async def met(**wish):
+async def met(**wanted):
     """A doorman that reports an object, and two guests of another runtime."""
     async with world() as w:
         doorman = Doorman()
         room = await w.here.deploy(lambda: doorman)
         guest, other = await w.there.deploy(Closed), await w.there.deploy(Closed)
-        async with room.report("comm", {"n": 0}, **wish) as thing:
+        async with room.report("comm", {"n": 0}, **wanted) as thing:
             yield attrs.make_class("Met", ["w", "doorman", "room", "guest", "other", "thing"])(
                 w, doorman, room, guest, other, thing
             )

@@ -16,7 +16,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.runtime.domain import DOMAIN, Wishes, judged, open_domain
+from tests.support.runtime.domain import DOMAIN, DomainOptions, judged, open_domain
 from transports.link import Kind as Carrier
 
 LIVE, AWAY = RecordStatus.LIVE.value, RecordStatus.DISCONNECTED.value
@@ -40,7 +40,7 @@ class Watcher(Hyperty):
 @asynccontextmanager
 async def watching(kinds=()):
     """Alice's watcher follows Bob's hyperty."""
-    async with open_domain("alice", "bob", wishes=Wishes(kinds=kinds)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=kinds)) as domain:
         alice, bob, watcher = domain["alice"], domain["bob"], Watcher()
         place = await alice.runtime.deploy("watcher", lambda: watcher)
         registry = f"{alice.runtime.url}/registry"
@@ -239,7 +239,7 @@ async def test_after_a_restart_of_the_node_its_records_are_followed_still(autoju
 
 async def test_what_a_runtime_says_of_its_own_record_does_not_come_back_to_it(autojump_clock):
     """REG-16: its registry says it once, and makes nothing of hearing of it."""
-    async with open_domain("alice", wishes=Wishes(kinds=())) as domain:
+    async with open_domain("alice", options=DomainOptions(kinds=())) as domain:
         alice, watcher = domain["alice"], Watcher()
         await alice.runtime.deploy("watcher", lambda: watcher)
         registry = f"{alice.runtime.url}/registry"

@@ -9,7 +9,7 @@ from fsm.judge.trace_line import Verdict
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
-from tests.support.runtime.domain import Echo, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import DomainOptions, Echo, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 
@@ -111,8 +111,8 @@ class NobodyFollows(Policy):
 
 
 async def test_who_is_refused_uses_the_link_all_the_same(autojump_clock):
-    wishes = Wishes(policies={"bob": NobodyFollows()})
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(policies={"bob": NobodyFollows()})
+    async with open_domain("alice", "bob", options=options) as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
         await until_known(bob, alice, alice.address)

@@ -10,9 +10,9 @@ from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 @pytest.mark.parametrize(("asks_again", "taken_back"), [(False, [BOB]), (True, [])])
 async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back):
     lone = Lone()
-    first = await lone.wish(1)
+    first = await lone.wanted(1)
     if asks_again:
-        await lone.wish(2)
+        await lone.wanted(2)
     await lone.observed.done(ObserveDone(first, URL, refuse(first, 408, "late"), Route()))
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
 
@@ -20,7 +20,7 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
 async def observing(*observers):
     lone = Lone()
     for number, observer in enumerate(observers, 1):
-        request = await lone.wish(number, observer)
+        request = await lone.wanted(number, observer)
         way = Route(is_first=number == 1)
         await lone.observed.done(ObserveDone(request, URL, reply_to(request, 200, {}), way))
     lone.jobs.clear()
@@ -56,7 +56,7 @@ async def test_who_is_not_let_in_again_is_notified_and_hears_nothing_more():
 
 async def test_nobody_is_asked_for_who_left_while_the_path_was_set():
     lone = Lone()
-    request = await lone.wish(1)
+    request = await lone.wanted(1)
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):

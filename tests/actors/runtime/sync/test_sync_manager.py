@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from specs.message import MessageType
-from tests.support.runtime.domain import Wishes, open_domain
+from tests.support.runtime.domain import DomainOptions, open_domain
 from tests.support.runtime.parties import SCHEMA, SILENT, Party, parties, slow
 
 
@@ -130,7 +130,7 @@ async def test_a_deleted_object_is_gone_for_everybody(autojump_clock):
 
 @pytest.mark.parametrize("verb", ["change", "invite", "delete"])
 async def test_only_the_reporter_writes_invites_and_deletes(verb, autojump_clock):
-    async with open_domain("alice", wishes=SILENT) as domain:
+    async with open_domain("alice", options=SILENT) as domain:
         alice = Party(domain["alice"])
         url = await alice.create()
         other = Party(attrs.evolve(domain["alice"], hyperty=await second(domain), address="unused"))
@@ -177,7 +177,7 @@ async def second(domain):
     ],
 )
 async def test_nonsense_is_refused(type_, body, code, autojump_clock):
-    async with open_domain("alice", wishes=SILENT) as domain:
+    async with open_domain("alice", options=SILENT) as domain:
         answer = await Party(domain["alice"]).ask(type_, **body)
         assert answer.code == code
 
@@ -192,8 +192,8 @@ async def test_one_invitation_per_observer(autojump_clock):
 
 
 async def test_an_object_nobody_gives_an_address_for_is_refused(autojump_clock):
-    wishes = Wishes(kinds=(), object_schemes=frozenset())
-    async with open_domain("alice", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(), object_schemes=frozenset())
+    async with open_domain("alice", options=options) as domain:
         alice = Party(domain["alice"])
         value = {"reporter": alice.url, "runtime": alice.manager, "data": {}}
         assert (await alice.ask(MessageType.CREATE, schema=SCHEMA, value=value)).code == 503

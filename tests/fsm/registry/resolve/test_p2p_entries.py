@@ -26,7 +26,7 @@ from tests.support.runtime.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.trace.stories import declared, edges, states
+from tests.support.trace.table_edges import declared, edges, states
 
 PC2 = f"{PH}/conn/2"
 HIS, HIS_PC = f"{RC}/p2phandler/1", f"{RC}/p2phandler/1/conn/1"
@@ -249,7 +249,7 @@ def closed_while_set_up():
 
 
 # fmt: off
-STORIES = [
+HISTORIES = [
     (live,                                 "placeholder bound"),
     (failed,                               "placeholder removed"),
     (path_refused,                         "placeholder removed"),
@@ -280,17 +280,17 @@ STORIES = [
     (closed_while_set_up,                  "placeholder removed"),
 ]
 # fmt: on
-IDS = [story.__name__ for story, _ in STORIES]
+IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
-def test_an_entry_goes_so(story, expected):
-    (reported_of,) = states(P2P_ENTRY, story().steps).values()
+@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
+def test_an_entry_goes_so(history, expected):
+    (reported_of,) = states(P2P_ENTRY, history().steps).values()
     assert reported_of == expected
 
 
 def test_these_are_all_ways_an_entry_can_go():
-    taken = [edges(P2P_ENTRY, story().steps) for story, _ in STORIES]
+    taken = [edges(P2P_ENTRY, history().steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(P2P_ENTRY)
 
 

@@ -37,7 +37,7 @@ from tests.support.wire.wire import A, answer, ask, event
 
 def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
     """STB-11."""
-    registry = Registry(wish=P2pUse.NEVER)
+    registry = Registry(wanted=P2pUse.NEVER)
     assert registry.ask() == [do.Deploy(S1, do.NodePlan("b.ex"))]
     assert registry.ask("domain://registry.b.ex") == []
     routes = registry.feed(reported.Deployed(S1))
@@ -45,7 +45,7 @@ def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
 
 
 def test_each_domain_has_its_own_stub_with_its_own_address():
-    registry = with_node(wish=P2pUse.NEVER)
+    registry = with_node(wanted=P2pUse.NEVER)
     assert registry.ask(HC) == [do.Deploy(S2, do.NodePlan("c.ex"))]
 
 
@@ -62,7 +62,7 @@ def test_global_addresses_go_by_the_own_node():
 
 def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
     """RES-14."""
-    registry = Registry(wish=P2pUse.NEVER)
+    registry = Registry(wanted=P2pUse.NEVER)
     registry.ask()
     registry.ask(HB, KNOWN)
     refused = registry.feed(reported.DeployFailed(S1, "no descriptor"))[1:]
@@ -201,7 +201,7 @@ def test_intents(message, intent):
 
 def rows(*heard):
     """What the table of stubs says after each."""
-    core = Registry(wish=P2pUse.NEVER).core
+    core = Registry(wanted=P2pUse.NEVER).core
     effects = [each for happened in heard for each in core.feed(happened, 0.0)]
     return [each.val for each in effects if isinstance(each, RowChanged)]
 

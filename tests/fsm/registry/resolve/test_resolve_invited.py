@@ -163,7 +163,7 @@ def test_the_larger_runtimes_own_request_yields_and_goes_when_the_winner_is_live
     assert registry.status(PQ, "failed", remote=SMALL) == [do.Undeploy(PQ), do.RemovePath(PQ)]
 
 
-@pytest.mark.parametrize("told_by", ["failed", "over"])
+@pytest.mark.parametrize("reported_by", ["failed", "over"])
 def test_if_the_winner_fails_the_request_that_yields_goes_on(reported_by):
     registry = yielding()
     registry.status(PQ, "yielding", remote=SMALL)

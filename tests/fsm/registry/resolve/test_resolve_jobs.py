@@ -39,7 +39,7 @@ from tests.support.runtime.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.trace.stories import declared, edges, states
+from tests.support.trace.table_edges import declared, edges, states
 
 B, LINK = "node|b.ex", f"link|{HB}"
 HB2 = "hyperty://b.ex/hb2"
@@ -266,7 +266,7 @@ def closed_while_deployed():
 
 
 # fmt: off
-STORIES = [
+HISTORIES = [
     (deployed,                        "lookup wait bound"),
     (deployment_failed,               "lookup wait failed"),
     (stub_crashed_while_deployed,     "lookup wait failed"),
@@ -299,17 +299,17 @@ STORIES = [
     (closed_while_deployed,           "lookup wait bound"),
 ]
 # fmt: on
-IDS = [story.__name__ for story, _ in STORIES]
+IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
-def test_a_search_goes_so(story, expected):
-    registry, key = story()
+@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
+def test_a_search_goes_so(history, expected):
+    registry, key = history()
     assert states(RESOLVE_JOB, registry.steps)[key] == expected
 
 
 def test_these_are_all_ways_a_search_can_go():
-    taken = [edges(RESOLVE_JOB, story()[0].steps) for story, _ in STORIES]
+    taken = [edges(RESOLVE_JOB, history()[0].steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(RESOLVE_JOB)
 
 
@@ -371,7 +371,7 @@ def test_a_record_that_has_expired_is_read_again():
 
 
 def test_searches_that_have_ended_are_forgotten():
-    registry = with_node(wish=P2pUse.WHENEVER_POSSIBLE)
+    registry = with_node(wanted=P2pUse.WHENEVER_POSSIBLE)
     for number in range(100):
         address = f"hyperty://b.ex/{number}"
         registry.ask(address)

@@ -47,7 +47,7 @@ def test_answers_and_signalling_set_nothing_up(intent):
 
 
 def test_a_runtime_without_p2p_reads_no_records():
-    assert [type(e) for e in with_node(wish=P2pUse.NEVER).ask()] == [do.Route]
+    assert [type(e) for e in with_node(wanted=P2pUse.NEVER).ask()] == [do.Route]
 
 
 def test_backend_services_are_reached_by_nodes_only():

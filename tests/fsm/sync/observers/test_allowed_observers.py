@@ -81,21 +81,21 @@ def test_who_is_allowed_reads_before_it_observes():
     assert not core.may_read(HC)
 
 
-@pytest.mark.parametrize("wish", [AllowAsked, ExpelAsked])
-def test_nobody_but_the_reporter_allows_or_expels(wish):
+@pytest.mark.parametrize("wanted", [AllowAsked, ExpelAsked])
+def test_nobody_but_the_reporter_allows_or_expels(wanted):
     core = reporter(HB)
     subscribe(core)
     for outsider in (HB, HC, SM, URL):
-        assert fed(core, wish(outsider, HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
+        assert fed(core, wanted(outsider, HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
     assert core.observers == (HB,)
     assert core.may_read(HB)
 
 
-@pytest.mark.parametrize("wish", [AllowAsked, ExpelAsked])
-def test_of_a_deleted_object_nobody_is_allowed_or_expelled(wish):
+@pytest.mark.parametrize("wanted", [AllowAsked, ExpelAsked])
+def test_of_a_deleted_object_nobody_is_allowed_or_expelled(wanted):
     core = reporter(HB)
     fed(core, DeleteAsked(HA))
-    (refused,) = fed(core, wish(HA, HB))
+    (refused,) = fed(core, wanted(HA, HB))
     assert refused.code is Code.NOT_FOUND
 
 
@@ -171,8 +171,8 @@ def test_what_is_remembered_of_guests_is_bounded():
 
 def test_an_invitation_for_which_there_is_no_room_is_refused():
     core = reporter(*(f"{HB}{number}" for number in range(MAX_ALLOWED_OBSERVERS)))
-    for wish in (Authorised(HC), AllowAsked(HA, HC)):
-        (refused,) = fed(core, wish)
+    for wanted in (Authorised(HC), AllowAsked(HA, HC)):
+        (refused,) = fed(core, wanted)
         assert refused.code is Code.TOO_LARGE
 
 

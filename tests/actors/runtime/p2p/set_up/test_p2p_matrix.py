@@ -17,7 +17,7 @@ from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import Kind, Op
 from tests.support.pairs import covering
-from tests.support.runtime.domain import NODE_PLACE, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live, judged, open_domain
 
 SAID = 20
 PAUSE = 0.1
@@ -180,7 +180,7 @@ async def test_so_it_is_when_both_begin_at_once(way, fate, autojump_clock):
 
 
 async def all_goes_well(weather, *, both_ask):
-    async with open_domain("alice", "bob", wishes=Wishes(weather=weather)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=weather)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         began = trio.current_time()
         async with trio.open_nursery() as nursery:

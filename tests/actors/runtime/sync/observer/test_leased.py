@@ -58,7 +58,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(lease=LEASE, **wish):
+async def world(lease=LEASE, **wanted):
     network, recorder = MemoryNetwork(), Recorder()
     mortal = MortalNetwork(network)
     with (
@@ -76,7 +76,7 @@ async def world(lease=LEASE, **wish):
             actors.open_runtime("a.ex", "rb", node=node.url, network=mortal, trace=third) as there,
         ):
             room, guest = await here.deploy(Open), await there.deploy(Closed)
-            async with room.report("comm", {"n": 0}, **wish) as thing:
+            async with room.report("comm", {"n": 0}, **wanted) as thing:
                 yield World(network, recorder, thing, guest, mortal)
     recorder.assert_conformant()
 
