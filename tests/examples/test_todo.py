@@ -175,9 +175,9 @@ def todo_example():
 
 
 @pytest.mark.parametrize("number", ["1" * 5000, "0" * 5000 + "1", "51", "0", "", "x"])
-def test_a_number_of_no_item_is_a_wish_that_cannot_be_done(number):
+def test_a_number_of_no_item_is_a_request_that_cannot_be_done(number):
     todo = todo_example()
-    with pytest.raises(todo.WishError, match="there is no item") as caught:
+    with pytest.raises(todo.RequestError, match="there is no item") as caught:
         todo.place(number, 50)
     assert len(str(caught.value)) < 100
 
