@@ -35,7 +35,7 @@ _PACKAGES: Final = tuple(
 @final
 @attrs.frozen
 class Calls:
-    """What one round trip takes.
+    """The calls of one round trip.
 
     Attributes:
         calls: Calls of functions of the product.

@@ -1,4 +1,4 @@
-"""How fast traces are judged by all claims: in one process, and by Spark.
+"""Speed of judging traces by all claims: in one process, and by Spark.
 
 The traces are of runtimes whose hyperties ask each other, with every hop: requests are the bulk
 of any trace. Spark's session is started before; what is measured is the judgement.
@@ -101,12 +101,12 @@ def _write(directory: Path, node: str, records: int) -> int:
     folder.mkdir(parents=True)
     number = 0
     with Path(folder, "part-00000.jsonl").open("wb") as part:
-        for number, told in enumerate(_runtime(node, records // _EACH), start=1):
+        for number, message in enumerate(_runtime(node, records // _EACH), start=1):
             stamp: JsonObject = {
                 "run": f"r-{node}", "node": node, "ln": number, "wall_ns": number,
                 "mono_ns": number, "t": number / 10_000, "actor": "bus",
             }  # fmt: skip
-            part.write(orjson.dumps(stamp | told) + b"\n")
+            part.write(orjson.dumps(stamp | message) + b"\n")
     return number
 
 
@@ -133,12 +133,12 @@ def _request(one: str, other: str, number: int) -> Iterator[JsonObject]:
     }  # fmt: skip
     step: JsonObject = {"k": "state", "op": "step", "machine": "transaction"}
     step |= {"key": f"{one}|{other}|{number}"}
-    for told, by, digest in ((ends, one, "d1"), (back, other, "d2")):
-        hop: JsonObject = {"k": "msg", "digest": digest, **told}
-        yield {"k": "authz", "mid": told["mid"], "decision": "permit"}
+    for message, by, digest in ((ends, one, "d1"), (back, other, "d2")):
+        hop: JsonObject = {"k": "msg", "digest": digest, **message}
+        yield {"k": "authz", "mid": message["mid"], "decision": "permit"}
         yield hop | {"op": "submit", "by": by}
         yield hop | {"op": "admit", "by": by}
-        if told is back:
+        if message is back:
             yield hop | {"op": "callback"}
             yield step | {"old": "pending", "cause": "answered", "new": "final"}
         else:

@@ -1,4 +1,4 @@
-"""What the monitor of a runtime costs a message.
+"""Cost of the monitor of a runtime for a message.
 
 A request and its answer pass what a runtime's bus does for its tracer: the transaction steps, and
 every hop is reported. That is done with the monitor and without, by turns, in one process.
@@ -85,7 +85,7 @@ def main(requests: int, rounds: int, *, as_json: bool) -> None:
         ratio=watched / without,
         reach=None,
         missed=() if cost <= REACH else (f"{cost:.2f} us of {REACH:.2f} us a message",),
-        not_measured=("the rest of the way of a message, which is the same",),
+        not_measured=("the rest of the route of a message, which is the same",),
         figures={"cost_us": round(cost, 3), "cost_us_to_reach": REACH},
     ).tell(as_json=as_json)
 

@@ -1,6 +1,6 @@
-"""How long the composition check takes: states and seconds of each composition.
+"""Duration of the composition check: states and seconds of each composition.
 
-The seconds are of the processor, so that a busy machine tells the same.
+The seconds are of the processor, so that a busy machine gives the same.
 """
 
 import time
@@ -46,7 +46,9 @@ def main(names: tuple[str, ...], *, as_json: bool) -> None:
         missed=tuple(missed),
         figures={
             "states": states,
-            "compositions": {found.composition.name: _told(found, took) for found, took in taken},
+            "compositions": {
+                found.composition.name: _figures(found, took) for found, took in taken
+            },
         },
     ).tell(as_json=as_json)
 
@@ -57,7 +59,7 @@ def _taken(plan: Plan) -> tuple[Exploration, float]:
     return found, time.process_time() - begun
 
 
-def _told(found: Exploration, seconds: float) -> dict[str, float]:
+def _figures(found: Exploration, seconds: float) -> dict[str, float]:
     return {
         "states": found.states,
         "transitions": found.transitions,

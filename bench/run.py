@@ -34,7 +34,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "product": (),
         "judge": (),
         "runtime.hostile_hyperty": ("--rounds", "1"),
-        "runtime.hostile_room": ("--rounds", "1"),
+        "runtime.hostile_sandbox": ("--rounds", "1"),
     }
 )
 """Modules below this folder, with the options they are run with here: some take minutes at
@@ -62,7 +62,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "product": ("session",),
         "judge": ("--records", "2000", "--processes", "1", "--rounds", "1"),
         "runtime.hostile_hyperty": ("--rounds", "1", "--how", "spin"),
-        "runtime.hostile_room": ("--rounds", "1", "--how", "spin"),
+        "runtime.hostile_sandbox": ("--rounds", "1", "--how", "spin"),
     }
 )
 """Options that make each as small as it can be: it shows that it runs, its figures mean little."""
@@ -101,12 +101,12 @@ def _failed(name: str, code: int) -> str:
 
 
 def _row(line: str) -> str:
-    told = orjson.loads(line)
-    ratio = "" if told["ratio"] is None else f"{told['ratio']:.2f}x"
-    reach = "" if told["reach"] is None else f"reach {told['reach']:.2f}x"
-    verdict = "reached" if told["met"] else "MISSED"
-    row = f"{told['bench']:<15} {ratio:>9}  {reach:<12} {verdict:<8}{told.get('what', '')}"
-    return "\n".join([row, *(f"{'':<16}missed: {one}" for one in told["missed"])])
+    result = orjson.loads(line)
+    ratio = "" if result["ratio"] is None else f"{result['ratio']:.2f}x"
+    reach = "" if result["reach"] is None else f"reach {result['reach']:.2f}x"
+    verdict = "reached" if result["met"] else "MISSED"
+    row = f"{result['bench']:<15} {ratio:>9}  {reach:<12} {verdict:<8}{result.get('what', '')}"
+    return "\n".join([row, *(f"{'':<16}missed: {one}" for one in result["missed"])])
 
 
 if __name__ == "__main__":

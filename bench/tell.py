@@ -16,7 +16,7 @@ from bench.verdict import Verdict
 __all__ = ["REACH", "Rates", "measure"]
 
 REACH: Final = 6.0
-"""Times the raw channel that a tell must reach (DESIGN section 11)."""
+"""Times the raw channel that a `tell` must reach (DESIGN section 11)."""
 
 _BUFFER: Final = 64
 
@@ -45,7 +45,7 @@ class _Get:
 
 @final
 class _Adder(Actor[_Add]):
-    """Adds, and tells when it has reached the goal."""
+    """Adds, and reports when it has reached the goal."""
 
     def __init__(self) -> None:
         self.sum = 0
@@ -70,15 +70,15 @@ class _Answerer(Actor[_Get]):
 
 
 async def measure(messages: int, rounds: int) -> list[Rates]:
-    """Measure raw channel, tell and ask by turns, so that a busy machine hits all."""
+    """Measure raw channel, `tell` and `ask` by turns, so that a busy machine hits all."""
     adder = _Adder()
     async with open_supervisor("bench") as supervisor:
-        told = await supervisor.start_child(ChildSpec("adder", lambda: adder))
+        child = await supervisor.start_child(ChildSpec("adder", lambda: adder))
         asked = await supervisor.start_child(ChildSpec("answerer", _Answerer))
         return [
             Rates(
                 raw=await _raw(messages),
-                tell=await _tell(told, adder, messages),
+                tell=await _tell(child, adder, messages),
                 ask=await _ask(asked, messages // 10),
             )
             for _ in range(rounds)
@@ -126,18 +126,18 @@ async def _ask(ref: ActorRef[_Get], messages: int) -> float:
 @click.option("--rounds", default=7, show_default=True, help="Rounds the median is over.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
 def main(messages: int, rounds: int, *, as_json: bool) -> None:
-    """Measure tells against a raw memory channel."""
+    """Measure `tell` against a raw memory channel."""
     rates = trio.run(measure, messages, rounds)
     ratio = median(rate.tell / rate.raw for rate in rates)
     raw, tell, ask = (median(column) for column in zip(*map(attrs.astuple, rates), strict=True))
     Verdict(
         bench="tell",
-        what="tells per second of CPU / sends of a raw memory channel",
+        what="calls of tell per second of CPU / sends of a raw memory channel",
         ours=tell,
         peer=raw,
         ratio=ratio,
         reach=REACH,
-        missed=() if ratio >= REACH else ("tells are too few for sends",),
+        missed=() if ratio >= REACH else ("calls of tell are too few for sends",),
         figures={"ask_per_second": round(ask)},
     ).tell(as_json=as_json)
 

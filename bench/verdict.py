@@ -1,4 +1,4 @@
-"""What a bench says of itself: what it compared, what it reaches, and what it leaves out."""
+"""The result of a bench: the figures it compared, its limits, and what it leaves out."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -49,8 +49,8 @@ class Verdict:
         """Return all of it as one line of JSON."""
         own = attrs.asdict(self, filter=lambda field, _: field.name != "figures")
         rounded = {name: round(own[name], 3) for name in ("ours", "peer", "ratio")}
-        told = {"schema": SCHEMA, **own, **rounded, "met": self.is_met, **self.figures}
-        return orjson.dumps(told, option=orjson.OPT_NON_STR_KEYS).decode()
+        result = {"schema": SCHEMA, **own, **rounded, "met": self.is_met, **self.figures}
+        return orjson.dumps(result, option=orjson.OPT_NON_STR_KEYS).decode()
 
     def sentences(self) -> str:
         """Return it for people."""

@@ -2,7 +2,7 @@
 
 Run it: `python examples/chat_two_domains.py`
 
-Each domain has its own node; each runtime is told where the other domain's node is, and
+Each domain has its own node; each runtime knows the other domain's node, and
 dials it when it first has something to say there.
 """
 

@@ -32,16 +32,16 @@ class Link:
         self.remote = key.split("|")[1]
 
     def on_enter_in_progress(self, _: EventData) -> None:
-        """Tell that it is being set up."""
+        """Print that the link is being set up."""
         print(f"link to {self.remote}: it is set up")
 
     def on_enter_live(self, _: EventData) -> None:
-        """Tell that it carries messages, and wake up whoever waits for that."""
+        """Print that the link carries messages, and wake the waiting task."""
         print(f"link to {self.remote}: it is live")
         self.is_live.set()
 
     def on_exit_live(self, event: EventData) -> None:
-        """Tell why it carries no more."""
+        """Print why the link carries no more messages."""
         print(f"link to {self.remote}: it ends, {event.kwargs['step'].cause}")
 
 

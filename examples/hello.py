@@ -9,10 +9,10 @@ import actors
 
 
 class Greeter(actors.Hyperty):
-    """Greets whoever asks."""
+    """Answers each request with a greeting."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
-        """Answer with a greeting; refuse whoever gives no name."""
+        """Answer with a greeting; refuse a request without a name."""
         name = message.body.get("value")
         if not isinstance(name, str):
             raise actors.Refused(actors.Code.MALFORMED, "a greeting needs a name")

@@ -26,7 +26,7 @@ def machine(name: str) -> "Machine":
         name: As in `python -m fsm list`, such as `p2p_connection`.
 
     Raises:
-        UnknownMachineError: There is none of that name; the error tells the nearest.
+        UnknownMachineError: There is none of that name; the error has the nearest.
     """
     # Whoever imports a part of this package need not wait for all machines.
     from fsm.engine import machine_of  # noqa: PLC0415

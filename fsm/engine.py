@@ -153,7 +153,7 @@ def _take_of(table: Table) -> Take:
 
 
 def by_trigger(machine: Machine) -> Take:
-    """Return the way to step by the library's own trigger."""
+    """Return a function that steps by the library's own trigger."""
     events = machine.events
 
     def take(state: str, trigger: StrEnum, given: AbstractSet[StrEnum]) -> str | None:
@@ -192,7 +192,7 @@ def _move(row: Transition) -> _Move:
 
 
 def by_lookup(machine: Machine) -> Take:
-    """Return the way to step by a dictionary, read once from what the library has built."""
+    """Return a function that steps by a dictionary, read once from what the library has built."""
     moves = {
         (source, trigger): tuple(map(_move, rows))
         for trigger, event in machine.events.items()
@@ -281,8 +281,8 @@ class Entity:
         left = None if old == ABSENT else old
         return Step(self.table.name, self.key, left, self._state, trigger.value, why)
 
-    def step_untold(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
-        """Take a step that nothing is notified of: `step` without a `Step`.
+    def step_unreported(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
+        """Take a step that is not reported: `step` without a `Step`.
 
         Args:
             trigger: The trigger.

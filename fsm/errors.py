@@ -34,7 +34,7 @@ class UndeclaredTransitionError(ProtoflyError):
 
 @final
 class UnknownMachineError(ProtoflyError):
-    """No machine has this name: use the nearest name that the error tells.
+    """No machine has this name: use the nearest name, which the error has.
 
     Attributes:
         name: What was asked for.
@@ -60,7 +60,7 @@ class CensusError(ProtoflyError):
     """
 
     def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"line {line} tells of no step: {reason}")
+        super().__init__(f"line {line} has no step: {reason}")
         self.line = line
         self.reason = reason
 

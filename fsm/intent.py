@@ -33,7 +33,7 @@ class Intent(Enum):
     NODE = "node"
     """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), asking
     the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
-    telling observers what only that owner may, which its node has checked (M-45, M-52)."""
+    sending observers what only that owner may, which its node has checked (M-45, M-52)."""
 
     DIRECT = "direct"
     """By the live link there is, or not at all: who sends it has another route (P2P-30)."""
@@ -48,7 +48,7 @@ def intent_of(message: Message) -> Intent:
     if taken_off(message) is not None:
         return Intent.NODE
     if CHILDREN in message.to:
-        # Only the node knows all who are told of children.
+        # Only the node knows all receivers of children.
         return Intent.NODE
     if not message.is_request:
         return Intent.KNOWN
@@ -56,7 +56,7 @@ def intent_of(message: Message) -> Intent:
 
 
 def taken_off(message: Message) -> str | None:
-    """Return of which object an observer is told to observe it no more, or again (M-45, M-52).
+    """Return the object that an observer must stop observing, or observe again (M-45, M-52).
 
     Its owner says so from `O/subscription`, or its reporter. None: it is nothing of the kind.
     """

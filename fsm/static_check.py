@@ -156,7 +156,7 @@ def mentions(source: str) -> frozenset[str]:
 
 
 def dotted(member: StrEnum) -> str:
-    """The name by which `mentions` tells of an enum's member."""
+    """The name by which `mentions` refers to an enum's member."""
     return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
 
 
@@ -232,7 +232,7 @@ class Rule(StrEnum):
     UNUSED_TRIGGER = "unused-trigger"
     INCOMPLETE_GUARD = "incomplete-guard"
     NEVER_FIRED = "never-fired"
-    NEVER_TOLD = "never-told"
+    NEVER_REPORTED = "never-reported"
     NEVER_TAKEN = "never-taken"
     NOT_DECLARED = "not-declared"
 
@@ -264,17 +264,20 @@ def check(table: Table) -> list[Finding]:
 
 
 def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
-    """Find the triggers that no core fires, and the conditions that none tells.
+    """Find the triggers that no core fires, and the conditions that no core reports.
 
     Args:
         table: The machine.
         mentioned: What the cores' sources mention (`mentions`).
     """
     unfired = [one for one in table.triggers if dotted(one) not in mentioned]
-    untold = [one for one in table.conditions if dotted(one) not in mentioned]
+    unreported = [one for one in table.conditions if dotted(one) not in mentioned]
     return [
         *(Finding(table.name, Rule.NEVER_FIRED, one, "no core fires it") for one in unfired),
-        *(Finding(table.name, Rule.NEVER_TOLD, one, "no core tells it") for one in untold),
+        *(
+            Finding(table.name, Rule.NEVER_REPORTED, one, "no core reports it")
+            for one in unreported
+        ),
     ]
 
 
@@ -321,14 +324,14 @@ def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
     reached = shortest_paths(table)
     for state in table.states:
         if state not in reached:
-            yield state.value, "no way leads to it"
+            yield state.value, "no path leads to it"
 
 
 def _dead_ends(table: Table) -> Iterator[tuple[str, str]]:
     released = can_end(table)
     for state in table.states:
         if state not in released:
-            yield state.value, "it may not end and no way leads to a state that may"
+            yield state.value, "it may not end and no path leads to a state that may"
 
 
 def _nondeterminism(table: Table) -> Iterator[tuple[str, str]]:

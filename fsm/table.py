@@ -7,7 +7,7 @@ Everything about a machine is a row. What runs (`fsm.engine`), what judges
 1. A row says: in this state, at this trigger, go to that state, because the
    protocol says so there (`cite`). The drawings' own words stand in `label`.
 2. An entity that does not exist is in state None, drawn `[*]`. A row with source
-   None is the way in. A state of `may_end` is where a history may stop.
+   None is the initial source. A state of `may_end` is where a history may stop.
 3. What the drawings do not have but the protocol pages name is marked
    (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
 4. A state that may not end must have a deadline, or a reason why it waits.
@@ -62,7 +62,7 @@ class Guard:
     def holds(self, given: AbstractSet[str]) -> bool:
         """Return whether this is the case where exactly the conditions `given` are true.
 
-        They may be the table's own, or their words, as a file tells them.
+        They may be the table's own, or their words, as a file has them.
         """
         return self.when <= given and self.unless.isdisjoint(given)
 
@@ -138,7 +138,7 @@ class Transition:
 
     @property
     def edge(self) -> tuple[str, str]:
-        """From where to where, as traces and drawings write it."""
+        """Source and target, as traces and drawings write them."""
         return self.old, self.target.value
 
     @property
@@ -283,7 +283,7 @@ def _contradictions(table: Table) -> Iterable[str]:
     yield from _ambiguities(table)
     yield from _bad_deadlines(table)
     if all(row.source is not None for row in table.rows):
-        yield f"no way in: no row from {ABSENT}"
+        yield f"no initial row: no row from {ABSENT}"
     if not table.extension_ends <= table.may_end:
         yield "a state of extension_ends is missing in may_end"
 

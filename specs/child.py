@@ -40,7 +40,7 @@ def child_resources(url: str) -> tuple[str, ...]:
 
 
 def children_addresses(url: str) -> tuple[str, ...]:
-    """Return where an object's children are written, and told of."""
+    """Return the address to which an object's children are written and reported."""
     return tuple(f"{url}{CHILDREN}{name}" for name in child_resources(url))
 
 

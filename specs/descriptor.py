@@ -85,7 +85,7 @@ class StubProfile:
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
 class Described:
-    """What all descriptors have in common (CAT-01).
+    """The common fields of all descriptors (CAT-01).
 
     Attributes:
         cguid: The address where it stands; it cannot be moved to another.
@@ -207,7 +207,7 @@ DESCRIPTORS: Final[Mapping[CatalogueType, type[Described]]] = MappingProxyType(
 @attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
 @ruled(OneOf("cguid", "sha256"))
 class Revoked:
-    """What is good no more (T14): descriptors up to a counter, or a package.
+    """A revocation (T14): descriptors up to a counter, or a package.
 
     Attributes:
         cguid: Where the descriptors stood.
@@ -248,7 +248,7 @@ class ListingEntry:
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
 class Listing:
-    """What a catalogue says it offers; a hint that nobody signed."""
+    """The list of a catalogue's offers; an unsigned hint."""
 
     entries: tuple[ListingEntry, ...] = ()
 

@@ -18,14 +18,14 @@ class ReasonError(ProtoflyError):
     """Base of errors that say of one thing why not; never raised itself.
 
     Attributes:
-        told: What is wrong, as the beginning of the sentence that ends with the reason.
+        summary: What is wrong, as the beginning of the sentence that ends with the reason.
         reason: Why, as half a sentence.
     """
 
-    told: ClassVar[str]
+    summary: ClassVar[str]
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"{self.told}: {reason}")
+        super().__init__(f"{self.summary}: {reason}")
         self.reason = reason
 
 
@@ -33,15 +33,15 @@ class PlaceError(ProtoflyError):
     """Base of errors that say of a file or a server why not; never raised itself.
 
     Attributes:
-        told: As of `ReasonError`; `{}` stands for the place.
+        summary: As of `ReasonError`; `{}` stands for the place.
         where: The place.
         reason: Why, as half a sentence.
     """
 
-    told: ClassVar[str]
+    summary: ClassVar[str]
 
     def __init__(self, where: Path | str, reason: str) -> None:
-        super().__init__(f"{self.told.format(where)}: {reason}")
+        super().__init__(f"{self.summary.format(where)}: {reason}")
         self.where = where
         self.reason = reason
 

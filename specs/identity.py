@@ -16,7 +16,7 @@ class Identity:
         user: Address of the user, such as user://idp.ex/alice.
         issuer: Who vouches for it, as the token names it.
         until: Seconds since the epoch; from then on the session has no valid credentials.
-            Infinity: whoever vouches sets no end.
+            Infinity: the issuer sets no end.
         roles: What the user may be, beside itself: `admin` may manage policies (POL-05).
         runtime: The only runtime, or node of another domain, that the token is good for; None:
             any runtime, but no node.

@@ -122,10 +122,10 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
             assert_never(rule)
 
 
-def _given(kind: type[attrs.AttrsInstance], way: str) -> JsonObject:
+def _given(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
     """Return the schema of a body in which a field is given; `null` is not."""
     schema: JsonObject = {"not": {"type": "null"}}
-    for name in reversed(wire_path(kind, way).split(".")):
+    for name in reversed(wire_path(kind, path).split(".")):
         schema = {"required": [name], "properties": {name: schema}}
     return schema
 
@@ -211,7 +211,7 @@ def _envelope() -> JsonObject:
 
 
 def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
-    fields, texts = attrs.fields(kind), _fields_told(kind)
+    fields, texts = attrs.fields(kind), _field_texts(kind)
     properties: JsonObject = {
         wire_name(field): _field(field) | texts.get(field.name, {}) for field in fields
     }
@@ -235,7 +235,7 @@ def _without_citations(text: str) -> str:
     return _CITED.sub("", " ".join(text.split()))
 
 
-def _fields_told(kind: type[attrs.AttrsInstance]) -> dict[str, JsonObject]:
+def _field_texts(kind: type[attrs.AttrsInstance]) -> dict[str, JsonObject]:
     """Return what a docstring says of fields, by their names in Python."""
     _, _, said = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
     texts = _FIELD.findall(said)

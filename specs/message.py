@@ -135,7 +135,7 @@ def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Mes
 def refuse(message: Message, code: int, why: str) -> Message:
     """Answer a request with a refusal a person can read.
 
-    Who has sent an event may be told, too, that it went nowhere (SC-36).
+    The sender of an event may be notified, too, that it went nowhere (SC-36).
 
     Raises:
         BadMessageError: It is an answer, or the code is none that is in use.

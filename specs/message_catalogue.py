@@ -17,7 +17,7 @@ import attrs
 
 from specs.bodies.answer import (
     AddressesGiven,
-    ChildrenTold,
+    ChildrenReported,
     Done,
     Listed,
     ObjectCreated,
@@ -137,7 +137,7 @@ BodyClass: TypeAlias = type[attrs.AttrsInstance]
 
 @attrs.frozen(slots=True)
 class Answers:
-    """Into which class an answer is read, by its code.
+    """The class that an answer is read into, by its code.
 
     Attributes:
         yes: From 200 to 299.
@@ -229,8 +229,8 @@ class Kind:
         type: The verb.
         from_: Form of the sender's address.
         to: Form of the receiver's; what stands before the first slash is the
-            sender's where both write it the same way.
-        marks: What its body must have, to tell it from other rows.
+            sender's where both write it alike.
+        marks: What its body must have, to distinguish it from other rows.
         body: The class of its body.
         answers: Classes of the answers' bodies; None: it is an event.
         name: What it does.
@@ -278,7 +278,7 @@ _GIVEN: Final = Answers(AddressesGiven)
 _RECORD: Final = Answers(RecordFound, late=RecordsAway)
 _FOUND: Final = Answers(RecordsFound, late=RecordsAway)
 _CREATED: Final = Answers(ObjectCreated)
-_OBSERVED: Final = Answers(ObjectShown, wait=ChildrenTold)
+_OBSERVED: Final = Answers(ObjectShown, wait=ChildrenReported)
 _SHOWN: Final = Answers(ObjectShown)
 _GRANTED: Final = Answers(SubscriptionGranted)
 _RENEWED: Final = Answers(SubscriptionRenewed)
@@ -297,17 +297,17 @@ KINDS: Final = (
     Kind("M-03", _SUB, "R/registry",           "MN/sm",                 "resources:PQ",                      Path,            _DONE,     "set the path of a requester", "C-28"),
     Kind("M-04", _UNS, "R/registry",           "MN/sm",                 "resources:PQ",                      Path,            _DONE,     "remove the path of a requester"),
     Kind("M-05", _SUB, "R/registry",           "PH",                    "resources:PC",                      Path,            _DONE,     "set a listener for one link of a handler"),
-    Kind("M-06", _CRE, "PX",                   "PX/status",             "resource value=created",            LinkStatus,      None,      "tell of a new link", "C-13"),
-    Kind("M-07", _UPD, "PX",                   "PX/status",             "resource",                          LinkStatus,      None,      "tell of a step of a link", "C-12"),
+    Kind("M-06", _CRE, "PX",                   "PX/status",             "resource value=created",            LinkStatus,      None,      "report a new link", "C-13"),
+    Kind("M-07", _UPD, "PX",                   "PX/status",             "resource",                          LinkStatus,      None,      "report a step of a link", "C-12"),
     Kind("M-08", _SUB, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _LISTED,   "follow what lives in a runtime", "C-33, C-34"),
-    Kind("M-09", _UPD, "R2/registry",          "R2/registry/changes",   "operation",                         ListChange,      None,      "tell who came to a runtime, or left", "C-35"),
+    Kind("M-09", _UPD, "R2/registry",          "R2/registry/changes",   "operation",                         ListChange,      None,      "report who came to a runtime, or left", "C-35"),
     Kind("M-10", _UNS, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _DONE,     "follow it no more"),
     Kind("M-11", _EXE, "R/registry",           "PQ",                    "method=connect",                    Command,         _DONE,     "have a link established again"),
     Kind("M-12", _EXE, "R/registry",           "PX",                    "method=disconnect",                 Command,         _DONE,     "have a link ended"),
     Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=yield",                      Command,         _DONE,     "have a link wait for the peer's", "P2P-27"),
     Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=resume",                     Command,         _DONE,     "have a link wait no longer", "P2P-27"),
     # Stubs and sessions
-    Kind("M-13", _UPD, "S",                    "S/status",              "!resource",                         Status,          None,      "tell of a step of a stub", "C-12"),
+    Kind("M-13", _UPD, "S",                    "S/status",              "!resource",                         Status,          None,      "report a step of a stub", "C-12"),
     Kind("M-14", _EXE, "S",                    "MN/session",            "method=open",                       SessionControl,  _OPENED,   "open a session", "C-65, C-79"),
     Kind("M-15", _EXE, "S",                    "MN/session",            "method=re-open",                    SessionControl,  _RESUMED,  "take up a session again", "C-65, C-79"),
     Kind("M-16", _EXE, "S",                    "MN/session",            "method=close",                      SessionControl,  _DONE,     "close a session"),
@@ -326,7 +326,7 @@ KINDS: Final = (
     Kind("M-27", _REA, "x",                    "DR",                    "resource:GUID",                     ReadRecord,      _FOUND,    "search by global identifier"),
     Kind("M-28", _REA, "x",                    "DR",                    "resource:IDP",                      ReadRecord,      _FOUND,    "search by an identity provider's name"),
     Kind("M-29", _SUB, "x",                    "MN/sm",                 "resources:x/registration",          Path,            _DONE,     "follow the status of a registration"),
-    Kind("M-30", _UPD, "DR",                   "x/registration",        "",                                  RecordChanged,   None,      "tell the status of a registration", "C-55"),
+    Kind("M-30", _UPD, "DR",                   "x/registration",        "",                                  RecordChanged,   None,      "report the status of a registration", "C-55"),
     Kind("M-31", _REA, "H",                    "R/discovery",           "resource",                          Discover,        _VALUE,    "search in the own runtime"),
     # Data objects
     Kind("M-32", _CRE, "H",                    "R/sm",                  "value schema !authorise !delegate", CreateObject,    _CREATED,  "create an object"),
@@ -346,16 +346,16 @@ KINDS: Final = (
     Kind("M-44", _UNS, "R/sm",                 "MN/sm",                 "resources:O/changes",               Path,            _DONE,     "remove the path of an observer"),
     Kind("M-45", _UNS, "H",                    "H2",                    "resource:O",                        ObjectName,      _DONE,     "expel an observer"),
     Kind("M-46", _DEL, "H",                    "R/sm",                  "resource",                          EndReport,       _DONE,     "delete an object"),
-    Kind("M-47", _DEL, "O/subscription",       "O/changes",             "",                                  Nothing,         _SOURCED,  "tell that an object is deleted", "C-74, C-81"),
+    Kind("M-47", _DEL, "O/subscription",       "O/changes",             "",                                  Nothing,         _SOURCED,  "notify that an object is deleted", "C-74, C-81"),
     Kind("M-48", _CRE, "H",                    "O/children/<n>",        "resource",                          Child,           _SOURCED,  "create a child object", "C-81"),
     Kind("M-49", _UPD, "H",                    "O/children/<n>",        "resource value",                    Child,           None,      "change a child object"),
-    Kind("M-49", _UPD, "O",                    "O/children/<n>",        "digest !resource",                  ChildrenSign,    None,      "tell what children there are"),
+    Kind("M-49", _UPD, "O",                    "O/children/<n>",        "digest !resource",                  ChildrenSign,    None,      "report what children there are"),
     Kind("M-50", _DEL, "H",                    "O/children/<n>",        "resource",                          ChildName,       None,      "delete a child object"),
     Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value !resource",      Resume,          _OBJECTS,  "resume reported objects"),
     Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value resource",       StoreObject,     _DONE,     "store an object that was handed over"),
     Kind("M-52", _SUB, "H",                    "R/sm",                  "resume=true !resource",             Resume,          _DONE,     "resume observed objects"),
-    Kind("M-52", _SUB, "O/subscription",       "R/sm",                  "resource",                          ObjectBack,      _VALUE,    "tell that an object is back"),
-    Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "tell who observes, or no more"),
+    Kind("M-52", _SUB, "O/subscription",       "R/sm",                  "resource",                          ObjectBack,      _VALUE,    "notify that an object is back"),
+    Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "report who observes, or no more"),
     Kind("M-54", _CRE, "H",                    "R/sm",                  "resource delegate",                 Delegate,        _DONE,     "hand over the reporter's role"),
     Kind("M-54", _CRE, "R/sm",                 "H",                     "resource part",                     HandOver,        _DONE,     "hand an object over"),
     Kind("M-54", _CRE, "H",                    "R/sm",                  "resource part",                     HandOver,        _DONE,     "take an object that was handed over"),

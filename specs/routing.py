@@ -2,7 +2,7 @@
 
 Routers look only at `to`, and at what their registry holds about it. The first
 row of the decision table that fits decides. The checks run in the order of
-their table; the first that objects ends the message's way. Tests compare what
+their table; the first that objects ends the message's route. Tests compare what
 the routers do with these rows.
 """
 

@@ -20,11 +20,11 @@ ABSENT: Final = "[*]"
 """The state before the first and after the last, as drawn: an entity that is not."""
 
 BODIES: Final = "bodies"
-"""What the first record of a process says, as `kind`, if records of messages have bodies."""
+"""The `kind` of the first record of a process, if records of messages have bodies."""
 
 
 class Kind(StrEnum):
-    """What a record tells about (field `k`)."""
+    """The subject of a record (field `k`)."""
 
     START = "start"
     END = "end"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 
 class Op(StrEnum):
-    """What happened (field `op`), by kind."""
+    """The event of a record (field `op`), by kind."""
 
     # state
     STEP = "step"
@@ -78,7 +78,7 @@ class Op(StrEnum):
 
 @attrs.frozen(slots=True, kw_only=True)
 class Fact:
-    """What a component reports; the sink adds who, where and when.
+    """A report of a component; the sink adds who, where and when.
 
     Only the fields of its kind are set. See the protocol's trace page for the
     meaning of each.
@@ -93,7 +93,7 @@ class Fact:
         body: Body of a message of the framework, as redacted JSON; only if it was asked for.
         via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
         obligations: What was done along with a decision, joined by commas (I-K3).
-        a: Who tells of a link or session: a node, or the runtime at this end.
+        a: Reporter of a link or session: a node, or the runtime at this end.
         b: Who is at the other end: a runtime.
         kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
             that is looked for, what may be done for it; of the start, `BODIES` or nothing.
@@ -142,7 +142,7 @@ class Fact:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Stamp:
-    """Who, where and when: the fields every record starts with.
+    """The fields every record starts with: who, where and when.
 
     Attributes:
         run: Identifier of this start of the process, never reused; see `trace_folder`.

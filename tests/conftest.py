@@ -32,12 +32,12 @@ class Census:
             self.steps[step] += json.loads(line)["times"]
 
     def pytest_sessionfinish(self):
-        told = write_census(self.steps)
+        reported = write_census(self.steps)
         if hasattr(self.config, "workeroutput"):
-            self.config.workeroutput[FILE] = told
+            self.config.workeroutput[FILE] = reported
         elif not self.config.option.collectonly:
             place = Path(os.environ.get("MACHINE_STEPS") or self.config.rootpath / FILE)
-            place.write_text(told, encoding="utf-8")
+            place.write_text(reported, encoding="utf-8")
 
     def pytest_unconfigure(self):
         self.counting.__exit__(None, None, None)

@@ -110,7 +110,7 @@ def test_a_name_that_does_not_exist_would_be_found():
     assert "Message.is_event" in names_defined(ROOT / "specs" / "message.py")
 
 
-def test_type_checkers_are_told_that_every_package_is_typed():
+def test_type_checkers_are_reported_that_every_package_is_typed():
     with (ROOT / "pyproject.toml").open("rb") as file:
         setuptools = tomllib.load(file)["tool"]["setuptools"]
     assert setuptools["package-data"]["*"] == ["py.typed"]

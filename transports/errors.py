@@ -90,7 +90,7 @@ class FrameTooLargeError(LinkBrokenError):
 
     From `send`: the frame is ours, nothing was sent, the link works on.
     From `receive`: the frame is theirs, nothing more can be received; what is sent now may still
-    arrive, so the caller tells the peer, then closes with `TOO_LARGE`.
+    arrive, so the caller notifies the peer, then closes with `TOO_LARGE`.
     """
 
     def __init__(self, link: str) -> None:

@@ -16,7 +16,7 @@ __all__ = ["EVERYBODY", "Gate", "Guest"]
 class Guest:
     """A connection whose peer is not authenticated yet.
 
-    Whoever accepts its link calls `settle` when the peer is known; until then its deadline holds,
+    The acceptor of its link calls `settle` when the peer is known; until then its deadline holds,
     and it may be closed in favour of others.
 
     Attributes:

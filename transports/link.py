@@ -178,7 +178,7 @@ class Link(AsyncResource, ABC):
             LinkBrokenError: No more frames: the other end is gone; `close_reason` says whether it
                 closed in order.
             FrameTooLargeError: The peer exceeded the limit; nothing more can be received, but
-                it may still be told so.
+                it may still be notified.
             LinkClosedError: This end was closed.
             trio.BusyResourceError: Another task is receiving, which is a bug.
         """

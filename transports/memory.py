@@ -193,7 +193,7 @@ class MemoryLink(Link):
     def drop(self) -> None:
         """Close both channels; what is in flight towards the peer stays there.
 
-        Who waits here for a frame that is on its way waits no longer.
+        A task that waits here for a frame waits no longer.
         """
         self._asleep.cancel()
         self._outward.close()
@@ -255,7 +255,7 @@ class _MemoryListener(Listener):
             raise LinkClosedError(self.address) from exc
 
     def close(self) -> None:
-        """Refuse whoever comes, and who came and was not accepted."""
+        """Refuse new diallers, and those that were not accepted yet."""
         self.arrive.close()
         with suppress(trio.WouldBlock, trio.EndOfChannel):
             while True:

@@ -84,7 +84,7 @@ class SocketLink(Link):
 
     @abstractmethod
     def _goodbye(self, close_reason: CloseReason) -> bytes:
-        """Return the bytes that tell the peer why this end closes."""
+        """Return the bytes that report the close reason to the peer."""
 
     def _frame_due(self) -> float | None:
         """Return the Trio time by which a frame that has begun must end; None: none has begun."""
@@ -218,7 +218,7 @@ class SocketLink(Link):
             return
         self._outbox.extend(self._ping())
         if not self._is_writing:  # who is writing takes it along
-            with suppress(OSError):  # no room, or nobody there: then no answer will tell
+            with suppress(OSError):  # no room, or no peer: then no answer comes
                 written = os.write(self._stream.socket.fileno(), self._outbox)
                 del self._outbox[:written]
 
@@ -234,7 +234,7 @@ class SocketLink(Link):
         """
         if self._is_writing and len(self._outbox) < OUTBOX_BYTES:
             return
-        with suppress(LinkError):  # the next read tells it better
+        with suppress(LinkError):  # the next read reports it better
             await self._flush()
 
     # -- leaving --------------------------------------------------------------
@@ -334,7 +334,7 @@ _FAREWELL: Final = 0xFFFF_0000
 
 @final
 class StreamLink(SocketLink):
-    """Frames behind their length; a reason at the end, so that a break can be told from a close."""
+    """Frames behind their length; a reason at the end, so that a break differs from a close."""
 
     __slots__ = ("_buffer",)
 

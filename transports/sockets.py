@@ -40,7 +40,7 @@ async def dial_tcp(address: str) -> trio.SocketStream:
     except ValueError as exc:
         raise DialError(address, str(exc)) from exc
     except OSError as exc:
-        raise DialError(address, _told(exc)) from exc
+        raise DialError(address, _os_reason(exc)) from exc
 
 
 async def dial_unix(path: str) -> trio.SocketStream:
@@ -54,7 +54,7 @@ async def dial_unix(path: str) -> trio.SocketStream:
     try:
         return await trio.open_unix_socket(path)
     except OSError as exc:
-        raise DialError(path, _told(exc)) from exc
+        raise DialError(path, _os_reason(exc)) from exc
 
 
 async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
@@ -71,7 +71,7 @@ async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
     except ValueError as exc:
         raise ListenError(where, str(exc)) from exc
     except OSError as exc:
-        raise ListenError(where, _told(exc)) from exc
+        raise ListenError(where, _os_reason(exc)) from exc
     for other in rest:
         await other.aclose()
     name = first.socket.getsockname()
@@ -98,7 +98,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
         bound.setblocking(False)  # noqa: FBT003 - the standard library's signature
     except OSError as exc:
         bound.close()
-        raise ListenError(path, _told(exc)) from exc
+        raise ListenError(path, _os_reason(exc)) from exc
     mark = _inode(path)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
     try:
@@ -176,12 +176,12 @@ def _who_else(listener: trio.SocketListener) -> list[trio.SocketStream]:
     return streams
 
 
-def _told(error: OSError) -> str:
-    """Return half a sentence for people, without the address that the error has beside it."""
-    cause = error.__cause__  # Trio's own error tells the address; what it met stands here
+def _os_reason(error: OSError) -> str:
+    """Return the reason of an error as half a sentence, without the address."""
+    cause = error.__cause__  # Trio's own error has the address; its cause stands here
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
-    told = cause if isinstance(cause, OSError) else error
-    if told.errno is not None and told.errno > 0:
-        return os.strerror(told.errno).lower()
-    return (told.strerror or str(told)).lower()  # a name that cannot be looked up
+    found = cause if isinstance(cause, OSError) else error
+    if found.errno is not None and found.errno > 0:
+        return os.strerror(found.errno).lower()
+    return (found.strerror or str(found)).lower()  # a name that cannot be looked up

@@ -59,9 +59,9 @@ class SystemNetwork(Network):
         self._readers: Final = nursery
         self._numbers: Final = itertools.count(1)
 
-    def name(self, kind: Kind, way: str) -> str:
-        """Return a unique name of a link; `way` is `in` (accepted) or `out` (dialled)."""
-        return f"{kind}-{next(self._numbers)}-{way}"
+    def name(self, kind: Kind, direction: str) -> str:
+        """Return a unique name of a link; `direction` is `in` (accepted) or `out` (dialled)."""
+        return f"{kind}-{next(self._numbers)}-{direction}"
 
     @override
     async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
@@ -80,9 +80,9 @@ class SystemNetwork(Network):
             case _:
                 assert_never(kind)
 
-    def wrap(self, kind: Kind, way: str, stream: trio.SocketStream) -> Link:
-        """Make a link of a connection that needs no handshake; `way` as of `name`."""
-        names = (kind, self.name(kind, way), Upgrade())
+    def wrap(self, kind: Kind, direction: str, stream: trio.SocketStream) -> Link:
+        """Make a link of a connection that needs no handshake; `direction` as of `name`."""
+        names = (kind, self.name(kind, direction), Upgrade())
         return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
 
     async def _dial_websocket(self, address: str, subprotocol: str | None) -> Link:

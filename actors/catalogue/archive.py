@@ -138,7 +138,9 @@ def _check_kind(member: zipfile.ZipInfo) -> None:
     if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
         raise BadArchiveError(f"has an entry {_shown(member)} that is no plain file")
     if member.flag_bits & _ENCRYPTED or member.compress_type not in _PACKINGS:
-        raise BadArchiveError(f"has a file {_shown(member)} packed in a way that is not taken")
+        raise BadArchiveError(
+            f"has a file {_shown(member)} packed by a method that is not accepted"
+        )
     if member.file_size > _SMALL and member.file_size > PACKAGE_RATIO * member.compress_size:
         raise BadArchiveError(f"has a file {_shown(member)} that is packed too well to be a source")
 

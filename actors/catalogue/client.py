@@ -209,7 +209,7 @@ class CatalogueClient:
                 return await self._find(entry, look)
         except RefusalError as exc:
             self._fetched.pop(entry, None)
-            raise RefusedDescriptorError(entry.told, exc.refused) from exc
+            raise RefusedDescriptorError(entry.described, exc.refused) from exc
         finally:
             if not lock.locked():
                 self._locks.pop(entry.domain, None)
@@ -313,7 +313,7 @@ class CatalogueClient:
         seen: dict[Entry, Seen] = {} if known is None else {visit.entry: known.seen}
         return Memory(seen, None if visit.revocations is None else visit.revocations[0])
 
-    async def _remember(self, visit: _Visit, news: Mapping[Entry, Known]) -> None:
+    async def _remember(self, visit: _Visit, fresh: Mapping[Entry, Known]) -> None:
         """Store what was verified before it is used, so that a crash does not undo it.
 
         Revocations are stored whatever becomes of the descriptor: otherwise they would be lost
@@ -321,7 +321,7 @@ class CatalogueClient:
         """
         async with self._saving:
             old, domain = await self._load(), visit.entry.domain
-            known = {**old.known, **news}
+            known = {**old.known, **fresh}
             revoked, keys = dict(old.revoked), dict(old.keys)
             if visit.revocations is not None:
                 revoked[domain] = visit.revocations[1]

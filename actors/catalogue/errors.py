@@ -29,7 +29,7 @@ __all__ = [
 class SourceAwayError(PlaceError):
     """A catalogue cannot be read at the moment: its operator must act, or time."""
 
-    told = "the catalogue {} cannot be read"
+    summary = "the catalogue {} cannot be read"
 
 
 @final
@@ -44,7 +44,7 @@ class NotServedError(ProtoflyError):
 
 @final
 class BadSealError(ProtoflyError):
-    """A signature is missing, or not one that counts: whoever signed must act.
+    """A signature is missing, or not one that counts: its signer must act.
 
     Attributes:
         why: Why not, as half a sentence; never any of the text that was brought.
@@ -60,12 +60,12 @@ class BadSealError(ProtoflyError):
 class BadDescriptorError(ReasonError):
     """The signed content is no descriptor: its author must act."""
 
-    told = "this is no descriptor"
+    summary = "this is no descriptor"
 
 
 @final
 class BadArchiveError(ProtoflyError):
-    """A package must not be opened: whoever packed it must act.
+    """A package must not be opened: its publisher must act.
 
     Attributes:
         reason: Why not, as what the package does: `has a file 'x' outside of it`.
@@ -90,14 +90,14 @@ class RefusedDescriptorError(ProtoflyError):
 class TrustFileError(PlaceError):
     """The file that says who is trusted cannot be used: the operator must act."""
 
-    told = "cannot use the trust file {}"
+    summary = "cannot use the trust file {}"
 
 
 @final
 class CatalogueFileError(PlaceError):
     """A file of a catalogue, or of what is remembered of one, cannot be used."""
 
-    told = "cannot use {}"
+    summary = "cannot use {}"
 
 
 NO_PLACE: Final = Refused(
@@ -108,7 +108,7 @@ NO_PLACE: Final = Refused(
 
 @final
 class RefusalError(ProtoflyError):
-    """The way to a verdict ends here."""
+    """The checks end here without a verdict."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(f"{refused.why}; {refused.advice}")

@@ -1,4 +1,4 @@
-"""Looks at a descriptor as a runtime would, and tells of each check: for people.
+"""Checks a descriptor as a runtime would, and reports each check: for people.
 
 Nothing is remembered and nothing is deployed; what a runtime remembers of earlier
 descriptors is not known here.
@@ -53,7 +53,7 @@ class Check:
     """
 
     name: str
-    told: str
+    text: str
     passed: bool | None = True
 
 

@@ -1,7 +1,7 @@
 """A catalogue in a directory, as it is written: any web server can serve it as it lies there.
 
 A package is there before the descriptor that names it, and a descriptor before the listing;
-each file is replaced whole. So whoever fetches meanwhile finds what fits together.
+each file is replaced whole. So a concurrent fetch finds files that fit together.
 """
 
 from pathlib import Path
@@ -99,7 +99,7 @@ class CatalogueFolder:
         memory = Memory(self._seen(entry), self._revocations(keys))
         refused = judge_entry(entry, descriptor, memory, digest, now)
         if refused is not None:
-            raise RefusedDescriptorError(entry.told, refused)
+            raise RefusedDescriptorError(entry.described, refused)
         files = self._package(entry, descriptor, offer.package)
         if offer.keys is not None:
             files[DOMAIN_KEYS] = offer.keys
@@ -210,11 +210,11 @@ class CatalogueFolder:
         if content is None:
             why = "its package is neither given nor published already"
             raise RefusedDescriptorError(
-                entry.told, Refused(Reason.NOT_THERE, why, "name it with --package")
+                entry.described, Refused(Reason.NOT_THERE, why, "name it with --package")
             )
         refused = flaw_of(promised, content)
         if refused is not None:
-            raise RefusedDescriptorError(entry.told, refused)
+            raise RefusedDescriptorError(entry.described, refused)
         return {path: content}
 
     def _list(self, entry: Entry) -> None:

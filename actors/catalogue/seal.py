@@ -3,7 +3,7 @@
 What was signed is exactly what is read: the bytes stand within the signature, so nothing
 has to be brought into a canonical form first, and there are no two readers who could
 differ. A text says which key signed it and how, and is believed in neither: the key comes
-from whoever has to trust it, and there is one algorithm.
+from the verifier, and there is one algorithm.
 """
 
 import base64

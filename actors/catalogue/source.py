@@ -227,7 +227,7 @@ _NONE: Final[Mapping[str, Maker]] = MappingProxyType({})
 class BadPlaceError(PlaceError):
     """A text names neither a catalogue directory nor a catalogue server."""
 
-    told = "{!r} is no catalogue"
+    summary = "{!r} is no catalogue"
 
 
 @final

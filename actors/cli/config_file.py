@@ -1,7 +1,7 @@
 """The file of `--config`: TOML, options by their names, in a table named like the command.
 
-What is wrong with it, or with an environment variable, is a wrong configuration (status 3),
-not a wrong command line (2): whoever starts the process again would only see it fail again.
+An error in it, or in an environment variable, is a wrong configuration (status 3),
+not a wrong command line (2): a restart of the process would only fail again.
 """
 
 import os
@@ -20,10 +20,10 @@ __all__ = [
     "CONFIG",
     "checked_tables",
     "config_option",
+    "log_loaded",
     "misconfigured",
     "origin_of",
-    "tell_loaded",
-    "tell_unknown",
+    "warn_unknown",
 ]
 
 _log = structlog.get_logger("actors.commands")
@@ -54,8 +54,8 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
     ctx.meta[_LOADED] = path
 
 
-def tell_unknown(ctx: click.Context) -> None:
-    """Tell of environment variables that look like options and are none.
+def warn_unknown(ctx: click.Context) -> None:
+    """Warn of environment variables that look like options and are none.
 
     No error: Kubernetes makes such variables of the names of its services.
     """
@@ -108,8 +108,8 @@ def misconfigured(error: click.ClickException) -> CommandError | None:
     return CommandError(f"{where}: {error.format_message()}")
 
 
-def tell_loaded(ctx: click.Context) -> None:
-    """Tell the log which file was read; when it was read there was no log yet."""
+def log_loaded(ctx: click.Context) -> None:
+    """Log which file was read; when it was read there was no log yet."""
     path: object = ctx.meta.get(_LOADED)
     if path is not None:
         _log.info("configuration loaded", file=str(path), options=len(ctx.default_map or {}))

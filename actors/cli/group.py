@@ -37,7 +37,7 @@ class _Subgroup(click.Group):
 
 
 def subgroup(name: str, summaries: Mapping[str, str], text: str) -> click.Group:
-    """Make a group of commands from their summaries; `told` is the help text of the group."""
+    """Make a group of commands from their summaries; `text` is the help text of the group."""
     group = _Subgroup(name, help=text)
     group.summaries = summaries
     return group

@@ -48,7 +48,7 @@ class KillTimer:
     """Ends the process, without ceremony, when its time is over.
 
     Cancelling does not free who waits for a thread, and a shield outlasts it; a disk that
-    hangs must not keep a process that was told to go. The timer is a thread of its own, so
+    hangs must not keep a process that must end. The timer is a thread of its own, so
     that not even a loop that is stuck keeps it.
     """
 
@@ -70,7 +70,7 @@ class KillTimer:
 
 
 def _blow(code: ExitCode, why: str) -> None:
-    # Past all buffers and locks: whoever holds them may be what hangs.
+    # Past all buffers and locks: their holder may be what hangs.
     os.write(2, f"protofly: {why}\n".encode())
     os._exit(code)
 
@@ -88,7 +88,7 @@ _LAST_SHARE: Final = 0.96
 """Part of the drain after which the process is ended, whatever hangs (ours)."""
 
 _AT_ONCE: Final = 0.3
-"""Seconds that who is told twice has to end by itself (ours)."""
+"""Seconds that a process has to end by itself after a second signal (ours)."""
 
 
 @final
@@ -97,7 +97,7 @@ class _Life:
 
     def __init__(self) -> None:
         self.is_ready = False
-        self.told = trio.Event()
+        self.stop_requested = trio.Event()
         self._is_hurried = False
         self._fuse = KillTimer()
 
@@ -110,12 +110,12 @@ class _Life:
         """Let the first signal drain, in bounded time, and the second end at once."""
         async for number in signals:
             name = signal.Signals(number).name
-            if self.told.is_set() or not self.is_ready:
+            if self.stop_requested.is_set() or not self.is_ready:
                 self._hurry(name)
                 scope.cancel()
             else:
                 self._drain(name)
-            self.told.set()
+            self.stop_requested.set()
             scope.deadline = min(scope.deadline, trio.current_time() + DRAIN_TIMEOUT * _EXIT_SHARE)
 
     def ended(self) -> None:
@@ -162,7 +162,7 @@ async def _live(
                 ready(running)
                 _log.info("ready")
                 life.is_ready = True
-                await life.told.wait()
+                await life.stop_requested.wait()
                 begun = trio.current_time()
             _log.info("drain done", seconds=round(trio.current_time() - begun, 3))
             nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""The way of a runtime of a command to its node: reachability, credentials and login."""
+"""Access of a command's runtime to its node: reachability, credentials and login."""
 
 from collections.abc import Container
 from pathlib import Path
@@ -55,7 +55,7 @@ _ADVICE: Final = {
         ExitCode.REFUSED,
         "correct --node and --domain, or bring a fresh token with --token-file",
     ),
-    Code.FORBIDDEN: (ExitCode.REFUSED, "ask whoever runs the node to permit it"),
+    Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
     Code.TIMEOUT: (ExitCode.TIMEOUT, "try again"),
 }

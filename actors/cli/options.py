@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, TypeVar, final
 import click
 from typing_extensions import override
 
-from actors.cli.config_file import tell_loaded, tell_unknown
+from actors.cli.config_file import log_loaded, warn_unknown
 from actors.cli.output import open_tracer
 from actors.kit.log import Level, Style, configure_log
 from actors.kit.trace import Tracer
@@ -220,8 +220,8 @@ def log_option(command: Handler) -> Handler:
     def logged(*, log: str, log_style: str, **values: object) -> int:
         configure_log(Level(log), Style(log_style))
         ctx = click.get_current_context()
-        tell_loaded(ctx)
-        tell_unknown(ctx)
+        log_loaded(ctx)
+        warn_unknown(ctx)
         return command(**values)
 
     return _level_option(_style_option(logged))

@@ -102,7 +102,7 @@ def catalogue_access(
 
 
 def timed(config: RuntimeConfig) -> RuntimeConfig:
-    """Tell a runtime the time, for what expires; Trio's clock runs only now."""
+    """Set a runtime's time, for what expires; Trio's clock runs only now."""
     if config.catalogues is None:
         return config
     offset = clock_offset()

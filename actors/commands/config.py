@@ -13,7 +13,7 @@ import attrs
 import click
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.config_file import CONFIG, checked_tables, misconfigured, origin_of, tell_unknown
+from actors.cli.config_file import CONFIG, checked_tables, misconfigured, origin_of, warn_unknown
 from actors.cli.group import SUMMARIES, command_of
 from actors.cli.options import if_given
 from actors.cli.output import say
@@ -54,7 +54,7 @@ def effective_options(command: click.Command, arguments: Sequence[str]) -> Itera
         click.UsageError: There is no such option, or a value is none it takes.
         CommandError: The file of options is wrong.
     """
-    tell_unknown(parsed(command, arguments))
+    warn_unknown(parsed(command, arguments))
     options = [copy.copy(one) for one in _options(command)]
     for one in options:
         if one.name != CONFIG:
@@ -174,7 +174,7 @@ def check(*, file: Path) -> int:
 
 
 def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Tell the name of a command from its options."""
+    """Separate the name of a command from its options."""
     if not words or words[0].startswith("-"):
         return _DEFAULT, words
     if words[0] not in _COMMANDS:

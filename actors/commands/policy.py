@@ -34,7 +34,7 @@ _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Tell which rule decided and why, one line after the other."""
+    """Print which rule decided and why, one line after the other."""
     verdict = explanation.verdict
     if verdict.result is Result.NOT_APPLICABLE:
         yield f"{explanation.effective}: nothing applies, so the default holds"

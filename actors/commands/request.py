@@ -128,10 +128,10 @@ async def _ask(config: RuntimeConfig, trace: OpenTracer, to: str, value: Json) -
             caller = Caller()
             await runtime.deploy("caller", lambda: caller)
             answer = await caller.request(to, value)
-    return _tell(answer)
+    return _print(answer)
 
 
-def _tell(answer: Message) -> ExitCode:
+def _print(answer: Message) -> ExitCode:
     say("answer", code=answer.code, sender=answer.from_, **_shown(answer))
     if answer.code <= LAST_SUCCESS:
         return ExitCode.OK

@@ -124,37 +124,37 @@ def _check_making(where: str, made: type[Hyperty]) -> None:
 
 
 _BELOW: Final = "*."
-_WISHES: Final = ", ".join(P2pUse)
+_USES: Final = ", ".join(P2pUse)
 
 
 def _check_peers(
     ctx: click.Context, option: click.Parameter, value: tuple[str, ...]
 ) -> tuple[PeerPolicy, ...]:
-    """Return what is wanted of each peer; refuse what is no peer or no wish."""
+    """Return the policy of each peer; refuse an unknown peer or use."""
     return tuple(_peer(ctx, option, one) for one in value)
 
 
 def _peer(ctx: click.Context, option: click.Parameter, text: str) -> PeerPolicy:
-    peer, _, wish = text.rpartition("=")
-    if wish not in list(P2pUse):
-        raise click.BadParameter(f"{text!r} is no PEER=WISH; a wish is one of {_WISHES}")
+    peer, _, use = text.rpartition("=")
+    if use not in list(P2pUse):
+        raise click.BadParameter(f"{text!r} is no PEER=USE; a use is one of {_USES}")
     if "://" not in peer:
         below = peer.removeprefix(_BELOW)
         domain = check_domain(ctx, option, below)
-        return PeerPolicy(f"{peer[: len(peer) - len(below)]}{domain}", P2pUse(wish))
+        return PeerPolicy(f"{peer[: len(peer) - len(below)]}{domain}", P2pUse(use))
     try:
         is_runtime = scheme_of(peer) == RUNTIME_SCHEME and runtime_of(peer) == peer
     except BadUrlError as error:
         raise click.BadParameter(str(error)) from error
     if not is_runtime:
         raise click.BadParameter(f"{peer!r} is neither a domain nor the address of a runtime")
-    return PeerPolicy(peer, P2pUse(wish))
+    return PeerPolicy(peer, P2pUse(use))
 
 
 def links_options(handler: Handler) -> Handler:
-    """Add `--p2p-wish`, `--p2p-peer` and `--p2p-wait`."""
-    wish = click.option(
-        "--p2p-wish",
+    """Add `--p2p-use`, `--p2p-peer` and `--p2p-wait`."""
+    use = click.option(
+        "--p2p-use",
         type=click.Choice([one.value for one in P2pUse]),
         default=P2pUse.WHENEVER_POSSIBLE.value,
         show_default=True,
@@ -162,7 +162,7 @@ def links_options(handler: Handler) -> Handler:
     )
     peers = click.option(
         "--p2p-peer",
-        metavar="PEER=WISH",
+        metavar="PEER=USE",
         multiple=True,
         callback=_check_peers,
         help="The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.",
@@ -174,12 +174,12 @@ def links_options(handler: Handler) -> Handler:
         show_default=True,
         help="While a link is set up, send by the node, or wait for the link for a time.",
     )
-    return wish(peers(wait(handler)))
+    return use(peers(wait(handler)))
 
 
-def links_of(wish: str, peers: tuple[PeerPolicy, ...], wait: str) -> LinkPolicy:
-    """Return the wishes that these options say."""
-    return LinkPolicy(P2pUse(wish), peers, P2pWait(wait))
+def links_of(use: str, peers: tuple[PeerPolicy, ...], wait: str) -> LinkPolicy:
+    """Return the policy for direct links that these options state."""
+    return LinkPolicy(P2pUse(use), peers, P2pWait(wait))
 
 
 Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
@@ -207,9 +207,9 @@ def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
         return {
             name: partial(_deploy, where, load_hyperty(where)) for name, where in hyperties.items()
         }
-    rooms = process_sandboxes(str(Path(one).resolve()) for one in sys.path)
+    spawn = process_sandboxes(str(Path(one).resolve()) for one in sys.path)
     codes = {name: HypertyCode(where) for name, where in hyperties.items()}
-    return {name: partial(_deploy_apart, code, rooms) for name, code in codes.items()}
+    return {name: partial(_deploy_apart, code, spawn) for name, code in codes.items()}
 
 
 async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) -> str:
@@ -223,9 +223,9 @@ async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) 
     raise crashed(where, crash.error) from crash.error
 
 
-async def _deploy_apart(code: HypertyCode, rooms: Spawn, runtime: Runtime, name: str) -> str:
+async def _deploy_apart(code: HypertyCode, spawn: Spawn, runtime: Runtime, name: str) -> str:
     try:
-        return await runtime.deploy_apart(name, code, rooms)
+        return await runtime.deploy_apart(name, code, spawn)
     except SandboxError as exc:
         raise CommandError(
             f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
@@ -294,7 +294,7 @@ def command(  # noqa: PLR0913 - one for each option
     sandbox: str,
     p2p: tuple[Kind, ...],
     p2p_host: str,
-    p2p_wish: str,
+    p2p_use: str,
     p2p_peer: tuple[PeerPolicy, ...],
     p2p_wait: str,
     topology: str,
@@ -317,7 +317,7 @@ def command(  # noqa: PLR0913 - one for each option
         node=node,
         kinds=p2p,
         p2p_host=p2p_host,
-        links=links_of(p2p_wish, p2p_peer, p2p_wait),
+        links=links_of(p2p_use, p2p_peer, p2p_wait),
         topology=Topology(topology),
         nodes=foreign,
         catalogues=catalogue_access(places, trust, f"{domain}.{name}"),
@@ -335,7 +335,7 @@ async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
     with open_store(config.store):
-        # What is wrong with it is told before anything is dialled.
+        # Errors in it are reported before any dial.
         pass
     async with open_system_network() as network:
         # A run that could not begin leaves no trace.

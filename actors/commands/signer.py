@@ -14,11 +14,11 @@ from specs.limits.node import JWKS_BYTES
 __all__ = ["read_signer"]
 
 _OTHERS: Final = 0o077
-"""Rights that nobody but its owner should have on a private key: whoever reads it is anybody."""
+"""Rights that only its owner should have on a private key: a readable key protects nothing."""
 
 
 def read_signer(path: Path) -> SigningKey:
-    """Read a private key; a person is told if others can read it, too.
+    """Read a private key; warn if others can read it, too.
 
     Raises:
         CommandError: It cannot be read, or is none.

@@ -13,7 +13,7 @@ import trio
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.demo.narration import ObservingTracer
-from actors.demo.script import Beat, What, tell
+from actors.demo.script import Beat, What, report
 from actors.hyperties import Caller
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
@@ -66,9 +66,9 @@ def compared(by_node: Latencies, by_link: Latencies) -> list[str]:
     ]
 
 
-def _row(way: str, taken: Latencies) -> str:
+def _row(route: str, taken: Latencies) -> str:
     p50, p99 = (f"{one:,.0f} us" for one in (taken.p50_us, taken.p99_us))
-    return f"{way:<12}{taken.requests:>9,}{p50:>12}{p99:>12}{taken.per_second:>12,.0f}"
+    return f"{route:<12}{taken.requests:>9,}{p50:>12}{p99:>12}{taken.per_second:>12,.0f}"
 
 
 @final
@@ -158,7 +158,7 @@ class Scene:
 
 
 async def script(scene: Scene, requests: int) -> None:
-    """Act what Alice does; each line she prints tells what happened to her.
+    """Act what Alice does; each line she prints reports what happened to her.
 
     Raises:
         CommandError: Something was to be otherwise.
@@ -169,7 +169,7 @@ async def script(scene: Scene, requests: int) -> None:
     by_node, by_link = await _compare(scene, numbered, requests)
     fell_back = await _cut(scene, numbered, base)
     await _reckon(scene, numbered)
-    tell(
+    report(
         NAME,
         What.FIGURES,
         f"{numbered.sent:,} numbered requests: none lost, none doubled",
@@ -190,8 +190,8 @@ async def _meet(scene: Scene, numbered: NumberedRequests) -> None:
     await numbered.one(scene.by_any)
     _check(numbered.answered == 1, f"bob answered the first request {numbered.failures}")
     _check(scene.seen.sent_by_node() == 1, "the first request did not go by the node")
-    text = "the first request is answered by way of the node"
-    tell(NAME, What.NOTE, text, Beat.ANSWERED)
+    text = "the first request is answered by the node"
+    report(NAME, What.NOTE, text, Beat.ANSWERED)
     with _in_time("the link did not become live"):
         await scene.seen.until(lambda: scene.seen.link == _LIVE)
 
@@ -205,15 +205,19 @@ async def _compare(
     before = seen.sent_by_node()
     by_node = await measure(numbered, scene.by_node, requests)
     _check(seen.sent_by_node() - before == requests, "not all requests went by the node")
-    tell(NAME, What.NOTE, f"{requests:,} requests by the node are measured", Beat.MEASURED_BY_NODE)
+    report(
+        NAME, What.NOTE, f"{requests:,} requests by the node are measured", Beat.MEASURED_BY_NODE
+    )
 
     await measure(numbered, scene.by_any, WARM_UP)
     before = seen.sent_by_link()
     by_link = await measure(numbered, scene.by_any, requests)
     _check(seen.sent_by_link() - before == requests, "not all requests went by the link")
-    tell(NAME, What.NOTE, f"{requests:,} requests by the link are measured", Beat.MEASURED_BY_LINK)
+    report(
+        NAME, What.NOTE, f"{requests:,} requests by the link are measured", Beat.MEASURED_BY_LINK
+    )
     for row in compared(by_node, by_link):
-        tell(NAME, What.ROW, row, Beat.COMPARED)
+        report(NAME, What.ROW, row, Beat.COMPARED)
     return by_node, by_link
 
 
@@ -226,7 +230,7 @@ async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...])
             goal = numbered.answered + IN_FLIGHT
             await numbered.until(lambda: numbered.answered >= goal)
             node_before = seen.sent_by_node()
-            tell(NAME, What.NOTE, "cuts the socket under the link, requests under way", Beat.CUT)
+            report(NAME, What.NOTE, "cuts the socket under the link, requests under way", Beat.CUT)
             _check(await scene.network.cut(lambda link: link not in base), "there was no socket")
             await seen.until(lambda: seen.lives > 1)
             link_before = seen.sent_by_link()
@@ -235,7 +239,7 @@ async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...])
         enough.set()
     _check(fell_back > 0, "no request fell back to the node")
     text = f"{fell_back} requests went by the node meanwhile; traffic is back on the link"
-    tell(NAME, What.NOTE, text, Beat.CAUGHT_UP, fell_back=fell_back)
+    report(NAME, What.NOTE, text, Beat.CAUGHT_UP, fell_back=fell_back)
     return fell_back
 
 

@@ -26,7 +26,7 @@ from actors.cli.options import check_domain, check_kinds
 from actors.cli.output import say_ready
 from actors.demo.alice import Scene, script
 from actors.demo.narration import ObservingTracer
-from actors.demo.script import Beat, What, tell
+from actors.demo.script import Beat, What, report
 from actors.hyperties import Caller, Counter
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.log import configure_log
@@ -41,7 +41,7 @@ from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.system import open_system_network
 
-__all__ = ["WatchedNetwork", "main", "until_parent_ends", "until_told"]
+__all__ = ["WatchedNetwork", "main", "until_parent_ends", "until_stopped"]
 
 _READ: Final = 64
 """Bytes read from stdin at once; nothing is expected (ours)."""
@@ -148,7 +148,7 @@ def _alice(  # noqa: PLR0913 - one for each option
         domain=domain, name="alice", node=node, kinds=p2p, ids=fresh_ids(), monitor=monitor
     )
     act = partial(_act, config, trace, bob, requests)
-    return run(partial(until_parent_ends, partial(until_told, act)))
+    return run(partial(until_parent_ends, partial(until_stopped, act)))
 
 
 async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> None:
@@ -159,11 +159,11 @@ async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> N
         async with open_runtime(config, network, seen) as runtime:
             caller = Caller()
             url = await runtime.deploy("caller", lambda: caller)
-            tell(name, What.NOTE, f"ready: {url}", Beat.SERVES, url=url, pid=os.getpid())
+            report(name, What.NOTE, f"ready: {url}", Beat.SERVES, url=url, pid=os.getpid())
             await script(Scene(caller, bob, network, seen), requests)
             text = "unregisters, takes its routes down, closes its session"
-            tell(name, What.NOTE, text, Beat.LEAVES)
-    tell(name, What.DONE, "closed in good order", Beat.GONE)
+            report(name, What.NOTE, text, Beat.LEAVES)
+    report(name, What.DONE, "closed in good order", Beat.GONE)
 
 
 @main.command("run", context_settings={"ignore_unknown_options": True})
@@ -176,7 +176,7 @@ def _run(command: tuple[str, ...]) -> int:
         ended = await trio.run_process(command, stdin=b"", check=False)
         statuses.append(ended.returncode)
 
-    code = run(partial(until_parent_ends, partial(until_told, work)))
+    code = run(partial(until_parent_ends, partial(until_stopped, work)))
     return statuses[0] if statuses else code
 
 
@@ -193,22 +193,22 @@ async def until_parent_ends(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode
     return code
 
 
-async def until_told(work: Callable[[], Awaitable[None]]) -> ExitCode:
+async def until_stopped(work: Callable[[], Awaitable[None]]) -> ExitCode:
     """Do some work to its end, or until SIGTERM cancels it."""
-    is_told = False
+    is_stopped = False
     with trio.open_signal_receiver(signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
 
             async def heed() -> None:
-                nonlocal is_told
+                nonlocal is_stopped
                 async for _ in signals:
-                    is_told = True
+                    is_stopped = True
                     nursery.cancel_scope.cancel()
 
             nursery.start_soon(heed)
             await work()
             nursery.cancel_scope.cancel()
-    return ExitCode.INTERRUPTED if is_told else ExitCode.OK
+    return ExitCode.INTERRUPTED if is_stopped else ExitCode.OK
 
 
 async def _watch_parent() -> None:
@@ -220,7 +220,7 @@ async def _watch_parent() -> None:
 
 @final
 class WatchedNetwork(Network):
-    """Another network; what is listened on and dialled for a link is told.
+    """Another network; its listeners and dials are printed.
 
     Args:
         node: Where the message node is: a link there is none between runtimes.
@@ -235,7 +235,7 @@ class WatchedNetwork(Network):
     async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
         link = await self._network.dial(kind, address, subprotocol)
         if address != self._node:
-            tell(self._who, What.STEP, f"dials the candidate {kind} {address}", Beat.DIALLED)
+            report(self._who, What.STEP, f"dials the candidate {kind} {address}", Beat.DIALLED)
         return link
 
     @override
@@ -250,7 +250,7 @@ class WatchedNetwork(Network):
     ) -> AsyncIterator[Listener]:
         async with self._network.listen(kind, where, paths, gate) as listener:
             text = f"offers the candidate {kind} {listener.address}"
-            tell(self._who, What.STEP, text, Beat.CANDIDATE, kind=kind, address=listener.address)
+            report(self._who, What.STEP, text, Beat.CANDIDATE, kind=kind, address=listener.address)
             yield listener
 
 

@@ -1,7 +1,7 @@
 """Turns the facts of a trace into sentences: what happened, to whom, and which step it shows.
 
 Addresses are shortened to what a person reads. A tracer prints the sentences, and lets
-a task wait for what they tell.
+a task wait for their facts.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.demo.script import Beat, What, tell
+from actors.demo.script import Beat, What, report
 from actors.kit.trace import Tracer
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
@@ -79,7 +79,7 @@ class Sentence:
 
 @final
 class Narrator:
-    """Tells the facts of one process that a person wants to hear, each once."""
+    """Prints the facts of one process that matter to a person, each once."""
 
     def __init__(self, target: str | None = None) -> None:
         self._target = target
@@ -113,7 +113,7 @@ class Narrator:
                 return None
             self._asked.add(to)
             beat = Beat.UNREACHED if is_first else Beat.NO_LISTENER
-            return Sentence(f"no listener for {short(to)}: the registry is asked for a way", beat)
+            return Sentence(f"no listener for {short(to)}: the registry is asked for a route", beat)
         if fact.result is None or self._routes.get(to) == fact.result:
             return None
         self._routes[to] = fact.result
@@ -213,7 +213,7 @@ def _allocated(fact: Fact) -> Sentence:
 
 
 def _object(fact: Fact) -> Sentence:
-    """Tell of a Connection object: the requester writes the offer, the handler the answer."""
+    """Describe a Connection object: the requester writes the offer, the handler the answer."""
     is_written, is_requester = fact.op is Op.WRITE, "/p2prequester/" in (fact.by or "")
     name = "the offer C1" if is_written is is_requester else "the answer C2"
     sentence = f"{name}, {short(fact.key)}, version {fact.version}"
@@ -234,7 +234,7 @@ _LINKS: Final = "p2p_connection"
 
 @final
 class ObservingTracer(Tracer):
-    """Passes every fact on, tells those that matter, counts what stubs send.
+    """Passes every fact on, prints those that matter, counts what stubs send.
 
     Attributes:
         link: State of the link, as its machine has it; None before there is one.
@@ -263,7 +263,7 @@ class ObservingTracer(Tracer):
             return
         sentence = self._narrator.tell(actor, fact)
         if sentence is not None:
-            tell(self._who, sentence.what, sentence.text, sentence.beat)
+            report(self._who, sentence.what, sentence.text, sentence.beat)
         if fact.k is Kind.STATE and fact.machine == _LINKS:
             self._note_link(fact)
 

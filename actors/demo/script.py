@@ -17,11 +17,11 @@ import orjson
 from actors.cli.output import say
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["ACTS", "SCHEMA", "Beat", "Line", "What", "first_act", "read_line", "tell"]
+__all__ = ["ACTS", "SCHEMA", "Beat", "Line", "What", "first_act", "read_line", "report"]
 
 
 class Beat(StrEnum):
-    """Something that has to happen, as the line that tells it names it."""
+    """Something that has to happen, as its line names it."""
 
     SERVES = "serves"
     UNREACHED = "unreached"
@@ -141,7 +141,7 @@ ACTS: Final = (
         also=frozenset({Beat.REQUESTER_DEPLOYED, Beat.CANDIDATE, Beat.STATUS_EVENT, Beat.ROW_SET}),
     ),
     Act(
-        "The two ways compared",
+        "The two routes compared",
         {
             "alice": (
                 Beat.MEASURED_BY_NODE,
@@ -232,7 +232,7 @@ class Line:
     beat: Beat | None = None
 
 
-def tell(who: str, what: What, text: str, beat: Beat | None = None, **fields: Json) -> None:
+def report(who: str, what: What, text: str, beat: Beat | None = None, **fields: Json) -> None:
     """Print a line; if nobody reads any more, be silent from now on."""
     try:
         say(SCHEMA, who=who, what=what, text=text, beat=beat, **fields)

@@ -57,9 +57,9 @@ async def judge(
         CommandError: There came no verdict.
     """
     places = [str(run) for run in runs]
-    told = ("--json", "--manifest", str(manifest))
-    steps = await _said("spark", "validate", *told, "--report", str(report), *places)
-    messages = await _said("fsm", "judge", *told, *places)
+    options = ("--json", "--manifest", str(manifest))
+    steps = await _said("spark", "validate", *options, "--report", str(report), *places)
+    messages = await _said("fsm", "judge", *options, *places)
     both = _last(steps, _STEPS), _last(messages, _MESSAGES)
     verdict = next(word for word in _WORST_FIRST if word in {one["verdict"] for one in both})
     for line in [*_heads(verdict, *both), *map(_line, _found(messages)), *_lines(both[0])]:
@@ -242,7 +242,7 @@ class Children:
         )
 
     async def stop(self, who: str) -> None:
-        """Tell a child to go, and show what it says until it has gone.
+        """Stop a child, and show its output until it has ended.
 
         Raises:
             CommandError: It did not go in good order.
@@ -304,7 +304,7 @@ _MANIFEST: Final = Manifest(
         *(Participant(f"{RUNTIME_SCHEME}://{DOMAIN}/{who}", who) for who in ("bob", "alice")),
     )
 )
-"""Who takes part in the demonstration."""
+"""The participants of the demonstration."""
 
 _CHILD: Final = (sys.executable, "-m", "actors.demo.child")
 

@@ -21,7 +21,7 @@ from transports.urls import read_websocket_url
 __all__ = ["Trace", "bare_error", "check_dialled", "open_network", "open_node", "open_tracer"]
 
 Trace: TypeAlias = Path | Tracer | None
-"""Where a trace is written: a directory that holds runs, a tracer, or None for nowhere."""
+"""Destination of a trace: a directory that holds runs, a tracer, or None for no trace."""
 
 
 @asynccontextmanager

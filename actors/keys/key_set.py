@@ -52,7 +52,7 @@ REGISTRY: Final = _Registry()
 class BadKeysError(ReasonError):
     """A text is no set of keys: its author must act."""
 
-    told = "no set of keys"
+    summary = "no set of keys"
 
 
 _PRIVATE: Final = "it holds a private key, which nobody else may have"

@@ -72,7 +72,7 @@ class FileLock:
 
 
 _BUSY_TIMEOUT: Final = 1.0
-"""Seconds a write waits for whoever else has the file open, such as a backup (ours);
+"""Seconds a write waits for another process with the file open, such as a backup (ours);
 below LOGIN_TIMEOUT."""
 
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"

@@ -21,7 +21,7 @@ __all__ = ["ANYWHERE", "PUBLIC", "Egress", "PrivatePlaceError"]
 class PrivatePlaceError(PlaceError):
     """A host must not be dialled."""
 
-    told = "{} is not dialled"
+    summary = "{} is not dialled"
 
 
 class Egress(ABC):
@@ -38,7 +38,7 @@ class Egress(ABC):
 
 @final
 class _Anywhere(Egress):
-    """Dials what it is told: an operator wrote it."""
+    """Dials any address: an operator configured it."""
 
     @override
     async def place(self, host: str, port: int) -> str:

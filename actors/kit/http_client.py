@@ -53,13 +53,13 @@ Dial: TypeAlias = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
 class HttpUrlError(PlaceError):
     """A text names no HTTP server."""
 
-    told = "{!r} names no HTTP server"
+    summary = "{!r} names no HTTP server"
 
 
 class HttpError(PlaceError):
     """The server could not be asked, or what it answered cannot be used."""
 
-    told = "the server {} cannot be asked"
+    summary = "the server {} cannot be asked"
 
 
 @final

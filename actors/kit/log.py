@@ -67,7 +67,7 @@ def log_quietly() -> None:
     """Keep the log to warnings on stderr in a program that has set up none.
 
     A program that embeds nodes or runtimes has its own standard output, and structlog
-    would write everything there. Whoever has set up structlog is left alone.
+    would write everything there. An existing configuration of structlog is kept.
     """
     if not structlog.is_configured():
         configure_log()

@@ -76,8 +76,10 @@ class SelfCheck(Tracer):
     def record(self, actor: str, fact: Fact) -> None:
         self._tracer.record(actor, fact)
         if fact.k in _KINDS:
-            told = {name: getattr(fact, name) for name in _FIELDS}
-            self._take(TraceLine("", "", self._next(), t=trio.current_time(), actor=actor, **told))
+            fields = {name: getattr(fact, name) for name in _FIELDS}
+            self._take(
+                TraceLine("", "", self._next(), t=trio.current_time(), actor=actor, **fields)
+            )
 
     @override
     def step(self, actor: str, step: Step) -> None:
@@ -117,10 +119,10 @@ class SelfCheck(Tracer):
 
     def _take(self, record: TraceLine) -> None:
         for found in self._judge.take(record):
-            self._tell(record.actor, found)
+            self._report(record.actor, found)
         self._counters.monitor_resets = self._judge.forgotten
 
-    def _tell(self, actor: str, found: Finding) -> None:
+    def _report(self, actor: str, found: Finding) -> None:
         self._counters.broken_claim(found.claim)
         note = Fact(k=Kind.FAULT, cause=found.claim, key=found.about, why=found.expected)
         self._tracer.record(actor, note)

@@ -1,6 +1,6 @@
 """Evidence: where components report what they did, and what is kept of it.
 
-What a record tells is declared here once, as the fields of a fact. A tracer keeps facts;
+The content of a record is declared here once, as the fields of a fact. A tracer keeps facts;
 one that writes text encodes the same fields without making a fact of them.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, TypedDict, Unpack, final
 import orjson
 from typing_extensions import override
 
-from actors.kit.trace_body import told_body
+from actors.kit.trace_body import redacted_body
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.jsonvalue import Json
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
-"""Body keys that never count for a digest; what they hold is not told, but for `via`."""
+"""Body keys that never count for a digest; their values are not recorded, except for `via`."""
 
 _VIA_CHARACTERS: Final = 4096
 """Characters of the list of crossed stubs in a record (ours; `HOP_LIMIT` need a tenth)."""
@@ -159,7 +159,7 @@ def message_fields(message: Message, *, has_body: bool = False) -> MessageFields
     via = _via(message)
     if via:
         fields["via"] = via
-    body = told_body(message) if has_body else None
+    body = redacted_body(message) if has_body else None
     if body is not None:
         fields["body"] = body
     return fields
@@ -204,7 +204,7 @@ def _via(message: Message) -> str:
 
 def digest(message: Message) -> str:
     """Return a short hash of type, ends and body, equal at every hop of the message."""
-    return value_digest([message.type, message.from_, message.to, _told(message.body)])
+    return value_digest([message.type, message.from_, message.to, _digested(message.body)])
 
 
 def value_digest(fields: Json) -> str:
@@ -217,11 +217,11 @@ def value_digest(fields: Json) -> str:
     return blake2b(text, digest_size=8).hexdigest()
 
 
-def _told(value: Json) -> Json:
+def _digested(value: Json) -> Json:
     if isinstance(value, dict):
-        return {key: _told(part) for key, part in value.items() if key not in _SECRET}
+        return {key: _digested(part) for key, part in value.items() if key not in _SECRET}
     if isinstance(value, list):
-        return [_told(part) for part in value]
+        return [_digested(part) for part in value]
     return value
 
 
@@ -230,7 +230,7 @@ class Tracer(ABC):
 
     Attributes:
         steps: Whether state changes are; they are by all who keep anything.
-        bodies: Whether records of messages have what may be told of the bodies.
+        bodies: Whether records of messages have the bodies, redacted.
         watches: Whether, without hops, rows of tables, searches for routes, and the answers to
             sampled requests are wanted.
         dropped: Number of records that were not kept.
@@ -247,7 +247,7 @@ class Tracer(ABC):
         """Keep a fact; never waits, never raises."""
 
     def step(self, actor: str, step: Step) -> None:
-        """Keep that an entity moved: `record` of its fact, by a shorter way perhaps."""
+        """Keep that an entity moved: `record` of its fact, perhaps more directly."""
         self.record(actor, step_fact(step))
 
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:

@@ -14,10 +14,10 @@ import orjson
 from specs.jsonvalue import Json
 from specs.message import Message
 
-__all__ = ["REDACTED", "told_body"]
+__all__ = ["REDACTED", "redacted_body"]
 
 REDACTED: Final = "..."
-"""Stands for what is not told."""
+"""Stands for a value that is not recorded."""
 
 _SERVICES: Final = re.compile(
     "domain://(?:msg-node|registry)[.][^/]+(?:/(?:sm|address-allocation))?"
@@ -26,46 +26,46 @@ _SERVICES: Final = re.compile(
 )
 """Addresses of which one sends or gets every message that has a body in a trace."""
 
-_TOLD: Final = frozenset(
+_RECORDED: Final = frozenset(
     {
         "allocated", "allocationKey", "attribute", "attributeType", "childrenResources", "code",
         "expires", "lastModified", "method", "number", "operation", "p2pHandler", "p2pRequester",
         "params", "resource", "resources", "runtime", "scheme", "source", "status", "url", "value",
     }
 )  # fmt: skip
-"""Fields whose values are told; of any other only that it is there."""
+"""Fields whose values are recorded; of any other, only its presence."""
 
 _WORDS: Final = frozenset({"attribute", "attributeType", "method", "operation", "scheme", "status"})
 """Fields with words that somebody declared."""
 
 _STATUSES: Final = frozenset({"created", "in-progress", "live", "disconnected", "failed", "dead"})
 _NAMES: Final = frozenset({"allocationKey", "resource"})
-"""Fields that name a block of addresses: told as a hash, so that two can be compared."""
+"""Fields that name a block of addresses: recorded as a hash, so that two can be compared."""
 
 _ADDRESS: Final = re.compile("(?!user|domain-idp)[a-z][^/:]*://.+")
 
 
-def told_body(message: Message) -> str | None:
+def redacted_body(message: Message) -> str | None:
     """Return the body as JSON with sorted keys, redacted; None: the trace keeps none of it."""
     if not (_SERVICES.fullmatch(message.to) or _SERVICES.fullmatch(message.from_)):
         return None
     try:
-        return orjson.dumps(_told("", message.body), option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(_redacted("", message.body), option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:
         # Something that no wire carries.
         return None
 
 
-def _told(key: str, value: Json) -> Json:
+def _redacted(key: str, value: Json) -> Json:
     match value:
         case dict():
             return {
-                inner: _told(inner, part) if inner in _TOLD else REDACTED
+                inner: _redacted(inner, part) if inner in _RECORDED else REDACTED
                 for inner, part in value.items()
                 if inner != "via"
             }
         case list():
-            return [_told(key, part) for part in value]
+            return [_redacted(key, part) for part in value]
         case str():
             return _text(key, value)
         case _:

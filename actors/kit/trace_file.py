@@ -1,10 +1,10 @@
-"""The trace of one process as JSON Lines: stamped, in order, never in the way.
+"""The trace of one process as JSON Lines: stamped, in order, without delay to the process.
 
 The files are parts of bounded size with whole lines only.
 
 Records are encoded where they are made and written by a thread. When the disk is
 slower than the process, the buffer fills, further records are counted and not kept,
-and a `dropped` record tells how many as soon as there is room again.
+and a `dropped` record has their number as soon as there is room again.
 """
 
 import time
@@ -151,9 +151,9 @@ class TraceParts:
 
 @final
 class _MessageText:
-    """Writes what `message_fact` tells as the inside of a JSON object.
+    """Writes the fields of `message_fact` as the inside of a JSON object.
 
-    A message passes many hops, and at all of them most of what is told is the same; so
+    A message passes many hops, and at all of them most fields are the same; so
     that text is made once for each instance and kept while the instance lives.
     """
 
@@ -249,7 +249,7 @@ class FileTracer(Tracer):
             self._drop(1)
             return False
         if self._undeclared:
-            self._tell_drops()
+            self._write_drops()
         return True
 
     def _ring(self) -> None:
@@ -261,19 +261,19 @@ class FileTracer(Tracer):
     def take(self) -> list[bytes]:
         """Take the lines gathered so far, the count of drops with them."""
         if self._undeclared:
-            self._tell_drops()
+            self._write_drops()
         lines, self._lines = self._lines, []
         self.has_lines = trio.Event()
         self.is_half_full = trio.Event()
         return lines
 
     def end(self) -> None:
-        """Tell that the run ended orderly; there is always room for this."""
+        """Write that the run ended orderly; there is always room for this."""
         if self._undeclared:
-            self._tell_drops()
+            self._write_drops()
         self._append("trace", Fact(k=Kind.END))
 
-    def _tell_drops(self) -> None:
+    def _write_drops(self) -> None:
         count, self._undeclared = self._undeclared, 0
         self._append("trace", Fact(k=Kind.DROPPED, count=count))
 
@@ -315,7 +315,7 @@ async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> Asy
     Each call begins a run of its own, whatever the directory holds.
     The first record is START (`val` the schema, `machine` the declared machines,
     joined by `|`). The last is END if the inside was left orderly; a trace without
-    it tells of a crash or a cancellation.
+    it shows a crash or a cancellation.
 
     Args:
         directory: Directory of traces.

@@ -190,7 +190,7 @@ async def _start_listener(
     }
     sources = LinkSources(listeners, MappingProxyType(acceptors), itertools.count(1), plan.bounds)
     acceptor = partial(SessionListener, sources, bus, plan.monitor)
-    await supervisor.start_child(ChildSpec("front-door", acceptor))
+    await supervisor.start_child(ChildSpec("listener", acceptor))
 
 
 async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
@@ -336,7 +336,7 @@ async def _serving(plan: Plan, listener: Listener, sources: "_OpenListener") -> 
                 await sources.close()
                 await _drain(bus)
                 if not is_orderly:
-                    # What the parts were told they do, though the node is cancelled.
+                    # The parts finish what they were ordered to do, though the node is cancelled.
                     await supervisor.stop_children()
 
 

@@ -43,7 +43,7 @@ from actors.node.session.gate import Gate
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.registry.allocation import Bind
-from fsm.session.node_session_io import CloseAsked, Parcel, PeerForm, Tick
+from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
 from specs.errors import BadMessageError, BadUrlError
@@ -85,8 +85,8 @@ class Dispatch:
             case ToRuntimes(runtimes, is_published):
                 if is_published:
                     self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
-                parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
-                self._exchange.hand_out_to(runtimes, parcel)
+                entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
+                self._exchange.hand_out_to(runtimes, entry)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):
@@ -183,7 +183,7 @@ class Ingress:
             elif isinstance(item, BadLine):
                 self._malformed(item, port)
             elif isinstance(item, Claim):
-                self._claimed(item.wish, port)
+                self._claimed(item.opening, port)
             else:
                 self._message(item, port)
             self._gate.settle()
@@ -204,7 +204,7 @@ class Ingress:
     def _malformed(self, line: BadLine, port: Port) -> None:
         self._trace.counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
-            self._exchange.tell_link(port, line.answer)
+            self._exchange.send_to_link(port, line.answer)
 
     def _claimed(self, request: Message, port: Port) -> None:
         """Give a link the session it has come for, or show it out."""
@@ -256,7 +256,7 @@ class Ingress:
             control(message, port)
         except BadMessageError as exc:
             if message.is_request:
-                self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))
+                self._exchange.send_to_link(port, refuse(message, exc.code, exc.reason))
             else:
                 self._trace.drop(message, DropReason.MALFORMED)
 

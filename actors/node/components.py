@@ -125,5 +125,5 @@ async def attach(bus: ActorRef[BusMessage], address: str, component: Component) 
 
 
 def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
-    """Have an actor answer there no longer; a bus that is gone need not be told."""
+    """Have an actor answer there no longer; a bus that is gone needs no notice."""
     bus.try_tell(Detached(address, component))

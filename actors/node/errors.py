@@ -17,7 +17,7 @@ __all__ = [
 class RegistryFileError(PlaceError):
     """The file of the domain registry cannot be used."""
 
-    told = "cannot use the registry file {}"
+    summary = "cannot use the registry file {}"
 
 
 @final
@@ -33,14 +33,14 @@ class OpenMetricsError(ProtoflyError):
 class HttpPlaceError(PlaceError):
     """Health and metrics cannot be served there."""
 
-    told = "cannot serve health and metrics on {}"
+    summary = "cannot serve health and metrics on {}"
 
 
 @final
 class PolicyFileError(PlaceError):
     """A policy file cannot be used, and so none of them is; the reason says what to do."""
 
-    told = "cannot use the policy file {}"
+    summary = "cannot use the policy file {}"
 
 
 @final

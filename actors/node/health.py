@@ -47,7 +47,7 @@ class Part(StrEnum):
     """Parts without which a node cannot serve."""
 
     NODE = "node"
-    FRONT_DOOR = "front-door"
+    LISTENER = "listener"
     BUS = "bus"
     REGISTRY = "registry"
     KEYS = "identity-keys"
@@ -75,7 +75,7 @@ class Readiness:
 
 
 _BUS: Final = ("bus",)
-_FRONT_DOOR: Final = ("front-door",)
+_LISTENER: Final = ("listener",)
 _RECORDS: Final = ("registry", "record-writer")
 _CONNECTOR: Final = ("connector:registry",)
 """Names of parts at the supervisor of the node."""
@@ -101,7 +101,7 @@ class Parts:
         """Return how each part is asked; the answer is half a sentence if something is wrong."""
         return {
             Part.BUS: self._bus,
-            Part.FRONT_DOOR: self._front_door,
+            Part.LISTENER: self._listener,
             Part.REGISTRY: self._records,
             Part.KEYS: self._keys,
         }
@@ -121,9 +121,9 @@ class Parts:
             return "it has stopped"
         return None
 
-    async def _front_door(self) -> str | None:
+    async def _listener(self) -> str | None:
         await trio.lowlevel.checkpoint()
-        return self._down(_FRONT_DOOR)
+        return self._down(_LISTENER)
 
     async def _records(self) -> str | None:
         down = self._down(_RECORDS if self.has_records else _CONNECTOR)

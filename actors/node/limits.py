@@ -12,6 +12,7 @@ from specs.limits.protocol import (
     HANDSHAKE_RATE,
     IDENTITY_BURST,
     IDENTITY_RATE,
+    MAX_MALFORMED,
     MESSAGE_BURST,
     MESSAGE_RATE,
     NODE_BURST,
@@ -19,7 +20,6 @@ from specs.limits.protocol import (
     OUTBOX_BUDGET,
     OUTBOX_BYTES,
     OUTBOX_MESSAGES,
-    SOFT_ERRORS,
     UNAUTHENTICATED_LINKS,
     UNAUTHENTICATED_PER_HOST,
     WRITE_TIMEOUT,
@@ -44,29 +44,29 @@ class NodeLimits:
         identity: What all sessions of one identity may send together; likewise.
         nodes: What the node of another domain may send: a whole domain, not one runtime.
         handshakes: How often one host may connect; who comes more often is turned away.
-        strangers: Connections without a session; beyond it the oldest makes room.
+        unauthenticated: Connections without a session; beyond it the oldest makes room.
         outbox_bytes: Bytes that may wait for one link.
         outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
         write_timeout: Seconds a peer has to take in what is handed to its link at once.
-        soft_errors: Malformed messages of one link that are borne in a minute.
+        max_malformed: Malformed messages of one link that are borne in a minute.
     """
 
     messages: Rate = _MESSAGES
     identity: Rate = _IDENTITY
     nodes: Rate = _NODES
     handshakes: Rate = _HANDSHAKES
-    strangers: float = UNAUTHENTICATED_LINKS
-    strangers_per_host: float = UNAUTHENTICATED_PER_HOST
+    unauthenticated: float = UNAUTHENTICATED_LINKS
+    unauthenticated_per_host: float = UNAUTHENTICATED_PER_HOST
     outbox_messages: float = OUTBOX_MESSAGES
     outbox_bytes: float = OUTBOX_BYTES
     outbox_budget: float = OUTBOX_BUDGET
     write_timeout: float = WRITE_TIMEOUT
-    soft_errors: float = SOFT_ERRORS
+    max_malformed: float = MAX_MALFORMED
     fan_out: float = FAN_OUT
 
 
 DEFAULT_LIMITS: Final = NodeLimits()
-"""Those of a node that is told nothing else."""
+"""The limits of a node without options."""
 
 UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, nodes=_ANY, handshakes=_ANY)
 """As fast as anybody can: for peers that belong together, such as in a bench."""

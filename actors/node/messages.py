@@ -145,7 +145,7 @@ class Attached:
     """A component is to be reachable at an address from now on (MN-09).
 
     Attributes:
-        verdict: Told what objects to it; None: nothing does.
+        verdict: Receives the objection to it; None: there is none.
     """
 
     address: str
@@ -186,7 +186,7 @@ class Drain:
 @final
 @attrs.frozen
 class Alive:
-    """Somebody wants to know whether the bus handles what it is told."""
+    """A check asks whether the bus handles its messages."""
 
     reply: Reply[None]
 

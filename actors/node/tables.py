@@ -55,7 +55,7 @@ class TableRules:
     """The rules of the tables.
 
     Attributes:
-        foreign: Other domains to which the node knows a way of its own.
+        foreign: Other domains to which the node has a route of its own.
     """
 
     mint: AddressMint
@@ -140,7 +140,7 @@ class Tables:
         return outcome
 
     def move(self, happened: OfferInput, observers: tuple[str, ...] = ()) -> Refused | None:
-        """Have an address change hands, with the paths of its owner, in one step (SYN-26)."""
+        """Give an address to another owner, with the paths of its owner, in one step (SYN-26)."""
         outcome = self.offers.feed(happened)
         if not isinstance(outcome, Moving):
             return outcome
@@ -154,7 +154,7 @@ class Tables:
         return self.follow(subscriptions.Moved(url, old, new, observers))
 
     def _taken(self, addresses: tuple[str, ...]) -> None:
-        """Deliver to whoever waited for objects whose owner is never asked for consent."""
+        """Deliver to the subscribers of objects whose owner is never asked for consent."""
         for one in addresses:
             if self.rights.is_open(one):
                 self.follow(subscriptions.Opened(one))

@@ -11,18 +11,18 @@ __all__ = ["PipeError", "SandboxEndedError", "SandboxError"]
 class PipeError(ReasonError):
     """The other end of the pipe broke its protocol; the sandbox must end."""
 
-    told = "the sandbox's pipe is misused"
+    summary = "the sandbox's pipe is misused"
 
 
 @final
 class SandboxError(ReasonError):
     """A sandbox process did not start, or its content did not."""
 
-    told = "no sandbox"
+    summary = "no sandbox"
 
 
 @final
 class SandboxEndedError(ReasonError):
     """A sandbox process ended although nobody had asked it to."""
 
-    told = "its sandbox has ended"
+    summary = "its sandbox has ended"

@@ -21,10 +21,10 @@ from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
+from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import PackageContents, SandboxPlan, Spawn, TokenSource, nothing, write_plan
 from actors.pipe.relay import Relays
-from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore
@@ -55,37 +55,37 @@ _MANY: Final = 10_000
 """More drops than this between two signs of life are no count."""
 
 
-def keep_hop(tracer: Tracer, stub: str, said: Said) -> None:
-    """Keep what happened to a message in a sandbox; only of its own parts may it tell.
+def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
+    """Record what happened to a message in a sandbox, which may report only its own parts.
 
     Raises:
-        PipeError: It tells of others, or of what does not happen in a sandbox.
+        PipeError: It reports other parts, or something that does not happen in a sandbox.
     """
-    message = decode_line(said.rest)
-    op = said.get("op")
-    if said.text not in {f"stub:{stub}", f"minibus:{stub}"} or op not in _OPS:
+    message = decode_line(item.rest)
+    op = item.get("op")
+    if item.text not in {f"stub:{stub}", f"minibus:{stub}"} or op not in _OPS:
         raise PipeError("evidence that is not a sandbox's to give")
-    if said.get("stub") not in {"", stub} or isinstance(message, BadLine):
+    if item.get("stub") not in {"", stub} or isinstance(message, BadLine):
         raise PipeError("evidence of a message that is none of its stub's")
     more: More = {}
-    if said.get("stub"):
+    if item.get("stub"):
         more["stub"] = stub
-    if said.get("link"):
-        more["link"] = said.get("link")[:_LONGEST]
-    if said.get("listener"):
-        more["listener"] = said.get("listener")[:_LONGEST]
-    if said.get("reason") in set(DropReason):
-        more["reason"] = said.get("reason")
-    tracer.message(said.text, Op(op), message, **more)
+    if item.get("link"):
+        more["link"] = item.get("link")[:_LONGEST]
+    if item.get("listener"):
+        more["listener"] = item.get("listener")[:_LONGEST]
+    if item.get("reason") in set(DropReason):
+        more["reason"] = item.get("reason")
+    tracer.message(item.text, Op(op), message, **more)
 
 
-def count_drops(counters: Counters, said: Said) -> None:
-    """Count what was dropped in a sandbox since it said so last.
+def count_drops(counters: Counters, item: PipeMessage) -> None:
+    """Count what was dropped in a sandbox since it last reported that.
 
     Raises:
         PipeError: It gives a reason that there is not, or a count that is none.
     """
-    for reason, count in said.told.items():
+    for reason, count in item.fields.items():
         # A boolean is an int to Python, and no count.
         if reason not in set(DropReason) or type(count) is not int or not 0 < count <= _MANY:
             raise PipeError("a count of what nobody counts")
@@ -165,21 +165,21 @@ class SandboxHost(Actor[M], ABC):
 
     @abstractmethod
     async def lost(self, message: Message) -> None:
-        """Take back a message that nobody in the room had a place for; it may be any message."""
+        """Take back a message that found no capacity in the sandbox; it may be any message."""
 
     @abstractmethod
-    async def told(self, said: Said) -> None:
-        """Take what only some components have to say.
+    async def reported(self, item: PipeMessage) -> None:
+        """Take a message that only some components send.
 
         Raises:
-            PipeError: This one has not.
+            PipeError: This component does not.
         """
 
     @abstractmethod
     def ended(self, why: str) -> None:
         """Note that the sandbox is no more, though nobody had asked it to leave."""
 
-    # ---- the way in
+    # ---- inbound
 
     @override
     async def start(self) -> None:
@@ -194,24 +194,24 @@ class SandboxHost(Actor[M], ABC):
             return HandInResult.GONE
         return (
             HandInResult.TAKEN
-            if self._outlet.offer(Said(Word.HAND, rest=line))
+            if self._outlet.offer(PipeMessage(Word.HAND, rest=line))
             else HandInResult.FULL
         )
 
     @final
-    def say(self, said: Said) -> None:
-        """Say something else, if anybody is there to hear it."""
+    def say(self, item: PipeMessage) -> None:
+        """Send something else, if the pipe is open."""
         if self._outlet is not None:
-            self._outlet.put(said)
+            self._outlet.put(item)
 
     @final
-    async def tell(self, said: Said) -> None:
-        """Send what is large, if anybody is there to hear it; wait while there is no room.
+    async def tell(self, item: PipeMessage) -> None:
+        """Send a large item, if the pipe is open; wait while there is no room.
 
-        Not a checkpoint while there is. If cancelled, it will not be said.
+        Not a checkpoint while there is. If cancelled, it is not sent.
         """
         if self._outlet is not None:
-            await self._outlet.send(said)
+            await self._outlet.send(item)
 
     # ---- signs of life
 
@@ -224,7 +224,7 @@ class SandboxHost(Actor[M], ABC):
         if self._is_owed:
             self._leave(f"it gave no sign of life for {SANDBOX_SILENCE:g} s")
         else:
-            self.say(Said(Word.PING))
+            self.say(PipeMessage(Word.PING))
             self._is_owed = True
             self._due = trio.current_time() + SANDBOX_SILENCE
 
@@ -243,7 +243,7 @@ class SandboxHost(Actor[M], ABC):
     @override
     async def closing(self) -> None:
         if self._outlet is not None and not self._has_left.is_set():
-            self._outlet.put(Said(Word.LEAVE))
+            self._outlet.put(PipeMessage(Word.LEAVE))
             with trio.move_on_after(2 * GOODBYE_TIMEOUT):
                 await self._has_left.wait()
 
@@ -263,7 +263,7 @@ class SandboxHost(Actor[M], ABC):
         async with self._tools.spawn(self.plan.domain) as link:
             outlet = Outlet(link)
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
-            await link.send(write_said(Said(Word.PLAN, told=write_plan(self.plan))))
+            await link.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(self.plan))))
             self.spawn(self._write, outlet)
             if isinstance(self.plan.contents, PackageContents):
                 for part in parts_of(0, self._tools.archive, Word.CODE):
@@ -274,34 +274,34 @@ class SandboxHost(Actor[M], ABC):
     async def _write(self, outlet: Outlet) -> None:
         await outlet.run()
         if outlet.is_overrun:
-            self._leave("it does not read what it is told")
+            self._leave("it does not read what is sent to it")
 
     async def _read(self, link: Link, relays: Relays) -> str:
         while not self._has_left.is_set():
-            said = await self._next(link)
+            item = await self._next(link)
             await self._paced(self._words)
-            match said.word:
+            match item.word:
                 case Word.DATA | Word.TOOK | Word.HANG:
-                    relays.heard(said)
+                    relays.heard(item)
                 case Word.DIAL:
-                    work = relays.dial(said)
+                    work = relays.dial(item)
                     if work is not None:
                         self.spawn(work)
                 case Word.HOP:
                     if self.plan.hops:
-                        keep_hop(self._tools.tracer, self.plan.url, said)
-                case Word.READY if said.text:
-                    return f"it could not be started: {said.text[:SANDBOX_REASON]}"
+                        keep_hop(self._tools.tracer, self.plan.url, item)
+                case Word.READY if item.text:
+                    return f"it could not be started: {item.text[:SANDBOX_REASON]}"
                 case _:
-                    await self._heard(said)
+                    await self._heard(item)
         return self.why
 
-    async def _next(self, link: Link) -> Said:
-        """Return the next word; note how long it was waited for."""
+    async def _next(self, link: Link) -> PipeMessage:
+        """Return the next message of the pipe; note how long it was awaited."""
         begun = trio.current_time()
         frame = await link.receive()
         self._waited += trio.current_time() - begun
-        return read_said(frame)
+        return read_message(frame)
 
     async def _paced(self, flood: FloodCore) -> None:
         pause = flood.spend(trio.current_time(), self._waited)
@@ -310,39 +310,39 @@ class SandboxHost(Actor[M], ABC):
         # However much comes at once, others have their turn after each word.
         await trio.sleep(pause)
 
-    async def _heard(self, said: Said) -> None:
-        match said.word:
+    async def _heard(self, item: PipeMessage) -> None:
+        match item.word:
             case Word.READY:
                 self._alive()
                 await self.ready()
             case Word.PONG if self._is_owed:
                 self._alive()
-                self._count(said)
+                self._count(item)
             case Word.LEFT:
-                self._count(said)
+                self._count(item)
                 self._has_left.set()
                 self.finish()
             case Word.POST:
                 await self._paced(self._posts)
-                await self.posted(_message(said))
+                await self.posted(_message(item))
             case Word.ASK:
                 await self._paced(self._posts)
-                await self.asked(_message(said))
+                await self.asked(_message(item))
             case Word.LOST:
                 await self._paced(self._posts)
-                await self.lost(_message(said))
+                await self.lost(_message(item))
             case Word.FAULT:
                 await self._paced(self._posts)
-                await self.told(said)
+                await self.reported(item)
             case _:
-                await self.told(said)
+                await self.reported(item)
 
-    def _count(self, said: Said) -> None:
-        count_drops(self._tools.counters, said)
+    def _count(self, item: PipeMessage) -> None:
+        count_drops(self._tools.counters, item)
 
 
-def _message(said: Said) -> Message:
-    message = decode_line(said.rest)
+def _message(item: PipeMessage) -> Message:
+    message = decode_line(item.rest)
     if isinstance(message, BadLine):
         raise PipeError(f"a message that is none: {message.error.reason}")
     return message
@@ -372,21 +372,21 @@ class StubHost(SandboxHost[M], ABC):
         """Keep the token of the stub's session for the next one."""
 
     @override
-    async def told(self, said: Said) -> None:
-        match said.word:
+    async def reported(self, item: PipeMessage) -> None:
+        match item.word:
             case Word.STEP:
-                await self._stepped(said)
+                await self._stepped(item)
             case Word.KEEP:
-                await self.kept(said.text)
+                await self.kept(item.text)
             case Word.LOGIN:
-                self._ask_login(said.number)
+                self._ask_login(item.number)
             case _:
-                raise PipeError(f"{said.word} is nothing a sandbox says")
+                raise PipeError(f"{item.word} is nothing a sandbox says")
 
-    async def _stepped(self, said: Said) -> None:
-        why = said.get("why")[:SANDBOX_REASON]
+    async def _stepped(self, item: PipeMessage) -> None:
+        why = item.get("why")[:SANDBOX_REASON]
         try:
-            machine, cause, new = said.get("machine"), said.get("cause"), said.get("new")
+            machine, cause, new = item.get("machine"), item.get("cause"), item.get("new")
             step = self._mirror.follow(machine, cause, new, why)
         except UndeclaredTransitionError:
             # The crash is this actor's, so that the monitor hears of it; it ends the sandbox.
@@ -413,7 +413,7 @@ class StubHost(SandboxHost[M], ABC):
     def _ask_login(self, number: int) -> None:
         if self._is_logging_in:
             # It did not wait for the last one, which hangs: that one may still come.
-            self.say(Said(Word.LOGIN, number))
+            self.say(PipeMessage(Word.LOGIN, number))
         else:
             self._is_logging_in = True
             self.spawn(self._log_in, number)
@@ -421,4 +421,4 @@ class StubHost(SandboxHost[M], ABC):
     async def _log_in(self, number: int) -> None:
         token = await self._login()
         self._is_logging_in = False
-        self.say(Said(Word.LOGIN, number, token or ""))
+        self.say(PipeMessage(Word.LOGIN, number, token or ""))

@@ -10,7 +10,7 @@ from typing import final
 import trio
 
 from actors.pipe.errors import PipeError
-from actors.pipe.said import MORE, Said, write_said
+from actors.pipe.message import MORE, PipeMessage, write_message
 from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import (
     FRAME_MESSAGES,
@@ -70,16 +70,16 @@ class FrameParts:
         self._most = most
         self._parts = bytearray()
 
-    def add(self, said: Said) -> bytes | None:
+    def add(self, item: PipeMessage) -> bytes | None:
         """Take a part; return the frame if it was the last.
 
         Raises:
             PipeError: The frame is larger than any may be.
         """
-        if len(self._parts) + len(said.rest) > self._most:
+        if len(self._parts) + len(item.rest) > self._most:
             raise PipeError(f"a frame of more than {self._most} bytes")
-        self._parts += said.rest
-        if said.text == MORE:
+        self._parts += item.rest
+        if item.text == MORE:
             return None
         frame = bytes(self._parts)
         self._parts.clear()
@@ -88,7 +88,7 @@ class FrameParts:
 
 @final
 class Outlet:
-    """The way out of one end of a pipe.
+    """The outbound queue of one end of a pipe.
 
     Attributes:
         is_overrun: Whether that is because the other end left too much unread.
@@ -96,7 +96,7 @@ class Outlet:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._waiting: deque[Said] = deque()
+        self._waiting: deque[PipeMessage] = deque()
         self._bytes = 0
         self.is_closed = False
         self.is_overrun = False
@@ -110,29 +110,29 @@ class Outlet:
         """True if senders have to wait."""
         return len(self._waiting) >= OUTBOX_MESSAGES or self._bytes >= OUTBOX_BYTES
 
-    def offer(self, said: Said) -> bool:
+    def offer(self, item: PipeMessage) -> bool:
         """Have it written, if there is room; return whether there was."""
         if self.is_closed or self.is_full:
             return False
-        self.put(said)
+        self.put(item)
         return True
 
-    def put(self, said: Said) -> None:
+    def put(self, item: PipeMessage) -> None:
         """Have it written, room or not: for what is rare, and for who has waited.
 
         If by that more than `SANDBOX_UNREAD` waits, or its bytes, nothing is written any more.
         """
         if self.is_closed:
             return
-        self._waiting.append(said)
-        self._bytes += len(said)
+        self._waiting.append(item)
+        self._bytes += len(item)
         self._wake.set()
         if len(self._waiting) > SANDBOX_UNREAD or self._bytes > SANDBOX_UNREAD_BYTES:
             self.is_overrun = True
             self._close()
             self._writing.cancel()
 
-    async def send(self, said: Said) -> None:
+    async def send(self, item: PipeMessage) -> None:
         """Have it written; wait while there is no room.
 
         Not a checkpoint while there is. If cancelled, it will not be written.
@@ -140,10 +140,10 @@ class Outlet:
         while self.is_full and not self.is_closed:
             self._room = trio.Event()
             await self._room.wait()
-        self.put(said)
+        self.put(item)
 
     async def flushed(self) -> None:
-        """Wait until all that was said has been written, or nothing is any more."""
+        """Wait until all that was put has been written, or nothing is any more."""
         while (self._waiting or self._is_writing) and not self.is_closed:
             self._room = trio.Event()
             await self._room.wait()
@@ -155,7 +155,7 @@ class Outlet:
                 while True:
                     await self._write()
         except LinkError:
-            # Whoever reads the same link says what has become of it.
+            # The reader of the same link reports its end.
             pass
         finally:
             self._close()
@@ -173,6 +173,6 @@ class Outlet:
         self._bytes -= sum(map(len, taken))
         self._is_writing = True
         self._room.set()
-        await self._link.send_many([write_said(one) for one in taken])
+        await self._link.send_many([write_message(one) for one in taken])
         self._is_writing = False
         self._room.set()

@@ -87,7 +87,7 @@ class SandboxPlan:
         domain: The domain a stub's link leads to; that of a hyperty.
         endpoints: The only places it may dial, as `transports.urls` writes them.
         session: Token of a session that an earlier stub had, to come back to.
-        hops: Whether anybody wants to know what happens to messages.
+        hops: Whether the host wants records of messages.
     """
 
     url: str
@@ -101,7 +101,7 @@ class SandboxPlan:
 
 
 def write_plan(plan: SandboxPlan) -> JsonObject:
-    """Write a plan as what is told over the pipe."""
+    """Write a plan as fields of a message of the pipe."""
     return {
         "url": plan.url,
         "runtime": plan.runtime,
@@ -126,51 +126,51 @@ def _write_contents(contents: Contents) -> JsonObject:
             assert_never(contents)
 
 
-def read_plan(told: JsonObject) -> SandboxPlan:
-    """Read what was told over the pipe.
+def read_plan(fields: JsonObject) -> SandboxPlan:
+    """Read a plan from the fields of a message of the pipe.
 
     Raises:
         PipeError: It is no plan.
     """
-    ids, hops = told.get("ids"), told.get("hops")
+    ids, hops = fields.get("ids"), fields.get("hops")
     if not isinstance(ids, int) or not isinstance(hops, bool):
         raise PipeError("a plan without ids or hops")
-    session = told.get("session")
+    session = fields.get("session")
     return SandboxPlan(
-        url=_text(told, "url"),
-        runtime=_text(told, "runtime"),
-        domain=_text(told, "domain"),
-        contents=_contents(told.get("contents")),
-        endpoints=_texts(told, "endpoints"),
+        url=_text(fields, "url"),
+        runtime=_text(fields, "runtime"),
+        domain=_text(fields, "domain"),
+        contents=_contents(fields.get("contents")),
+        endpoints=_texts(fields, "endpoints"),
         session=session if isinstance(session, str) else None,
         ids=ids,
         hops=hops,
     )
 
 
-def _contents(told: Json) -> Contents:
-    if not isinstance(told, dict):
+def _contents(fields: Json) -> Contents:
+    if not isinstance(fields, dict):
         raise PipeError("a plan without contents")
-    match told:
+    match fields:
         case {"is": "node-stub"}:
             return NodeStubContents()
         case {"is": "package", "options": dict() as options}:
-            return PackageContents(_text(told, "entry"), options)
+            return PackageContents(_text(fields, "entry"), options)
         case {"is": "program"}:
-            return HypertyContents(_text(told, "where"))
+            return HypertyContents(_text(fields, "where"))
         case _:
             raise PipeError("a plan with contents that nobody knows")
 
 
-def _text(told: JsonObject, name: str) -> str:
-    value = told.get(name)
+def _text(fields: JsonObject, name: str) -> str:
+    value = fields.get(name)
     if not isinstance(value, str):
         raise PipeError(f"a plan without {name}")
     return value
 
 
-def _texts(told: JsonObject, name: str) -> tuple[str, ...]:
-    value = told.get(name)
+def _texts(fields: JsonObject, name: str) -> tuple[str, ...]:
+    value = fields.get(name)
     if not isinstance(value, list):
         raise PipeError(f"a plan without {name}")
     texts = tuple(one for one in value if isinstance(one, str))

@@ -7,8 +7,8 @@ from typing import Final, final
 import trio
 
 from actors.pipe.errors import PipeError
+from actors.pipe.message import PipeMessage, Word, parts_of
 from actors.pipe.outlet import FrameParts, Outlet, Window
-from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import GOODBYE_TIMEOUT, SANDBOX_LINKS, SANDBOX_WINDOW
 from transports.errors import DialError, LinkBrokenError, LinkError
 from transports.link import PROTOFLY_V1, Link, Network
@@ -42,11 +42,11 @@ class _Relay:
             except DialError as exc:
                 end = LinkBrokenError("", exc.reason)
         code = "" if end.close_reason is None else str(end.close_reason.value)
-        self._outlet.put(Said(Word.GONE, self._number, end.reason, {"farewell": code}))
+        self._outlet.put(PipeMessage(Word.GONE, self._number, end.reason, {"farewell": code}))
 
     async def _live(self, link: Link) -> LinkBrokenError:
         fields = {"subprotocol": link.upgrade.subprotocol}
-        self._outlet.put(Said(Word.OPEN, self._number, link.name, {**fields}))
+        self._outlet.put(PipeMessage(Word.OPEN, self._number, link.name, {**fields}))
         end = LinkBrokenError(link.name, "hung up")
         try:
             async with trio.open_nursery() as nursery:
@@ -74,19 +74,19 @@ class _Relay:
         try:
             async for frame in self._frames:
                 await link.send(frame)
-                self._outlet.put(Said(Word.TOOK, self._number))
+                self._outlet.put(PipeMessage(Word.TOOK, self._number))
         except LinkError:
-            # Whoever reads the link says what has become of it.
+            # The reader of the link reports its end.
             return
         scope.cancel()
 
-    def data(self, said: Said) -> None:
+    def data(self, item: PipeMessage) -> None:
         """Take (a part of) a frame.
 
         Raises:
             PipeError: It is too large, or more are on their way than may be.
         """
-        frame = self._parts.add(said)
+        frame = self._parts.add(item)
         try:
             if frame is not None:
                 self._put.send_nowait(frame)
@@ -125,45 +125,45 @@ class Relays:
         self._outlet = outlet
         self._open: dict[int, _Relay] = {}
 
-    def dial(self, said: Said) -> Callable[[], Awaitable[None]] | None:
+    def dial(self, item: PipeMessage) -> Callable[[], Awaitable[None]] | None:
         """Return what carries a link that the sandbox asks for; None: it may not have it."""
-        asked = (said.get("kind"), said.text)
+        asked = (item.get("kind"), item.text)
         endpoint = next((one for one in self._endpoints if (one.kind, one.address) == asked), None)
         most = SANDBOX_LINKS * len(self._endpoints)
         if endpoint is None:
-            self._refuse(said, "the sandbox may not dial this")
+            self._refuse(item, "the sandbox may not dial this")
             return None
-        if (said.get("subprotocol") or None) not in _SUBPROTOCOLS:
-            self._refuse(said, "the sandbox may not ask for this subprotocol")
+        if (item.get("subprotocol") or None) not in _SUBPROTOCOLS:
+            self._refuse(item, "the sandbox may not ask for this subprotocol")
             return None
-        if said.number in self._open or len(self._open) >= most:
-            self._refuse(said, "the sandbox has too many links")
+        if item.number in self._open or len(self._open) >= most:
+            self._refuse(item, "the sandbox has too many links")
             return None
-        relay = self._open[said.number] = _Relay(said.number, self._outlet)
-        return partial(self._carry, said, endpoint, relay)
+        relay = self._open[item.number] = _Relay(item.number, self._outlet)
+        return partial(self._carry, item, endpoint, relay)
 
-    def _refuse(self, said: Said, why: str) -> None:
-        self._outlet.put(Said(Word.GONE, said.number, why))
+    def _refuse(self, item: PipeMessage, why: str) -> None:
+        self._outlet.put(PipeMessage(Word.GONE, item.number, why))
 
-    async def _carry(self, said: Said, endpoint: Endpoint, relay: _Relay) -> None:
-        subprotocol = said.get("subprotocol") or None
+    async def _carry(self, item: PipeMessage, endpoint: Endpoint, relay: _Relay) -> None:
+        subprotocol = item.get("subprotocol") or None
         try:
             await relay.run(self._network, endpoint, subprotocol)
         finally:
-            del self._open[said.number]
+            del self._open[item.number]
 
-    def heard(self, said: Said) -> None:
+    def heard(self, item: PipeMessage) -> None:
         """Take what the sandbox says of a link; of one that is gone nothing counts.
 
         Raises:
             PipeError: It sends more than may be on its way.
         """
-        relay = self._open.get(said.number)
+        relay = self._open.get(item.number)
         if relay is None:
             return
-        match said.word:
+        match item.word:
             case Word.DATA:
-                relay.data(said)
+                relay.data(item)
             case Word.TOOK:
                 relay.took()
             case _:

@@ -41,7 +41,7 @@ _EPILOGUE: Final = 0.25
 @final
 @attrs.frozen
 class Outcome:
-    """How a scenario went.
+    """The outcome of a scenario.
 
     Attributes:
         scenario: Its name.
@@ -79,10 +79,10 @@ async def survive(work: Callable[[], Awaitable[Difference | None]]) -> Differenc
 
 def _texts(group: BaseExceptionGroup[ProtoflyError]) -> tuple[str, ...]:
     """Return what the errors in a group say, each once."""
-    told: list[str] = []
+    texts: list[str] = []
     for error in group.exceptions:
-        told += _texts(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
-    return tuple(dict.fromkeys(told))
+        texts += _texts(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
+    return tuple(dict.fromkeys(texts))
 
 
 async def _play(scenario: Scenario) -> Difference | None:
@@ -136,20 +136,20 @@ class _Play:
         return await self._routed(step)
 
     async def _routed(self, step: Step) -> Difference | None:
-        """Look for the ways that were found for a message that has gone by now."""
-        told = [
+        """Look for the routes of a message that has gone by now."""
+        before = [
             one
             for one in self._later
             if isinstance(step, MessageStep) and step.message.to == one.to
         ]
-        for one in told:
+        for one in before:
             self._later.remove(one)
             if not await self._seen(one):
                 return self._score.difference(one)
         return None
 
     async def _seen(self, step: Step) -> bool:
-        """Wait until a step was seen; tell whether it was."""
+        """Wait until a step was seen; return whether it was."""
         with trio.move_on_after(PATIENCE):
             await trio.lowlevel.checkpoint()
             while not self._score.seek(step):
@@ -158,16 +158,16 @@ class _Play:
         return False
 
     def _waits(self, step: ResolveStep, behind: Sequence[Step]) -> bool:
-        """Say whether a way is found only for a message that is told later."""
+        """Return whether a route is found only for a later message of the scenario."""
         if self._scenario.is_acted(step):
             return False
         before = self._scenario.steps[: -len(behind) - 1]
-        if any(_is_on_its_way(one, step) for one in before):
+        if any(_is_outstanding(one, step) for one in before):
             return False
         return any(isinstance(one, MessageStep) and one.message.to == step.to for one in behind)
 
 
-def _is_on_its_way(one: Step, step: ResolveStep) -> bool:
+def _is_outstanding(one: Step, step: ResolveStep) -> bool:
     """Say whether a step leaves a message for the address at the bus of this registry."""
     if not isinstance(one, MessageStep) or one.message.to != step.to:
         return False

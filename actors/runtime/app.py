@@ -92,7 +92,7 @@ class Replay:
 @final
 @attrs.frozen
 class _Plan:
-    """What all parts of one runtime share."""
+    """The objects that all parts of one runtime share."""
 
     config: RuntimeConfig
     network: Network
@@ -186,10 +186,10 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
         finally:
             with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
                 await runtime.leave()
-            _tell_drops(config.name, plan.counters.ledger())
+            _log_drops(config.name, plan.counters.ledger())
 
 
-def _tell_drops(name: str, ledger: DropLedger) -> None:
+def _log_drops(name: str, ledger: DropLedger) -> None:
     """Log what was not delivered; nothing if nothing was."""
     if ledger.total:
         counts = {str(reason): count for reason, count in ledger.counts.items()}
@@ -306,7 +306,7 @@ async def _allocation(
 @final
 @attrs.frozen
 class _SyncHelpers:
-    """Whom the sync manager works with."""
+    """The actors that the sync manager works with."""
 
     bus: ActorRef[BusMessage]
     allocation: ActorRef[AllocationMessage]

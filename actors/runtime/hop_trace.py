@@ -30,7 +30,7 @@ class HopTrace:
         self._counters = counters
         self._listen = tracer.hops
         self._watches = tracer.hops or tracer.watches
-        self.steps = Steps.TOLD if tracer.steps else Steps.UNTOLD
+        self.steps = Steps.REPORTED if tracer.steps else Steps.UNREPORTED
         if tracer.watches and not tracer.hops:
             self.steps = Steps.SAMPLED
         self._crossed: dict[tuple[str, Op], int] = {}
@@ -93,7 +93,7 @@ class HopTrace:
                 self._tracer.record(self._actor, fact)
 
     def step(self, step: Step | None) -> None:
-        """Say that an entity moved; this is always said. None: a core that was not to tell."""
+        """Report that an entity moved; always reported. None: a core that does not report steps."""
         if step is not None:
             self._tracer.step(self._actor, step)
 

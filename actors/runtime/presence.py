@@ -125,7 +125,7 @@ class Presence:
             ActorStoppedError: The runtime closes.
         """
         await self._end_links()
-        # The objects of links are among them: what is under way is waited for.
+        # The objects of links are among them: their open requests are awaited.
         await self._parts.sync_manager.ask(ObjectsClosed)
 
     async def _end_links(self) -> None:

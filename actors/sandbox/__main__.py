@@ -22,7 +22,7 @@ def main(parent: int) -> None:
     configure_log(Level.WARNING)
     preload()
     confined = confine(parent)
-    print(confined.told, file=sys.stderr, flush=True)
+    print(confined.summary, file=sys.stderr, flush=True)
     trio.run(_live, confined.lacking)
 
 

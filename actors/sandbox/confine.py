@@ -65,7 +65,7 @@ _FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         # Sockets: those of the file system belong to no network, and to no file right either.
         "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
         "sendmsg": (46, 211), "sendmmsg": (307, 269),
-        # Files of others: what Landlock leaves to whoever owns them, or can be told of them.
+        # Files of others: Landlock still lets a process change their owners and metadata.
         "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
         "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54),
         "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88),
@@ -77,7 +77,7 @@ _FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         # What is shared by all that one user runs.
         "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
         "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-        # Ways into the kernel that nobody here needs.
+        # Calls of the kernel that nobody here needs.
         "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280),
         "io_uring_setup": (425, 425), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     }
@@ -255,7 +255,7 @@ class Confined:
     lacking: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """All of it in a line for the log."""
         kept = f"; not allowed: {', '.join(self.lacking)}" if self.lacking else ""
         return f"confined: {', '.join(self.given_up)}{kept}"

@@ -124,7 +124,7 @@ def _is_source(entry: zipfile.ZipInfo) -> bool:
 
 
 Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
-"""Makes what is in the room, from all that it may use."""
+"""Makes the component of a sandbox, from all that it may use."""
 
 
 @contextmanager

@@ -31,5 +31,5 @@ async def _live(link: Link, label: str) -> None:
     with Crash() as crash:
         await run_sandbox(link)
     if crash.error is not None:
-        _log.warning("room crashed", domain=label, why=str(crash.error))
+        _log.warning("sandbox crashed", domain=label, why=str(crash.error))
     await link.aclose()

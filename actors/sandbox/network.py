@@ -8,8 +8,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from actors.pipe.message import PipeMessage, Word, parts_of
 from actors.pipe.outlet import FrameParts, Outlet, Window
-from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
 from transports.errors import (
     CloseReason,
@@ -47,7 +47,7 @@ class PipeLink(Link):
         "_sending", "_window",
     )  # fmt: skip
 
-    def __init__(self, number: int, kind: Kind, opened: Said, outlet: Outlet) -> None:
+    def __init__(self, number: int, kind: Kind, opened: PipeMessage, outlet: Outlet) -> None:
         upgrade = Upgrade(subprotocol=opened.get("subprotocol") or None)
         super().__init__(kind, opened.text or f"link {number}", upgrade)
         self._number: Final = number
@@ -62,9 +62,9 @@ class PipeLink(Link):
 
     # ---- what the host says
 
-    def take(self, said: Said) -> None:
+    def take(self, item: PipeMessage) -> None:
         """Take (a part of) a frame; the host sends no more than the window holds."""
-        frame = self._parts.add(said)
+        frame = self._parts.add(item)
         if frame is not None and not self._is_closed:
             self._arrive.send_nowait(frame)
 
@@ -72,11 +72,11 @@ class PipeLink(Link):
         """Note that the host has sent a frame on."""
         self._window.taken()
 
-    def broken(self, said: Said) -> None:
+    def broken(self, item: PipeMessage) -> None:
         """Note that the link is no more."""
-        code = said.get("farewell")
+        code = item.get("farewell")
         close_reason = CloseReason.read(int(code)) if code.isdecimal() else None
-        self._end = LinkBrokenError(self.name, said.text, close_reason)
+        self._end = LinkBrokenError(self.name, item.text, close_reason)
         self._window.close()
         self._arrive.close()
 
@@ -100,7 +100,7 @@ class PipeLink(Link):
                 frame = await self._frames.receive()
             except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
                 raise self._gone() from exc
-            self._outlet.put(Said(Word.TOOK, self._number))
+            self._outlet.put(PipeMessage(Word.TOOK, self._number))
             return frame
 
     def _gone(self) -> LinkError:
@@ -115,7 +115,7 @@ class PipeLink(Link):
             self._window.close()
             self._arrive.close()
             self._frames.close()
-            self._outlet.put(Said(Word.HANG, self._number, str(close_reason.value)))
+            self._outlet.put(PipeMessage(Word.HANG, self._number, str(close_reason.value)))
         await trio.lowlevel.checkpoint()
 
 
@@ -147,12 +147,12 @@ class PipeNetwork(Network):
         fields = {"kind": str(kind), "subprotocol": subprotocol}
         try:
             with trio.move_on_after(_PATIENCE):
-                await self._outlet.send(Said(Word.DIAL, number, address, {**fields}))
+                await self._outlet.send(PipeMessage(Word.DIAL, number, address, {**fields}))
                 await asked.decided.wait()
         finally:
             del self._dials[number]
             if asked.link is None:
-                self._outlet.put(Said(Word.HANG, number, str(CloseReason.DONE.value)))
+                self._outlet.put(PipeMessage(Word.HANG, number, str(CloseReason.DONE.value)))
         if asked.link is None:
             raise DialError(address, asked.why)
         return asked.link
@@ -163,23 +163,23 @@ class PipeNetwork(Network):
     ) -> AbstractAsyncContextManager[Listener]:
         raise ListenError(where, "nobody is awaited in a sandbox")
 
-    def heard(self, said: Said) -> None:
+    def heard(self, item: PipeMessage) -> None:
         """Take what the host says of a link; of one that is gone nothing counts."""
-        asked = self._dials.get(said.number)
-        link = self._links.get(said.number)
-        match said.word:
+        asked = self._dials.get(item.number)
+        link = self._links.get(item.number)
+        match item.word:
             case Word.OPEN if asked is not None:
-                link = PipeLink(said.number, asked.kind, said, self._outlet)
-                asked.link = self._links[said.number] = link
+                link = PipeLink(item.number, asked.kind, item, self._outlet)
+                asked.link = self._links[item.number] = link
                 asked.decided.set()
             case Word.GONE if link is not None:
-                del self._links[said.number]
-                link.broken(said)
+                del self._links[item.number]
+                link.broken(item)
             case Word.GONE if asked is not None:
-                asked.why = said.text
+                asked.why = item.text
                 asked.decided.set()
             case Word.DATA if link is not None:
-                link.take(said)
+                link.take(item)
             case Word.TOOK if link is not None:
                 link.taken()
             case _:

@@ -29,9 +29,9 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
+from actors.pipe.message import PipeMessage, Word, read_message
 from actors.pipe.outlet import FrameParts, Outlet
 from actors.pipe.plan import HypertyContents, PackageContents, SandboxPlan, read_plan
-from actors.pipe.said import Said, Word, read_said
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
@@ -69,15 +69,15 @@ class _Awaited:
 
 @final
 class PipePort(MiniBusPort):
-    """The only way of a stub out of its sandbox, but for its links.
+    """The only route of a stub out of its sandbox, except for its links.
 
     Attributes:
-        agent: As whom the sandbox itself commands the stub.
+        agent: Sender of the sandbox's own commands to the stub.
     """
 
     def __init__(self, url: str, outlet: Outlet, mini_bus: ActorRef[MiniBusMessage]) -> None:
         self.url = url
-        self.agent = f"{url}/room"
+        self.agent = f"{url}/sandbox"
         self._outlet = outlet
         self._mini_bus = mini_bus
         self._awaited: dict[int, _Awaited] = {}
@@ -88,13 +88,13 @@ class PipePort(MiniBusPort):
         if message.is_response and message.to == self.agent:
             self._obeyed.set()
             return
-        await self._outlet.send(Said(Word.POST, rest=encode(message)))
+        await self._outlet.send(PipeMessage(Word.POST, rest=encode(message)))
 
     @override
     async def request(self, message: Message) -> Message:
         awaited = self._awaited[message.id] = _Awaited()
         try:
-            await self._outlet.send(Said(Word.ASK, rest=encode(message)))
+            await self._outlet.send(PipeMessage(Word.ASK, rest=encode(message)))
             while awaited.answer is None:
                 await awaited.came.wait()
             return awaited.answer
@@ -117,7 +117,7 @@ class PipePort(MiniBusPort):
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         for message in messages:
-            await self._outlet.send(Said(Word.LOST, rest=encode(message)))
+            await self._outlet.send(PipeMessage(Word.LOST, rest=encode(message)))
 
     @override
     async def announce(self, behind: Behind, by: str) -> None:
@@ -134,7 +134,7 @@ class PipePort(MiniBusPort):
 
 @final
 class PipeTracer(Tracer):
-    """Tells steps always, and hops where they are wanted and there is room for them."""
+    """Reports steps always, and hops where they are wanted and there is room for them."""
 
     def __init__(self, outlet: Outlet, *, hops: bool) -> None:
         self.hops = hops
@@ -147,16 +147,16 @@ class PipeTracer(Tracer):
     @override
     def step(self, actor: str, step: Step) -> None:
         fields = {"cause": step.cause, "new": step.new, "machine": step.machine, "key": step.key}
-        self._outlet.put(Said(Word.STEP, 0, actor, {**fields, "why": step.why}))
+        self._outlet.put(PipeMessage(Word.STEP, 0, actor, {**fields, "why": step.why}))
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        said = Said(Word.HOP, 0, actor, {"op": op.value}, encode(message))
+        item = PipeMessage(Word.HOP, 0, actor, {"op": op.value}, encode(message))
         for name in ("listener", "stub", "link", "reason"):
             value = more.get(name)
             if isinstance(value, str):
-                said.told[name] = value
-        self._outlet.offer(said)
+                item.fields[name] = value
+        self._outlet.offer(item)
 
 
 _ID_BYTES: Final = 6
@@ -164,7 +164,7 @@ _ID_BYTES: Final = 6
 
 @final
 class PipeFaults(Faults):
-    """Tells of each exception by the pipe, ahead of the answer that names it."""
+    """Reports each exception by the pipe, ahead of the answer that names it."""
 
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
@@ -174,7 +174,9 @@ class PipeFaults(Faults):
         correlation = secrets.token_hex(_ID_BYTES)
         lines = "".join(format_exception(error)).encode(errors="replace")
         fields = {"handler": handler[:SANDBOX_REASON]}
-        self._outlet.put(Said(Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:]))
+        self._outlet.put(
+            PipeMessage(Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:])
+        )
         return correlation
 
 
@@ -187,21 +189,21 @@ class PipeCredentials(Credentials):
         self._numbers = count(1)
         self._number = 0
         self._token: str | None = None
-        self._told = trio.Event()
+        self._answered = trio.Event()
 
     @override
     async def fresh(self) -> str | None:
-        self._number, self._token, self._told = next(self._numbers), None, trio.Event()
+        self._number, self._token, self._answered = next(self._numbers), None, trio.Event()
         with trio.move_on_after(OPEN_TIMEOUT):
-            await self._outlet.send(Said(Word.LOGIN, self._number))
-            await self._told.wait()
+            await self._outlet.send(PipeMessage(Word.LOGIN, self._number))
+            await self._answered.wait()
         return self._token
 
-    def heard(self, said: Said) -> None:
-        """Take the host's answer; one that nobody waits for any more is let go of."""
-        if said.number == self._number:
-            self._token = said.text or None
-            self._told.set()
+    def heard(self, item: PipeMessage) -> None:
+        """Take the host's answer; ignore one that is no longer awaited."""
+        if item.number == self._number:
+            self._token = item.text or None
+            self._answered.set()
 
 
 _ESSENTIAL: Final = ("limits", "privileges", "files", "processes")
@@ -215,7 +217,7 @@ _ONE_LIFE: Final = Intensity(restarts=0)
 
 
 async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
-    """Do what a host says over a pipe, until it says leave or the pipe ends.
+    """Obey a host over a pipe, until it orders to leave or the pipe ends.
 
     Args:
         link: The pipe.
@@ -227,14 +229,14 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
             RestartLimitError when the component crashed.
     """
     try:
-        first = read_said(await link.receive())
+        first = read_message(await link.receive())
         if first.word is not Word.PLAN:
             raise PipeError("the first word is no plan")
-        plan = read_plan(first.told)
+        plan = read_plan(first.fields)
         archive = await _archive(link) if isinstance(plan.contents, PackageContents) else b""
         await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
     except* LinkError:
-        # The host is gone: there is nobody to speak for, nor to tell.
+        # The host is gone: nobody is left to answer.
         pass
 
 
@@ -242,10 +244,10 @@ async def _archive(link: Link) -> bytes:
     """Take the code of a package, which follows its plan."""
     parts, archive = FrameParts(PACKAGE_BYTES), None
     while archive is None:
-        said = read_said(await link.receive())
-        if said.word is not Word.CODE:
+        item = read_message(await link.receive())
+        if item.word is not Word.CODE:
             raise PipeError("something else than the code that the plan speaks of")
-        archive = parts.add(said)
+        archive = parts.add(item)
     return archive
 
 
@@ -267,21 +269,21 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
         open_supervisor(plan.url, Strategy.ONE_FOR_ALL, _ONE_LIFE) as supervisor,
         open_background() as background,
     ):
-        room = await tools.open(supervisor)
+        sandbox = await tools.open(supervisor)
         # While it starts, a component may ask and dial already.
-        background.start_soon(room.serve)
+        background.start_soon(sandbox.serve)
         with Crash() as crash:
             tools.check()
             faults = PipeFaults(outlet)
             make = stack.enter_context(open_contents(plan.contents, archive, faults))
-            await room.host(make)
+            await sandbox.host(make)
         if crash.error is None:
-            outlet.put(Said(Word.READY))
-            await room.shall_leave.wait()
-            await room.leave()
+            outlet.put(PipeMessage(Word.READY))
+            await sandbox.shall_leave.wait()
+            await sandbox.leave()
         else:
             why = f"{type(crash.error).__name__}: {crash.error}"
-            outlet.put(Said(Word.READY, text=why[:SANDBOX_REASON]))
+            outlet.put(PipeMessage(Word.READY, text=why[:SANDBOX_REASON]))
 
 
 @final
@@ -317,7 +319,7 @@ class _Tools:
         return _Sandbox(self, tracer, supervisor, mini_bus)
 
     def _lost(self, lost: Lost) -> bool:
-        return self.outlet.offer(Said(Word.LOST, rest=encode(lost.delivery.message)))
+        return self.outlet.offer(PipeMessage(Word.LOST, rest=encode(lost.delivery.message)))
 
 
 @final
@@ -339,7 +341,7 @@ class _Sandbox:
         self._network = PipeNetwork(tools.outlet)
         self._credentials = PipeCredentials(tools.outlet)
         self._port = PipePort(tools.plan.url, tools.outlet, mini_bus)
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
 
     # ---- the component
 
@@ -347,7 +349,7 @@ class _Sandbox:
         """Start the component, which hears of everything; what it raises comes out here."""
         spec = ChildSpec(self._port.url, partial(make, self._context()))
         component = await self._supervisor.start_child(spec)
-        await self._mini_bus.ask(lambda done: ListenerAdded(ANY, component, "room", done))
+        await self._mini_bus.ask(lambda done: ListenerAdded(ANY, component, "sandbox", done))
 
     def _context(self) -> StubContext:
         plan, tools = self._tools.plan, self._tools
@@ -370,29 +372,29 @@ class _Sandbox:
             ids=IdSource(plan.ids),
             entropy=secrets.token_bytes,
             counters=tools.counters,
-            keep=lambda token: tools.outlet.put(Said(Word.KEEP, text=token)),
+            keep=lambda token: tools.outlet.put(PipeMessage(Word.KEEP, text=token)),
         )
 
     # ---- the host
 
     async def serve(self) -> None:
-        """Do what the host says, until it says leave."""
+        """Obey the host until it orders to leave."""
         while not self.shall_leave.is_set():
-            said = read_said(await self._tools.link.receive())
-            match said.word:
+            item = read_message(await self._tools.link.receive())
+            match item.word:
                 case Word.HAND:
-                    await self._handed(said)
+                    await self._handed(item)
                 case Word.PING:
-                    self._tools.outlet.put(Said(Word.PONG, told={**self._drops()}))
+                    self._tools.outlet.put(PipeMessage(Word.PONG, fields={**self._drops()}))
                 case Word.LOGIN:
-                    self._credentials.heard(said)
+                    self._credentials.heard(item)
                 case Word.LEAVE:
                     self.shall_leave.set()
                 case _:
-                    self._network.heard(said)
+                    self._network.heard(item)
 
-    async def _handed(self, said: Said) -> None:
-        message = decode_line(said.rest)
+    async def _handed(self, item: PipeMessage) -> None:
+        message = decode_line(item.rest)
         if isinstance(message, BadLine):
             raise PipeError("a handed message that is none")
         if not self._port.answered(message):
@@ -401,21 +403,21 @@ class _Sandbox:
     def _drops(self) -> dict[str, int]:
         """Return what was dropped since this was asked last."""
         now = {reason.value: count for reason, count in self._tools.counters.drops.items()}
-        news = {one: count - self._told.get(one, 0) for one, count in now.items()}
-        self._told = now
-        return {one: count for one, count in news.items() if count}
+        fresh = {one: count - self._reported.get(one, 0) for one, count in now.items()}
+        self._reported = now
+        return {one: count for one, count in fresh.items() if count}
 
     # ---- the end
 
     async def leave(self) -> None:
-        """Have the component leave; then tell that nothing more will come."""
+        """Stop the component; then report that nothing more will come."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             if isinstance(self._tools.plan.contents, HypertyContents):
                 await self._supervisor.stop_child(self._port.url)
             else:
                 await self._close_session()
         outlet = self._tools.outlet
-        outlet.put(Said(Word.LEFT, told={**self._drops()}))
+        outlet.put(PipeMessage(Word.LEFT, fields={**self._drops()}))
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             await outlet.flushed()
 

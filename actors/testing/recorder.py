@@ -48,12 +48,12 @@ def complaint(lines: Sequence[TraceLine], judged: RunJudgement, running: frozens
     if not lines:
         return "nothing was recorded, so nothing is proved: pass `trace=` a process's tracer"
     faults = [*_faults(judged)]
-    said = [_told(fault, lines) for fault in _firsts(faults)]
+    said = [_described(fault, lines) for fault in _firsts(faults)]
     said += [f"\n{one.node}: {one.reason}" for one in judged.missing if not _runs(one, running)]
     if not said:
         return ""
     head = f"the run is not conformant; violations: {len(faults)}"
-    return "\n".join([head if faults else "the trace of the run does not tell all", *said])
+    return "\n".join([head if faults else "the trace of the run is incomplete", *said])
 
 
 def _faults(judged: RunJudgement) -> Iterator[_Fault]:
@@ -81,7 +81,7 @@ def _runs(one: Missing, running: frozenset[str]) -> bool:
     return one.is_end and one.node in running
 
 
-def _told(fault: _Fault, lines: Sequence[TraceLine]) -> str:
+def _described(fault: _Fault, lines: Sequence[TraceLine]) -> str:
     window = [
         line
         for line in lines
@@ -95,12 +95,12 @@ def _shown(line: TraceLine) -> str:
     what = line.op or line.k
     match line.k:
         case "state":
-            told = f"{line.machine} {line.key}: {line.old} -> {line.new} by {line.cause}"
+            text = f"{line.machine} {line.key}: {line.old} -> {line.new} by {line.cause}"
         case "msg":
-            told = f"{line.type or ''} {line.from_} -> {line.to} {line.code or ''}".strip()
+            text = f"{line.type or ''} {line.from_} -> {line.to} {line.code or ''}".strip()
         case _:
-            told = " ".join(filter(None, (line.table, line.key, line.val, line.why)))
-    return f"    {line.ln:>5} {line.t:>9.3f} s  {line.actor}: {what} {told}"
+            text = " ".join(filter(None, (line.table, line.key, line.val, line.why)))
+    return f"    {line.ln:>5} {line.t:>9.3f} s  {line.actor}: {what} {text}"
 
 
 _RUN: Final = "test"

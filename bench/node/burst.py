@@ -48,7 +48,7 @@ _MIB: Final = 2**20
 @final
 @attrs.frozen(kw_only=True)
 class Size:
-    """How large a burst is.
+    """The size of a burst.
 
     Attributes:
         subscribers: Peers that subscribe, and read.
@@ -68,7 +68,7 @@ class Size:
 @final
 @attrs.frozen
 class Burst:
-    """What came of one.
+    """The result of one burst.
 
     Attributes:
         links_lost: Links of peers that read which the node gave up.
@@ -105,13 +105,18 @@ class _Reader:
         except CrowdError:
             self.is_lost = True
 
-    async def _heard(self, told: dict) -> None:
-        if told["type"] == "update" and told["id"] == self._next:
+    async def _heard(self, message: dict) -> None:
+        if message["type"] == "update" and message["id"] == self._next:
             self._next += 1
             self.missing -= 1
             self.done_at = time.perf_counter()
-        elif told["type"] == "execute":  # the node asks for a sign of life
-            pong = {"id": told["id"], "type": "response", "from": told["to"], "to": told["from"]}
+        elif message["type"] == "execute":  # the node asks for a sign of life
+            pong = {
+                "id": message["id"],
+                "type": "response",
+                "from": message["to"],
+                "to": message["from"],
+            }
             await self.peer.send(orjson.dumps({**pong, "body": {"code": _OK}}))
 
 
@@ -119,7 +124,7 @@ async def measure(size: Size, *options: str) -> Burst:
     """Run one burst; `options`: of the node.
 
     Raises:
-        CrowdError: In groups: something went another way.
+        CrowdError: In groups: the run was not as it was to be measured.
     """
     async with quiet_node(*UNLIMITED, *options) as node, trio.open_nursery() as staying:
         publisher, sender = Peer("publisher"), Peer("sender")
@@ -192,17 +197,17 @@ async def _write(peer: Peer, frames: Iterator[bytes]) -> None:
 
 def _updates(thing: str, size: Size) -> Iterator[bytes]:
     for number in range(1, size.updates + 1):
-        told = {"id": number, "type": "update", "from": thing, "to": f"{thing}/changes"}
-        yield orjson.dumps({**told, "body": {"value": "x" * size.length}})
+        message = {"id": number, "type": "update", "from": thing, "to": f"{thing}/changes"}
+        yield orjson.dumps({**message, "body": {"value": "x" * size.length}})
 
 
 def _letters(sender: Peer, silent: Sequence[Peer], size: Size) -> Iterator[bytes]:
-    """Events, so that nobody has to be told that one did not arrive."""
+    """Events: a lost one needs no answer."""
     for number in range(1, size.letters + 1 if silent else 1):
         for peer in silent:
-            told = {"id": number, "type": "response", "from": f"{sender.runtime}/ua"}
+            message = {"id": number, "type": "response", "from": f"{sender.runtime}/ua"}
             body = {"code": _OK, "value": f"{number:08}" + "y" * size.length}
-            yield orjson.dumps({**told, "to": f"{peer.runtime}/ua", "body": body})
+            yield orjson.dumps({**message, "to": f"{peer.runtime}/ua", "body": body})
 
 
 def _peak(node: Crowded) -> int:

@@ -34,8 +34,8 @@ __all__ = [
 
 DOMAIN: Final = "a.example"
 UNLIMITED: Final = (
-    "--message-rate", "none", "--handshake-rate", "none", "--max-strangers", "none",
-    "--max-strangers-per-host", "none",
+    "--message-rate", "none", "--handshake-rate", "none", "--max-unauthenticated", "none",
+    "--max-unauthenticated-per-host", "none",
 )  # fmt: skip
 """Options of a node whose peers all sit on one machine, and hurry."""
 
@@ -53,7 +53,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class CrowdError(Exception):
-    """Something went another way than it was to be measured on."""
+    """The run was not as it was to be measured."""
 
 
 def raise_file_limit() -> None:
@@ -194,12 +194,12 @@ class Peer:
         """
         await self.connect(place)
         await self.upgrade("/link", "Sec-WebSocket-Protocol: protofly.v1")
-        wish = {
+        opening = {
             "id": 1, "type": "execute", "from": f"{self.runtime}/protostub/1",
             "to": f"domain://msg-node.{DOMAIN}/session",
             "body": {"method": "open", "params": {"runtimeURL": self.runtime}},
         }  # fmt: skip
-        await self.send(orjson.dumps(wish))
+        await self.send(orjson.dumps(opening))
         if b'"code":200' not in await self.receive():
             raise CrowdError("no session")
 

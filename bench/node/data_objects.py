@@ -138,35 +138,35 @@ def main(changes: int, observers: int, rounds: int, *, as_json: bool) -> None:
     rates = trio.run(measure_rates, changes, rounds)
     taken = trio.run(measure_fan_out, observers, rounds)
     ratio = median(one.node / one.raw for one in taken)
-    told = _told(rates, taken, trio.run(weigh))
+    figures = _figures(rates, taken, trio.run(weigh))
     is_crowd = observers >= _CROWD
     Verdict(
         bench="data_objects",
         what=f"ms until the last of {observers:,} observers has a change / written by hand",
-        ours=told["fan_out_ms"],
-        peer=told["fan_out_raw_ms"],
+        ours=figures["fan_out_ms"],
+        peer=figures["fan_out_raw_ms"],
         ratio=ratio,
         reach=REACH,
-        missed=tuple(_missed(told, ratio, is_crowd=is_crowd)),
+        missed=tuple(_missed(figures, ratio, is_crowd=is_crowd)),
         not_measured=(
             *(() if is_crowd else (f"the fan-out to {_CROWD:,}, wanted in {WANTED:.0f} ms",)),
             "what the runtime of an observer does with a change that was fanned out",
             "upstream's node",
         ),
-        figures={"observed_floor": FLOOR, "fan_out_wanted_ms": WANTED, **told},
+        figures={"observed_floor": FLOOR, "fan_out_wanted_ms": WANTED, **figures},
     ).tell(as_json=as_json)
 
 
-def _missed(told: dict[str, float], ratio: float, *, is_crowd: bool) -> Iterator[str]:
+def _missed(figures: dict[str, float], ratio: float, *, is_crowd: bool) -> Iterator[str]:
     if ratio > REACH:
         yield f"the fan-out takes {ratio:.1f}x of what it takes by hand"
-    if told["observed_in_requests"] < FLOOR:
-        yield f"an observer gets {told['observed_in_requests']:.2f} changes for each plain request"
-    if is_crowd and told["fan_out_ms"] > WANTED:
-        yield f"the fan-out takes {told['fan_out_ms']:.1f} ms of {WANTED:.0f} ms"
+    if figures["observed_in_requests"] < FLOOR:
+        yield f"an observer gets {figures['observed_in_requests']:.2f} changes a plain request"
+    if is_crowd and figures["fan_out_ms"] > WANTED:
+        yield f"the fan-out takes {figures['fan_out_ms']:.1f} ms of {WANTED:.0f} ms"
 
 
-def _told(rates: list[Rates], taken: list[FanOut], weighed: Weighed) -> dict[str, float]:
+def _figures(rates: list[Rates], taken: list[FanOut], weighed: Weighed) -> dict[str, float]:
     return {
         "alone_per_second": round(median(one.alone for one in rates)),
         "observed_per_second": round(median(one.observed for one in rates)),

@@ -86,7 +86,7 @@ class _Ears:
 
 @final
 class _Reporter(actors.Hyperty):
-    """Has nothing to say of its own; whom it would be asked about may not observe."""
+    """A hyperty without behaviour; it permits no observer that needs consent."""
 
     @override
     async def on_request(self, message: actors.Message) -> None:
@@ -116,10 +116,10 @@ async def _rounds(
 ) -> list[FanOut]:
     commander, raw = written
     taken = []
-    _, frame = await _told(*reported, 0)
+    _, frame = await _publish(*reported, 0)
     commander.sendall(frame.hex().encode() + b"\n")
     for number in range(1, rounds + 1):
-        node, _ = await _told(*reported, number)
+        node, _ = await _publish(*reported, number)
         began = time.perf_counter()
         commander.sendall(b"x")
         ended, _ = raw.await_all(frame[-8:])
@@ -127,7 +127,7 @@ async def _rounds(
     return taken
 
 
-async def _told(thing: actors.ReportedObject, ears: _Ears, number: int) -> tuple[float, bytes]:
+async def _publish(thing: actors.ReportedObject, ears: _Ears, number: int) -> tuple[float, bytes]:
     """Publish a number; return the seconds until the last had it, and what was heard then."""
     mark = f"mark {number:08}"
     heard: list[tuple[float, bytes]] = []

@@ -40,7 +40,7 @@ _BODY: Final = "x" * 100
 @final
 @attrs.frozen
 class Figures:
-    """What was measured.
+    """The measured figures.
 
     Attributes:
         sessions: How many there were, idle and active.
@@ -122,9 +122,9 @@ class _Crowd:
         for number in count(1):
             body = {"at": time.perf_counter(), "value": _BODY}
             to, from_ = f"{other.runtime}/ua", f"{peer.runtime}/ua"
-            told = {"id": number, "type": "create", "from": from_, "to": to, "body": body}
+            message = {"id": number, "type": "create", "from": from_, "to": to, "body": body}
             try:
-                await peer.send(orjson.dumps(told))
+                await peer.send(orjson.dumps(message))
             except OSError as exc:
                 self._failed(exc)
                 return

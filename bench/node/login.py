@@ -1,4 +1,4 @@
-"""What one login costs the processor of a node, by algorithm.
+"""Processor time of a node for one login, by algorithm.
 
 In one process, over links in memory: a session opened by a token against one that is
 opened by nobody; and of this, how long the token itself is read, verified and judged.
@@ -120,7 +120,7 @@ async def _opens(key: SigningKey | None) -> float:
         for number, token in enumerate(tokens):
             link = await network.dial(Kind.WEBSOCKET, node.url)
             begun = time.process_time()
-            await link.send(encode(_wish(address.runtime(_DOMAIN, f"r{number}"), token)))
+            await link.send(encode(_opening(address.runtime(_DOMAIN, f"r{number}"), token)))
             [answer] = decode_frame(await link.receive())
             spent += time.process_time() - begun
             if not isinstance(answer, Message) or answer.code != Code.OK:
@@ -129,7 +129,7 @@ async def _opens(key: SigningKey | None) -> float:
     return spent / _ROUNDS * 1e6
 
 
-def _wish(runtime: str, token: str) -> Message:
+def _opening(runtime: str, token: str) -> Message:
     body = write_body(SessionControl("open", SessionParams(runtime, token or None)))
     manager = address.session_manager(_DOMAIN)
     return Message(1, MessageType.EXECUTE, f"{runtime}/protostub/1", manager, body)

@@ -1,4 +1,4 @@
-"""What a change of a large object takes on the link of an observer, and what the object does.
+"""Bytes of a change of a large object on the link of an observer, and of the object.
 
 A reporter and an observer of the product talk by a node over a network in memory. What is
 weighed are the frames that cross the observer's link: all that the runtimes and the node
@@ -42,7 +42,7 @@ class Weighed:
 
 @final
 class _Public(actors.Hyperty):
-    """Has nothing to say of its own."""
+    """A hyperty without behaviour."""
 
     @override
     async def on_request(self, message: actors.Message) -> None:

@@ -1,4 +1,4 @@
-"""What it costs to judge one message, against reading and writing the text of one message."""
+"""Cost of judging one message, against reading and writing the text of one message."""
 
 import time
 from statistics import median

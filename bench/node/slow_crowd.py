@@ -36,7 +36,7 @@ _FLOOD: Final = 400
 """Messages a second to the crowd."""
 
 _AT_ONCE: Final = 32
-_TOLD: Final = ("slow consumer", "link shed", "queue shed")
+_COMPLAINTS: Final = ("slow consumer", "link shed", "queue shed")
 
 
 @attrs.frozen
@@ -61,8 +61,8 @@ async def _flood(sender: Peer, crowd: list[Peer]) -> None:
     body = {"value": _PIECES}
     for number, peer in enumerate(cycle(crowd)):
         to, from_ = f"{peer.runtime}/ua", f"{sender.runtime}/ua"
-        told = {"id": number, "type": "create", "from": from_, "to": to, "body": body}
-        await sender.send(orjson.dumps(told))
+        message = {"id": number, "type": "create", "from": from_, "to": to, "body": body}
+        await sender.send(orjson.dumps(message))
         await trio.sleep(1 / _FLOOD)
 
 
@@ -79,7 +79,7 @@ async def _round(size: int, seconds: float, *, is_reading: bool) -> tuple[Taken,
             nursery.start_soon(read_on, peer)
         nursery.start_soon(_flood, sender, crowd)
         taken = await Round(node, readers, None).run(publisher, _RATE, seconds)
-        left = sum(any(one in line for one in _TOLD) for _, line in node.complaints)
+        left = sum(any(one in line for one in _COMPLAINTS) for _, line in node.complaints)
         nursery.cancel_scope.cancel()
     return taken, left
 

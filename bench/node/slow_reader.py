@@ -109,8 +109,8 @@ class Round:
         return Taken(p50, p99, usual, cpu, waited, grown, *left)
 
     def _left_after(self, began: float) -> float | None:
-        told = [at for at, line in self._node.complaints if "slow consumer" in line]
-        return None if not told else told[-1] - began
+        times = [at for at, line in self._node.complaints if "slow consumer" in line]
+        return None if not times else times[-1] - began
 
     async def _watch(self, memory: int) -> None:
         self._most = memory
@@ -152,8 +152,14 @@ def _usual_p99(latencies: Sequence[tuple[float, float]], began: float) -> float:
 
 def _message(from_: str, to: str, number: int) -> bytes:
     body = {"at": time.perf_counter(), "value": _BODY}
-    told = {"id": number, "type": "create", "from": f"{from_}/ua", "to": f"{to}/ua", "body": body}
-    return orjson.dumps(told)
+    message = {
+        "id": number,
+        "type": "create",
+        "from": f"{from_}/ua",
+        "to": f"{to}/ua",
+        "body": body,
+    }
+    return orjson.dumps(message)
 
 
 async def read_on(peer: Peer) -> None:

@@ -28,7 +28,7 @@ _PAUSE: Final = 1.0
 @final
 @attrs.frozen
 class Figures:
-    """What was measured.
+    """The measured figures.
 
     Attributes:
         attackers: Connections that never finish their handshake.

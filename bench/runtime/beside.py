@@ -1,4 +1,4 @@
-"""What others notice of one that misbehaves: their p99 beside it, in p99s without it."""
+"""Effect of a misbehaving neighbour on others: their p99 beside it, in p99s without it."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What counting costs a message that a node routes, and what a scrape of the counts costs."""
+"""Cost of counting for a message that a node routes, and of a scrape of the counts."""
 
 import math
 import time

@@ -48,8 +48,8 @@ class _Provoked:
         self.begun = trio.Event()
 
     async def deploy(self) -> None:
-        rooms = process_sandboxes([str(ROOT)])
-        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), rooms)
+        spawn = process_sandboxes([str(ROOT)])
+        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), spawn)
         await self._caller.request(self._url, "well?")
 
     async def provoke(self, how: str) -> None:
@@ -60,7 +60,7 @@ class _Provoked:
                 self.harms += 1
                 await trio.sleep(0.2)
                 self.begun.set()
-                while (code := await self._code()) == Code.UNAVAILABLE:  # noqa: ASYNC110 - nobody tells
+                while (code := await self._code()) == Code.UNAVAILABLE:  # noqa: ASYNC110 - there is no event
                     await trio.sleep(0.1)
             if code == Code.NOT_FOUND:
                 await self.deploy()

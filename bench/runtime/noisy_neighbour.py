@@ -33,7 +33,7 @@ _STARTING: Final = 0.2
 
 
 class Noise(StrEnum):
-    """How the third misbehaves."""
+    """The misbehaviour of the third runtime."""
 
     FLOODING = "flooding"
     """It posts requests without end, to a fourth that answers."""

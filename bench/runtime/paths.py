@@ -15,7 +15,7 @@ import click
 import trio
 
 from actors.kit.log import configure_log
-from bench.runtime.stage import Stage, Tracing, Way, open_stage
+from bench.runtime.stage import Leg, Stage, Tracing, open_stage
 from bench.verdict import Verdict
 from transports.link import FRAMED, Kind
 
@@ -36,7 +36,7 @@ _WARM_UP: Final = 200
 @final
 @attrs.frozen
 class Taken:
-    """One round by one way.
+    """One round by one path.
 
     Attributes:
         p50: Microseconds of a request, one after the other.
@@ -57,21 +57,21 @@ class Figures:
     """Medians over rounds, for one kind of link.
 
     Attributes:
-        ways: By tracing, then by way.
+        paths: By tracing, then by path.
         latency: p50 by the link in p50s by the node.
         cpu: CPU by the link in CPU by the node.
-        tracing: By way, throughput with hop tracing in throughput without; both as the
+        tracing: By path, throughput with hop tracing in throughput without; both as the
             CPU allows them, since a busy machine lends its cores now to one, now to the other.
     """
 
-    ways: dict[Tracing, dict[Way, Taken]]
+    paths: dict[Tracing, dict[Leg, Taken]]
     latency: float
     cpu: float
-    tracing: dict[Way, float]
+    tracing: dict[Leg, float]
 
 
 async def measure(kind: Kind, requests: int, rounds: int) -> Figures:
-    """Measure both ways, with and without tracing, by turns."""
+    """Measure both paths, with and without tracing, by turns."""
     with TemporaryDirectory() as traces:
         async with (
             open_stage(kind, Tracing.OFF, traces) as plain,
@@ -79,22 +79,22 @@ async def measure(kind: Kind, requests: int, rounds: int) -> Figures:
         ):
             stages = {Tracing.OFF: plain, Tracing.ON: traced}
             for stage in stages.values():
-                for way in Way:
-                    await _in_turn(stage, way, _WARM_UP)
+                for path in Leg:
+                    await _in_turn(stage, path, _WARM_UP)
             taken = [
-                {(tracing, way): await _take(stage, way, requests)
-                 for tracing, stage in stages.items() for way in Way}
+                {(tracing, path): await _take(stage, path, requests)
+                 for tracing, stage in stages.items() for path in Leg}
                 for _ in range(rounds)
             ]  # fmt: skip
     return _figures(taken)
 
 
-async def _take(stage: Stage, way: Way, requests: int) -> Taken:
-    latencies = sorted(await _in_turn(stage, way, requests))
+async def _take(stage: Stage, path: Leg, requests: int) -> Taken:
+    latencies = sorted(await _in_turn(stage, path, requests))
     spent, began = stage.cpu(), time.perf_counter()
     async with trio.open_nursery() as nursery:
         for _ in range(_IN_FLIGHT):
-            nursery.start_soon(_in_turn, stage, way, requests // _IN_FLIGHT)
+            nursery.start_soon(_in_turn, stage, path, requests // _IN_FLIGHT)
     taken, spent = time.perf_counter() - began, stage.cpu() - spent
     count = requests // _IN_FLIGHT * _IN_FLIGHT
     return Taken(
@@ -105,29 +105,29 @@ async def _take(stage: Stage, way: Way, requests: int) -> Taken:
     )
 
 
-async def _in_turn(stage: Stage, way: Way, count: int) -> list[int]:
+async def _in_turn(stage: Stage, path: Leg, count: int) -> list[int]:
     """Ask one after the other; return the nanoseconds each took."""
     taken: list[int] = []
     for number in range(count):
         began = time.perf_counter_ns()
-        await stage.ask(way, number)
+        await stage.ask(path, number)
         taken.append(time.perf_counter_ns() - began)
     return taken
 
 
-def _figures(rounds: Sequence[dict[tuple[Tracing, Way], Taken]]) -> Figures:
-    def taken(tracing: Tracing, way: Way) -> Taken:
-        columns = zip(*(attrs.astuple(one[tracing, way]) for one in rounds), strict=True)
+def _figures(rounds: Sequence[dict[tuple[Tracing, Leg], Taken]]) -> Figures:
+    def taken(tracing: Tracing, path: Leg) -> Taken:
+        columns = zip(*(attrs.astuple(one[tracing, path]) for one in rounds), strict=True)
         return Taken(*map(median, columns))
 
-    node, link = (Tracing.OFF, Way.NODE), (Tracing.OFF, Way.LINK)
+    node, link = (Tracing.OFF, Leg.NODE), (Tracing.OFF, Leg.LINK)
     return Figures(
-        ways={tracing: {way: taken(tracing, way) for way in Way} for tracing in Tracing},
+        paths={tracing: {path: taken(tracing, path) for path in Leg} for tracing in Tracing},
         latency=median(one[link].p50 / one[node].p50 for one in rounds),
         cpu=median(one[link].cpu / one[node].cpu for one in rounds),
         tracing={
-            way: median(one[Tracing.OFF, way].cpu / one[Tracing.ON, way].cpu for one in rounds)
-            for way in Way
+            path: median(one[Tracing.OFF, path].cpu / one[Tracing.ON, path].cpu for one in rounds)
+            for path in Leg
         },
     )
 
@@ -152,24 +152,24 @@ def _judged(figures: dict[Kind, Figures]) -> Verdict:
     ratios |= {(kind, "cpu"): one.cpu for kind, one in judged.items()}
     kind, what = max(ratios, key=ratios.__getitem__)
     column, unit = ("p50", "us p50") if what == "latency" else ("cpu", "us of CPU")
-    ways = figures[kind].ways[Tracing.OFF]
+    paths = figures[kind].paths[Tracing.OFF]
     missed = [
         f"{kind} {what}: {ratio:.2f}x, reach {REACH:.2f}x"
         for (kind, what), ratio in ratios.items()
         if ratio > REACH
     ]
     missed += [
-        f"{kind} traced, by the {way}: {ratio:.2f}x, reach {TRACING_REACH:.2f}x"
+        f"{kind} traced, by the {path}: {ratio:.2f}x, reach {TRACING_REACH:.2f}x"
         for kind, one in judged.items()
-        for way, ratio in one.tracing.items()
+        for path, ratio in one.tracing.items()
         if ratio < TRACING_REACH
     ]
     unmeasured = [str(kind) for kind in _JUDGED if kind not in figures]
     return Verdict(
         bench="paths",
         what=f"{unit} of a request by a link of {kind} / by the node",
-        ours=getattr(ways[Way.LINK], column),
-        peer=getattr(ways[Way.NODE], column),
+        ours=getattr(paths[Leg.LINK], column),
+        peer=getattr(paths[Leg.NODE], column),
         ratio=ratios[kind, what],
         reach=REACH,
         missed=tuple(missed),

@@ -31,7 +31,7 @@ from specs.trace import Fact, Op
 from transports.link import Kind
 from transports.system import open_system_network
 
-__all__ = ["Stage", "StageError", "Tracing", "Way", "open_stage"]
+__all__ = ["Leg", "Stage", "StageError", "Tracing", "open_stage"]
 
 _DOMAIN: Final = "a.example"
 _NO_LIMITS: Final = ("--message-rate", "none", "--identity-rate", "none")
@@ -41,11 +41,11 @@ _USER_TIME: Final = 11
 
 
 class StageError(Exception):
-    """Something went another way than it was to be measured on."""
+    """A message took another route than the measured one."""
 
 
-class Way(StrEnum):
-    """By what requests go."""
+class Leg(StrEnum):
+    """The route of requests."""
 
     NODE = "node"
     LINK = "link"
@@ -91,29 +91,29 @@ class _Watch(Tracer):
 @final
 @attrs.frozen
 class Stage:
-    """Who is there.
+    """The participants of a measurement.
 
     Attributes:
-        callers: Alice's, one for each way: Bob answers by the way he knows the asker from.
+        callers: Alice's, one for each path: Bob answers by the path he knows the asker from.
     """
 
-    callers: dict[Way, Caller]
+    callers: dict[Leg, Caller]
     bob: str
     link: str
     children: tuple[int, ...]
 
-    async def ask(self, way: Way, number: int) -> None:
+    async def ask(self, path: Leg, number: int) -> None:
         """Ask Bob, and wait for his answer.
 
         Raises:
-            StageError: It was no, or came another way.
+            StageError: It was no, or came another path.
         """
         body: JsonObject = {"value": {"number": number}}
-        if way is Way.NODE:
+        if path is Leg.NODE:
             body["p2p"] = False
-        answer = await self.callers[way].ask(self.bob, MessageType.CREATE, body)
+        answer = await self.callers[path].ask(self.bob, MessageType.CREATE, body)
         came_by_link = answer.via[-1:] == (self.link,)
-        if answer.code != Code.OK or came_by_link is not (way is Way.LINK):
+        if answer.code != Code.OK or came_by_link is not (path is Leg.LINK):
             raise StageError(f"answered {answer.code} by {answer.via}")
 
     def cpu(self) -> float:
@@ -139,22 +139,22 @@ async def open_stage(kind: Kind, tracing: Tracing, traces: str) -> AsyncIterator
             *common,
             *("--name", "bob", "--node", str(ready["url"]), "--p2p", str(kind)),
             *("--hyperty", "echo=actors.hyperties:Echo"),
-        ) as (bob, told),
+        ) as (bob, ready),
         open_tracer(directory, "alice") as inner,
         open_system_network() as network,
     ):
-        hyperties = told["hyperties"]
+        hyperties = ready["hyperties"]
         if not isinstance(hyperties, dict):
             raise StageError("bob has no hyperty")
         config = RuntimeConfig(
             domain=_DOMAIN, name="alice", node=str(ready["url"]), kinds=(kind,),
             ids=fresh_ids(),
         )  # fmt: skip
-        watch, callers = _Watch(inner), {way: Caller() for way in Way}
+        watch, callers = _Watch(inner), {path: Caller() for path in Leg}
         async with open_runtime(config, network, watch) as runtime:
-            for way, caller in callers.items():
-                await runtime.deploy(way, partial(_give, caller))
-            await callers[Way.LINK].request(str(hyperties["echo"]), {"number": 0})
+            for path, caller in callers.items():
+                await runtime.deploy(path, partial(_give, caller))
+            await callers[Leg.LINK].request(str(hyperties["echo"]), {"number": 0})
             with trio.fail_after(P2P_TIMEOUT):
                 await watch.is_live.wait()
             yield Stage(callers, str(hyperties["echo"]), watch.stub, (node.pid, bob.pid))

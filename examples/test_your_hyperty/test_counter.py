@@ -1,4 +1,4 @@
-"""How to test a hyperty: with a domain in memory, on a virtual clock, while links break.
+"""Tests of a hyperty with a domain in memory, on a virtual clock, while links break.
 
 Run it: `python -m pytest examples/test_your_hyperty` (after `pip install protofly[testing]`)
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.trio
 
 
 class Counter(actors.Hyperty):
-    """What is tested: counts, and tells how far it has come to whoever observes."""
+    """The hyperty under test: it counts, and reports the count to its observers."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -4,7 +4,7 @@ First a node, in a terminal of its own; it prints the address to be used as NODE
 
     python -m actors node --domain home.example --allow-legacy
 
-Who opens a list gets its address; who has that, joins:
+Opening a list prints its address; other people join by it:
 
     python examples/todo/todo.py NODE anna
     python examples/todo/todo.py NODE bert LIST
@@ -45,16 +45,16 @@ DEFINITION: actors.JsonObject = {
         },
     },
 }
-"""What a list is: nothing else can be written into it, whoever asks for it."""
+"""The schema of a list: nothing else can be written into it."""
 
 
-class WishError(Exception):
-    """What somebody typed cannot be done; the text says why."""
+class RequestError(Exception):
+    """A typed request cannot be carried out; the text says why."""
 
 
-def fulfil(todo: actors.ReportedObject, wish: str) -> None:
+def fulfil(todo: actors.ReportedObject, request: str) -> None:
     """Write into the list what somebody typed."""
-    word, _, rest = wish.strip().partition(" ")
+    word, _, rest = request.strip().partition(" ")
     items = todo.data.items
     match word:
         case "add":
@@ -66,14 +66,14 @@ def fulfil(todo: actors.ReportedObject, wish: str) -> None:
         case "drop":
             del items[place(rest, len(items))]
         case _:
-            raise WishError(WORDS)
+            raise RequestError(WORDS)
 
 
 def place(number: str, count: int) -> int:
     """Return which item a number from 1 on names."""
     digits = number.strip()
     if not digits.isdecimal() or len(digits) > DIGITS or not 1 <= int(digits) <= count:
-        raise WishError(f"there is no item {digits[:MOST] or 'without a number'}")
+        raise RequestError(f"there is no item {digits[:MOST] or 'without a number'}")
     return int(digits) - 1
 
 
@@ -86,11 +86,11 @@ class Keeper(actors.Hyperty):
         """Let everybody observe who knows the address."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
-        """Write what is asked for, and say when all are told."""
+        """Write the requested change, and answer when all observers have it."""
         try:
             fulfil(self.todo, str(message.body.get("value")))
             return await self.todo.flush()
-        except (WishError, actors.SchemaError) as wrong:
+        except (RequestError, actors.SchemaError) as wrong:
             raise actors.Refused(actors.Code.MALFORMED, str(wrong)) from wrong
         except actors.ObjectError as lost:
             raise actors.Refused(actors.Code(lost.code), lost.why) from lost

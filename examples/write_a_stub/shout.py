@@ -3,7 +3,7 @@
 Run it: `python examples/write_a_stub/shout.py`
 
 `package/shout_stub.py` is the stub, `publish.py` signs and publishes it. What is here is a
-server of that protocol, and a program that is told only where catalogues are and whom to
+server of that protocol, and a program that knows only where catalogues are and whom to
 trust. The code of the stub runs in a process of its own.
 """
 

@@ -46,7 +46,7 @@ W = TypeVar("W")
 
 
 Key: TypeAlias = tuple[str, str, int]
-"""From, to and id of a request."""
+"""Sender, receiver and id of a request."""
 
 _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""
@@ -60,14 +60,14 @@ class Steps(Enum):
     """Reporting of the steps of entities: making a report costs more than the step.
 
     Attributes:
-        TOLD: Every step is reported.
-        SAMPLED: Those of sampled requests are (`is_sampled`).
-        UNTOLD: None is.
+        REPORTED: Every step is reported.
+        SAMPLED: The steps of sampled requests are reported (`is_sampled`).
+        UNREPORTED: No step is reported.
     """
 
-    TOLD = "told"
+    REPORTED = "reported"
     SAMPLED = "sampled"
-    UNTOLD = "untold"
+    UNREPORTED = "unreported"
 
 
 _SAMPLE: Final = 10
@@ -178,8 +178,8 @@ class TransactionsCore(Generic[W]):
         steps: Whether the results contain the steps of entities.
     """
 
-    def __init__(self, steps: Steps = Steps.TOLD) -> None:
-        self._is_told = steps is Steps.TOLD
+    def __init__(self, steps: Steps = Steps.REPORTED) -> None:
+        self._is_reported = steps is Steps.REPORTED
         self._is_sampled = steps is Steps.SAMPLED
         self._patience = TRANSACTION.patience(State.PENDING)
         self._open: OrderedDict[Key, Transaction[W]] = OrderedDict()
@@ -318,9 +318,9 @@ class TransactionsCore(Generic[W]):
 
     def _take(self, entity: Entity, trigger: Trigger, why: str = "") -> Step | None:
         # The key of a request ends with its id.
-        if self._is_told or (self._is_sampled and entity.key[-1] == _SAMPLED_END):
+        if self._is_reported or (self._is_sampled and entity.key[-1] == _SAMPLED_END):
             return entity.step(trigger, why)
-        entity.step_untold(trigger)
+        entity.step_unreported(trigger)
         return None
 
 

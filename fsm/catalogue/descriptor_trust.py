@@ -78,7 +78,7 @@ def judge_entry(
 
 
 def judge_offer(facts: Facts, here: Here) -> Refused | None:
-    """Judge what a domain wants to offer; None: whoever trusts all of it could deploy it.
+    """Judge an offer of a domain; None: a runtime that trusts all of it could deploy it.
 
     Args:
         facts: What it says.
@@ -238,7 +238,7 @@ def _package(
 
 
 def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
-    """Refuse code that cannot be watched, kept in, or told where to dial."""
+    """Refuse code that cannot be monitored or confined, or has no endpoint to dial."""
     descriptor = facts.descriptor
     if descriptor.machine is None or descriptor.machine not in here.machines:
         why = "it follows a machine that nobody here knows"

@@ -25,7 +25,7 @@ from fsm.limits.error_window import CrashCount
 from fsm.machines.stub_connection import State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.machines.stub_deployment import State as Deployment
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import is_below, status_of
 from specs.limits.protocol import (
     OUTBOX_BYTES,
@@ -73,7 +73,7 @@ class Send:
     """A message is for a foreign domain."""
 
     domain: str
-    parcel: Parcel
+    entry: OutboundMessage
 
 
 @final
@@ -196,7 +196,7 @@ class Deliver:
     """Deliver a message to a stub; answer `SandboxFull` or `SandboxUnreachable` on failure."""
 
     stub: str
-    parcel: Parcel
+    entry: OutboundMessage
 
 
 @final
@@ -305,22 +305,22 @@ class _ForeignSandbox:
         self.why = ""
         self.offences = 0
         self.is_ending = False
-        self._waiting: deque[Parcel] = deque()
+        self._waiting: deque[OutboundMessage] = deque()
         self._bytes = 0
         self.outstanding = OutstandingCore()
 
     # ---- messages that wait for the deployment
 
-    def wait(self, parcel: Parcel) -> bool:
+    def wait(self, entry: OutboundMessage) -> bool:
         """Let a message wait; return whether there was space."""
-        size = len(parcel.line)
+        size = len(entry.line)
         if len(self._waiting) >= STUB_QUEUE or self._bytes + size > OUTBOX_BYTES:
             return False
-        self._waiting.append(parcel)
+        self._waiting.append(entry)
         self._bytes += size
         return True
 
-    def release(self) -> list[Parcel]:
+    def release(self) -> list[OutboundMessage]:
         """Take out all that waits, oldest first."""
         waiting, self._waiting = list(self._waiting), deque()
         self._bytes = 0
@@ -378,8 +378,8 @@ class ForeignCore:
             now: Seconds on the host's clock.
         """
         match happened:
-            case Send(domain, parcel):
-                return self._send(domain, parcel, now)
+            case Send(domain, entry):
+                return self._send(domain, entry, now)
             case Tick():
                 return self._tick(now)
             case Banish(domain):
@@ -415,8 +415,8 @@ class ForeignCore:
 
     # ---- towards the domain
 
-    def _send(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
-        message = parcel.message
+    def _send(self, domain: str, entry: OutboundMessage, now: float) -> list[Effect]:
+        message = entry.message
         if any(is_below(one, self._name(domain)) for one in message.via):
             return [Dropped(message, DropReason.LOOP)]
         why = self._why_not(domain, now)
@@ -424,10 +424,10 @@ class ForeignCore:
             return [_refused(message, Code.UNAVAILABLE, f"no route to {domain}: {why}")]
         sandbox = self._sandboxes.get(domain)
         if sandbox is None:
-            return self._open(domain, parcel, now)
+            return self._open(domain, entry, now)
         if sandbox.deployment.state is Deployment.DEPLOYED:
-            return [self._deliver(sandbox, parcel, now)]
-        if sandbox.wait(parcel):
+            return [self._deliver(sandbox, entry, now)]
+        if sandbox.wait(entry):
             return []
         return [_refused(message, Code.TOO_LARGE, "too many messages wait for the stub already")]
 
@@ -446,28 +446,28 @@ class ForeignCore:
         past = self._past.get(domain)
         return past.why if past is not None and now < past.until else None
 
-    def _open(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
+    def _open(self, domain: str, entry: OutboundMessage, now: float) -> list[Effect]:
         past = self._past.setdefault(domain, _ForeignHistory())
         past.started += 1
         name = self._name(domain)
         stub = name if past.started == 1 else f"{name}/{past.started}"
         sandbox = self._sandboxes[domain] = self._stubs[stub] = _ForeignSandbox(stub, domain)
-        sandbox.wait(parcel)
+        sandbox.wait(entry)
         step = sandbox.deployment.step(Trigger.LOAD)
         self._deadlines[stub] = now + sandbox.deployment.patience
         return [step, Open(stub, domain, past.token)]
 
-    def _deliver(self, sandbox: _ForeignSandbox, parcel: Parcel, now: float) -> Deliver:
-        if parcel.message.is_request:
-            sandbox.outstanding.ask(parcel.message, now)
-        return Deliver(sandbox.stub, parcel)
+    def _deliver(self, sandbox: _ForeignSandbox, entry: OutboundMessage, now: float) -> Deliver:
+        if entry.message.is_request:
+            sandbox.outstanding.ask(entry.message, now)
+        return Deliver(sandbox.stub, entry)
 
     def _ready(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
         if sandbox.deployment.state is not Deployment.DEPLOYING:
             return []
         del self._deadlines[sandbox.stub]
         step = sandbox.deployment.step(Trigger.LOADED)
-        return [step, *(self._deliver(sandbox, parcel, now) for parcel in sandbox.release())]
+        return [step, *(self._deliver(sandbox, entry, now) for entry in sandbox.release())]
 
     # ---- from the domain
 

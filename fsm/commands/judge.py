@@ -65,7 +65,7 @@ def judge_traces(
 
     Name all that belong together: much is seen only from both ends, and a participant
     without a trace makes the verdict incomplete. Exits with 0 if the traces are
-    conformant, with 1 if they are not or do not tell all, with 3 if there is no trace.
+    conformant, with 1 if they are not or are incomplete, with 3 if there is no trace.
     """
     try:
         manifest = None if place is None else read_manifest(place)
@@ -95,7 +95,7 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
 
 @final
 class _Found:
-    """What was found in all files."""
+    """The findings in all files."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._readings = readings

@@ -59,7 +59,9 @@ _OPTIONS: Final = (
     click.option("--product", is_flag=True, help="Explore compositions of real cores instead."),
     click.option("--losses", type=click.IntRange(0, _MOST), help="Messages lost in one run."),
     click.option("--duplicates", type=click.IntRange(0, _MOST), help="Messages delivered twice."),
-    click.option("--channel", type=click.IntRange(1, _MOST), help="Messages under way at a time."),
+    click.option(
+        "--channel", type=click.IntRange(1, _MOST), help="Outstanding messages at a time."
+    ),
     click.option(
         "--max-states",
         type=click.IntRange(1),
@@ -105,13 +107,13 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
         return sum(not _check(plan, wanted) for plan in plans)
     failed = 0
     with ProcessPoolExecutor(_PROCESSES) as pool:
-        for text, holds in pool.map(partial(_told, wanted), [plan.name for plan in plans]):
+        for text, holds in pool.map(partial(_report, wanted), [plan.name for plan in plans]):
             click.echo(text, nl=False)
             failed += not holds
     return failed
 
 
-def _told(wanted: _Wanted, name: str) -> tuple[str, bool]:
+def _report(wanted: _Wanted, name: str) -> tuple[str, bool]:
     """The report on one composition, by a process of its own, and its verdict."""
     with redirect_stdout(StringIO()) as output:
         holds = _check(COMPOSITIONS[name], wanted)

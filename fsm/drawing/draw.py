@@ -49,7 +49,7 @@ __all__ = [
 Weights: TypeAlias = Mapping[tuple[str, str, str], int]
 """Counts of followed rows, by (state left, trigger, state entered); `[*]` is absent.
 
-Rows that differ in their guard alone share a figure: a trace does not tell them apart."""
+Rows that differ in their guard alone share a figure: a trace does not distinguish them."""
 
 
 @unique

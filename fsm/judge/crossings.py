@@ -14,7 +14,7 @@ from zlib import crc32
 
 import attrs
 
-from fsm.judge.claims.told import is_p2p_end, split
+from fsm.judge.claims.records import is_p2p_end, split
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import runtime_of
 from specs.trace import Op

@@ -1,6 +1,6 @@
-"""The manifest of a run: who took part, said by whoever started it.
+"""The manifest of a run: its participants, named by the process that started it.
 
-What traces themselves tell of participants (`fsm.judge.missing`) misses one that nobody else
+Participants that traces mention (`fsm.judge.missing`) do not include one that nobody else
 recorded. A manifest is a JSON file that names all:
 
     {"schema": "protofly.manifest/1", "participants": [
@@ -75,7 +75,7 @@ class Participant:
 @final
 @attrs.frozen
 class Manifest:
-    """Who took part."""
+    """The participants of a run."""
 
     participants: tuple[Participant, ...]
 
@@ -93,12 +93,12 @@ class Manifest:
         Args:
             traces: Those that have a record.
         """
-        told = sorted(traces, key=lambda trace: trace[:2])
+        processes = sorted(traces, key=lambda trace: trace[:2])
         for one in self.participants:
-            if one.traced and not any(one.is_in(*trace) for trace in told):
+            if one.traced and not any(one.is_in(*trace) for trace in processes):
                 reason = f"the manifest declares {one.address} traced, and it has no trace here"
                 yield Missing(one.run or "", one.node or "", 0, reason)
-        for run, node, itself in told:
+        for run, node, itself in processes:
             flaw = self._flaw(run, node, itself)
             if flaw is not None:
                 yield Missing(run, node, 1, flaw)
@@ -116,22 +116,22 @@ class Manifest:
 
 
 def not_there(
-    told: Sequence[tuple[str, str, Took]],
+    processes: Sequence[tuple[str, str, Took]],
     untraced: Collection[str] = (),
     manifest: Manifest | None = None,
 ) -> Iterator[Missing]:
     """Yield who took part without a trace, as the manifest and the traces themselves say.
 
     Args:
-        told: Run and node of each process, in their order, and who took part in what it recorded.
+        processes: Run, node and mentioned participants of each process, in their order.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: Who took part; None: it is not known.
     """
     declared = () if manifest is None else manifest.participants
     if manifest is not None:
-        yield from manifest.differences((run, node, took.itself) for run, node, took in told)
+        yield from manifest.differences((run, node, took.itself) for run, node, took in processes)
     known = {*untraced, *(one.address for one in declared)}
-    yield from absent([took for _, _, took in told], known)
+    yield from absent([took for _, _, took in processes], known)
 
 
 def read_manifest(place: Path) -> Manifest:
@@ -141,26 +141,26 @@ def read_manifest(place: Path) -> Manifest:
         ManifestError: The file cannot be read, or is no manifest.
     """
     try:
-        told = json.loads(place.read_bytes())
+        content = json.loads(place.read_bytes())
     except OSError as exc:
         raise ManifestError(place, f"{exc.strerror}") from exc
     except ValueError as exc:
         raise ManifestError(place, f"it is no JSON: {exc}") from exc
     try:
-        return _manifest(told)
+        return _manifest(content)
     except _BadError as exc:
         raise ManifestError(place, str(exc)) from exc
 
 
 class _BadError(Exception):
-    """What is wrong with a manifest, as half a sentence."""
+    """An error in a manifest, as half a sentence."""
 
 
-def _manifest(told: object) -> Manifest:
-    if not isinstance(told, dict) or told.get("schema") != SCHEMA:
+def _manifest(content: object) -> Manifest:
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise _BadError(f'it is no object with "schema": "{SCHEMA}"')
-    _check_names(told, {"schema", "participants"}, "the manifest")
-    rows = told.get("participants")
+    _check_names(content, {"schema", "participants"}, "the manifest")
+    rows = content.get("participants")
     if not isinstance(rows, list) or not rows:
         raise _BadError("participants is no list of objects, or empty")
     participants = tuple(_participant(row, f"participants[{at}]") for at, row in enumerate(rows))
@@ -168,7 +168,7 @@ def _manifest(told: object) -> Manifest:
     for at, one in enumerate(participants):
         identity = (one.address,) if one.node is None else (one.node, one.run)
         if identity in seen:
-            raise _BadError(f"participants[{at}] is there twice; tell them apart by node and run")
+            raise _BadError(f"participants[{at}] is there twice; distinguish them by node and run")
         seen.add(identity)
     return Manifest(participants)
 
@@ -197,7 +197,7 @@ def _participant(row: object, where: str) -> Participant:
 _WORDS: Final = {str: "text", bool: "true or false"}
 
 
-def _check_names(told: Mapping[str, object], known: set[str], where: str) -> None:
-    for name in told:
+def _check_names(content: Mapping[str, object], known: set[str], where: str) -> None:
+    for name in content:
         if name not in known:
             raise _BadError(f"{where} has a field {name!r}; known: {', '.join(sorted(known))}")

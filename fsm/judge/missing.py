@@ -1,6 +1,6 @@
-"""What traces do not tell: records, answers, and the traces of others that took part.
+"""The gaps of traces: records, answers, and the traces of others that took part.
 
-A verdict is `conformant` only if the traces tell everything. A process that took part
+A verdict is `conformant` only if the traces are complete. A process that took part
 without a trace is known by what the others recorded of it:
 
 * a runtime by the stubs in the `via` of messages (ours stamp what they carry, upstream's
@@ -18,7 +18,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.judge.claims.told import is_p2p_end, is_p2p_link, split
+from fsm.judge.claims.records import is_p2p_end, is_p2p_link, split
 from fsm.judge.crossings import KEPT, LINKS, Crossing
 from fsm.judge.replay import Numbers
 from fsm.judge.trace_line import TraceLine
@@ -33,7 +33,7 @@ _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
 @final
 @attrs.frozen(slots=True, order=True)
 class Missing:
-    """Something that the traces do not tell.
+    """Something that the traces lack.
 
     Attributes:
         run: Of the trace that lacks it, or that mentions what has no trace.
@@ -94,11 +94,11 @@ class Gaps:
             self.numbers.doubt()
             return True
         if self._doubled and record.ln > self._doubled[-1].ln + 1:
-            self._tell_doubled()
+            self._note_doubled()
         self._doubled.append(record)
         return False
 
-    def _tell_doubled(self) -> None:
+    def _note_doubled(self) -> None:
         if self._doubled:
             first, last = self._doubled[0], self._doubled[-1]
             self._lacks(first, f"{_numbers(first.ln, last.ln)} there twice")
@@ -106,7 +106,7 @@ class Gaps:
 
     def missing(self) -> Iterator[Missing]:
         """Yield the flaws; there are no more records."""
-        self._tell_doubled()
+        self._note_doubled()
         yield from self._found
         last = self._last
         if last is not None and last.k != Kind.END:
@@ -116,7 +116,7 @@ class Gaps:
     def unanswered(self, requests: Iterable[TraceLine]) -> Iterator[Missing]:
         """Yield requests without a final answer as what is missing."""
         for asked in requests:
-            reason = f"the final answer to {asked.mid} is not told, nor that there was none"
+            reason = f"the final answer to {asked.mid} is not recorded, nor that there was none"
             yield Missing(self._run, self._node, asked.ln, reason)
 
     def _lacks(self, record: TraceLine, reason: str) -> None:
@@ -148,7 +148,7 @@ class Mention:
 @final
 @attrs.frozen
 class Took:
-    """Who took part in what one process recorded.
+    """The participants in the records of one process.
 
     Attributes:
         itself: Addresses of the process.
@@ -248,7 +248,7 @@ def absent(took: Sequence[Took], untraced: Collection[str] = ()) -> Iterator[Mis
 @final
 @attrs.frozen
 class Trail:
-    """What one process leaves for others to be compared with.
+    """The records of one process that others are compared with.
 
     Attributes:
         itself: Addresses of the process.

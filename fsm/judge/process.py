@@ -20,7 +20,7 @@ import attrs
 
 from fsm.judge.claims.catalogue import ACROSS, FOLDS
 from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process
-from fsm.judge.claims.told import BUS, LISTENERS
+from fsm.judge.claims.records import BUS, LISTENERS
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.crossings import CROSSED, Crossing, Crossings
 from fsm.judge.missing import Gaps, Missing, Participants, Took
@@ -62,7 +62,7 @@ class LateHomeError(DisorderError):
 @final
 @attrs.frozen
 class ProcessJudgement:
-    """What is judged of one process.
+    """The judgement of one process.
 
     Attributes:
         home: Address of the runtime; None: a message node, or it is not recorded.
@@ -100,7 +100,7 @@ def home_of(record: TraceLine) -> str | None:
 
 
 def _is_of_node(record: TraceLine) -> bool:
-    """Whether a record says that its process is a message node: a row of its parts."""
+    """Return whether a record says that its process is a message node: a row of its parts."""
     return record.table == "components" and is_backend(record.key or "")
 
 

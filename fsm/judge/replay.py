@@ -8,7 +8,7 @@ incomplete at `Flaw`.
 * One record can break several claims: each counts, the first of `CLAIMS` is shown.
 * `ends_at_rest` is broken by the last step of the entity.
 * A refused record has no place in the order of steps: it moved nothing.
-* An entity whose story may end where it is may begin a new one under the same key: then
+* An entity whose history may end where it is may begin a new one under the same key: then
   a step that leaves `[*]` is no gap.
 * A missing record is no proof of a wrong step. Where records are missing (a hole in the
   `ln`; the whole trace, if some were dropped), what rests on their absence is not judged:
@@ -45,7 +45,7 @@ WINDOW: Final = 5
 @final
 @attrs.frozen(slots=True, order=True)
 class EntityId:
-    """Which entity of which trace."""
+    """An entity of a trace."""
 
     run: str
     node: str
@@ -94,7 +94,7 @@ class Violation:
 @final
 @attrs.frozen(slots=True)
 class EntityJudgement:
-    """What is judged of one entity.
+    """The judgement of one entity.
 
     Attributes:
         entity: Which one.
@@ -117,13 +117,13 @@ class EntityJudgement:
 @final
 @attrs.frozen(slots=True)
 class NodeJudgement:
-    """What is judged of one node's trace as a whole.
+    """The judgement of one node's trace as a whole.
 
     Attributes:
         run: Which run of the process.
         node: Which process.
         records: How many records it has.
-        flaws: Why it does not tell all; empty: it does.
+        flaws: Why it is incomplete; empty: it is complete.
         holes: The `ln` behind which records are missing.
         missing: How many that are, by their numbers.
         doubled: How many records have the number of another.
@@ -152,7 +152,7 @@ class NodeJudgement:
 @final
 @attrs.frozen(slots=True)
 class Judgement:
-    """What is judged of a trace.
+    """The judgement of a trace.
 
     Attributes:
         verdict: Overall.
@@ -173,7 +173,7 @@ class Judgement:
 
     @property
     def by_claim(self) -> Mapping[Claim, int]:
-        """How often each claim is broken; those that are kept are left out."""
+        """Violations of each broken claim."""
         return Counter(broken.claim for broken in self.violations)
 
 
@@ -192,9 +192,9 @@ def judge(
     nodes: list[NodeJudgement] = []
     entities: list[EntityJudgement] = []
     in_order = sorted(records, key=order_of)
-    for (run, node), told in groupby(in_order, key=lambda one: (one.run, one.node)):
+    for (run, node), lines in groupby(in_order, key=lambda one: (one.run, one.node)):
         numbers, steps = Numbers(run, node), Machines(run, node, machines)
-        for record in told:
+        for record in lines:
             numbers.take(record)
             steps.take(record)
         nodes.append(numbers.judgement())
@@ -329,7 +329,7 @@ class Machines:
         if record.ln > self._last + 1:
             self._hole = self._last
         self._last = record.ln
-        if record.k != Kind.STATE or record.op not in _TOLD:
+        if record.k != Kind.STATE or record.op not in _MOVES:
             return
         at = record.machine, record.key
         entity = self._entities.get(at)
@@ -355,7 +355,7 @@ _STEPS_OF_A_STAY: Final = 50
 
 
 def stay_of(seconds: float) -> int:
-    """Return the class of a time, so that few numbers tell many times, each to 2 %."""
+    """Return the class of a time, so that few numbers describe many times, each to 2 %."""
     return round(math.log(max(seconds, 1e-9)) * _STEPS_OF_A_STAY)
 
 
@@ -364,7 +364,7 @@ def seconds_of(stay: int) -> float:
     return math.exp(stay / _STEPS_OF_A_STAY)
 
 
-_TOLD: Final = frozenset({Op.STEP, Op.REFUSED})
+_MOVES: Final = frozenset({Op.STEP, Op.REFUSED})
 
 
 @final
@@ -412,8 +412,8 @@ class _Entity:
             self._steps += 1
         else:
             self._broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
-        told = Told(record.ln, record.t, record.old, record.cause or "", record.new)
-        self._recent.append(told)
+        step = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        self._recent.append(step)
 
     def _stepped(self, step: TraceLine, hole: int) -> None:
         before, table, old, cause = self.before, self._table, step.old or "", step.cause or ""
@@ -431,7 +431,7 @@ class _Entity:
             self._doubt(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
 
     def _is_reborn(self, step: TraceLine, before: TraceLine) -> bool:
-        """Whether an entity that might end where it was begins anew under the same key."""
+        """Return whether an entity that might end where it was begins anew under the same key."""
         return step.old == ABSENT and before.new in self._rests
 
     def end(self, node: NodeJudgement) -> EntityJudgement:
@@ -455,8 +455,8 @@ class _Entity:
         self._doubted.append(self._violation(claim, record, expected))
 
     def _violation(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
-        told = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        step = Told(record.ln, record.t, record.old, record.cause or "", record.new)
         before = tuple(one for one in self._recent if one.ln < record.ln)
         return Violation(
-            self._entity, claim, record.ln, expected, told, record.actor, record.why, before
+            self._entity, claim, record.ln, expected, step, record.actor, record.why, before
         )

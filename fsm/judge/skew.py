@@ -1,4 +1,4 @@
-"""How far apart the clocks of processes are, by the messages that went between them.
+"""Differences between the clocks of processes, by the messages that went between them.
 
 A message arrives after it was sent. So the clock of the receiver is at least as far ahead as
 the difference of the two times says with no delay at all: each crossing is a bound, as in NTP.
@@ -35,7 +35,7 @@ _FOLLOWS: Final = {
 @final
 @attrs.frozen
 class Skew:
-    """By how much the clock of a process is ahead of another one.
+    """The time by which the clock of a process is ahead of another one.
 
     Attributes:
         than: The node that it is compared with; of that node itself all is 0.

@@ -272,11 +272,11 @@ def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
         readings: All files of a trace.
     """
     named = [one for reading in readings for one in reading.named]
-    told = {one for reading in readings for one in reading.writers}
-    told |= {("", node) for _, node in told}
+    known = {one for reading in readings for one in reading.writers}
+    known |= {("", node) for _, node in known}
     # A folder that was renamed has the records of another process.
-    told |= {writer for writer, _, has_record in named if has_record}
-    return {writer: file for writer, file, _ in named if writer not in told}
+    known |= {writer for writer, _, has_record in named if has_record}
+    return {writer: file for writer, file, _ in named if writer not in known}
 
 
 def folders_of(parts: Iterable[_P]) -> list[list[_P]]:

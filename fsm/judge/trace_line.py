@@ -44,13 +44,13 @@ _Scalar: TypeAlias = type[str] | type[int] | type[float]
 
 @unique
 class Claim(StrEnum):
-    """What a trace of states must keep; in this order at one record.
+    """A claim that a trace of states must keep; in this order at one record.
 
     Attributes:
         DECLARED_STEP: The machine's table has the row (old, cause, new).
         STARTS_AT_INITIAL: The first step of an entity leaves `[*]`.
         NO_GAP_BETWEEN_STEPS: Any other step leaves the state that the step before it
-            entered; or `[*]`, if the story before might end there.
+            entered; or `[*]`, if the history before may end there.
         ENDS_AT_REST: In a trace that has its end, the last step of an entity enters a
             state that may end.
         REFUSED_STEP: Nothing undeclared was asked of an entity.
@@ -72,7 +72,7 @@ CLAIMS: Final = tuple(Claim)
 
 @unique
 class Flaw(StrEnum):
-    """Why the trace of one node, sorted by `ln`, does not tell all.
+    """The reason why the trace of one node, sorted by `ln`, is incomplete.
 
     Attributes:
         NO_START: Its first record is no `start`.
@@ -89,7 +89,7 @@ class Flaw(StrEnum):
 
 @unique
 class Verdict(StrEnum):
-    """What is judged: violations before incomplete before conformant."""
+    """The verdict on a trace: violations before incomplete before conformant."""
 
     CONFORMANT = "conformant"
     VIOLATIONS = "violations"
@@ -284,13 +284,13 @@ def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
         stamp: Run, process, number and time of the record.
         fact: Content of the record.
     """
-    told = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
-    return read_record({wire_name(name): value for name, value in told.items()})
+    fields = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
+    return read_record({wire_name(name): value for name, value in fields.items()})
 
 
 @final
 class _Plan:
-    """How records with the same fields, of the same types, become lines.
+    """The conversion of records with the same fields, of the same types, to lines.
 
     A trace has few shapes of records. What a shape decides is decided once: which fields are
     declared, and whether all that are needed are there.
@@ -301,15 +301,17 @@ class _Plan:
     def __init__(self, record: Mapping[str, object]) -> None:
         """Make the plan of a record that could be read."""
         places = {name: place for place, name in enumerate(record)}
-        told = {name for name, value in record.items() if value is not None and name in FIELDS}
+        fields = {name for name, value in record.items() if value is not None and name in FIELDS}
         # A whole number may stand where a fraction is expected; then it is converted.
-        self._is_exact = all(type(record[name]) is FIELDS[name] for name in told)
-        self._numbers = tuple(places[name] for name in told if FIELDS[name] is int)
+        self._is_exact = all(type(record[name]) is FIELDS[name] for name in fields)
+        self._numbers = tuple(places[name] for name in fields if FIELDS[name] is int)
         self._kind, self._op = places["k"], places.get("op", places["k"])
-        self._ops = frozenset(op for op, needed in _STATE_FIELDS.items() if told.issuperset(needed))
+        self._ops = frozenset(
+            op for op, needed in _STATE_FIELDS.items() if fields.issuperset(needed)
+        )
         self._fields = itemgetter(
             *(
-                places[name] if name in told else len(places) + number
+                places[name] if name in fields else len(places) + number
                 for number, name in enumerate(_JUDGED)
             )
         )
@@ -317,8 +319,8 @@ class _Plan:
     def line(self, values: tuple[object, ...]) -> TraceLine | None:
         """Return the line of a record; None: its values have to be checked one by one."""
         kind = values[self._kind]
-        is_told = values[self._op] in self._ops if kind == "state" else kind in _KINDS
-        if not (is_told and self._is_exact):
+        is_known = values[self._op] in self._ops if kind == "state" else kind in _KINDS
+        if not (is_known and self._is_exact):
             return None
         for place in self._numbers:
             if not -_INT64 <= values[place] < _INT64:  # type: ignore[operator] # a number
@@ -333,11 +335,11 @@ _PLANS: Final[dict[tuple[object, ...], _Plan]] = {}
 
 
 Body: TypeAlias = Mapping[str, Json]
-"""The body of a message, as far as a trace tells it."""
+"""The body of a message, as far as a trace has it."""
 
 
 def body_of(record: TraceLine) -> Body:
-    """Return what a record tells of the body; empty: nothing that can be read."""
+    """Return the body in a record; empty: nothing that can be read."""
     return _body(record.body or "")
 
 

@@ -38,14 +38,14 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class RunJudgement:
-    """What is judged of a run.
+    """The judgement of a run.
 
     Attributes:
         verdict: `violations` if a machine or a claim is broken; else `incomplete` if the
-            traces do not tell all; else `conformant`.
+            traces are incomplete; else `conformant`.
         machines: What is judged of the machines, and which traces have flaws.
         findings: Which claims are broken, by what.
-        missing: What the traces do not tell.
+        missing: What the traces lack.
         skews: How far apart the clocks are, by run and node, as far as it is known.
     """
 
@@ -57,7 +57,7 @@ class RunJudgement:
 
     @property
     def by_claim(self) -> Mapping[str, int]:
-        """How often each claim is broken; those that are kept are left out."""
+        """Violations of each broken claim."""
         return Counter(finding.claim for finding in self.findings)
 
 
@@ -75,15 +75,15 @@ def judge_run(
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: Who took part; None: it is not known.
     """
-    told = sorted(records, key=order_of)
-    processes = _judged(lambda: told, is_sorted=True)
+    in_order = sorted(records, key=order_of)
+    processes = _judged(lambda: in_order, is_sorted=True)
     return combined(processes, quarantined, untraced, manifest)
 
 
 @final
 @attrs.frozen
 class FolderJudgement:
-    """What is judged of files that lie in one folder, mostly those of one process.
+    """The judgement of files in one folder, mostly those of one process.
 
     Attributes:
         reading: What was found in the files.
@@ -97,7 +97,7 @@ class FolderJudgement:
 def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
     """Judge the processes of several folders.
 
-    Folders that tell of the same process, for example copies of one, are judged as one folder.
+    Folders with records of the same process, for example copies, are judged as one folder.
 
     Args:
         folders: The files of each.
@@ -107,7 +107,7 @@ def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
     """
     parts = [tuple(folder) for folder in folders]
     judged = [judge_folder(files) for files in parts]
-    writers = [[(one.node.run, one.node.node) for one in told.processes] for told in judged]
+    writers = [[(one.node.run, one.node.node) for one in folder.processes] for folder in judged]
     for together in shared(writers):
         files = [file for at in sorted(together) for file in parts[at]]
         judged[min(together)] = judge_folder(files)
@@ -137,16 +137,16 @@ def judge_folder(parts: Iterable[Part]) -> FolderJudgement:
 
 
 def shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
-    """Return which folders tell of the same process, as sets of their places.
+    """Return which folders have records of the same process, as sets of their places.
 
     Args:
-        writers: Run and node of each process that a folder tells of, folder by folder.
+        writers: Run and node of each process that a folder has records of, folder by folder.
     """
     groups = {at: {at} for at in range(len(writers))}
     group_of = [*groups]
     first: dict[tuple[str, str], int] = {}
-    for at, told in enumerate(writers):
-        for name in told:
+    for at, names in enumerate(writers):
+        for name in names:
             other, own = group_of[first.setdefault(name, at)], group_of[at]
             if other != own:
                 for member in groups[own]:
@@ -238,8 +238,8 @@ def combined(
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
     lacking += lost.values()
-    told = [(one.node.run, one.node.node, one.took) for one in processes]
-    lacking += not_there(told, untraced, manifest)
+    took = [(one.node.run, one.node.node, one.took) for one in processes]
+    lacking += not_there(took, untraced, manifest)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
@@ -255,9 +255,9 @@ def trail_of(one: ProcessJudgement) -> Trail:
 
 def runtimes_whole(processes: Iterable[ProcessJudgement]) -> AbstractSet[str | None]:
     """Return the runtimes of whose lives, however often they began anew, nothing is missing."""
-    told = list(processes)
-    cut_off = {one.home for one in told if not one.is_whole}
-    return {one.home for one in told if one.home not in cut_off}
+    listed = list(processes)
+    cut_off = {one.home for one in listed if not one.is_whole}
+    return {one.home for one in listed if one.home not in cut_off}
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

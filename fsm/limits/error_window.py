@@ -9,11 +9,11 @@ from collections import deque
 from typing import Final, final
 
 from specs.limits.protocol import (
+    ERROR_WINDOW,
     PEER_OFFENCES,
     QUARANTINE,
     SANDBOX_RESTARTS,
     SANDBOX_SECONDS,
-    SOFT_ERROR_PERIOD,
 )
 
 __all__ = ["CrashCount", "ErrorWindow", "QuarantineCore"]
@@ -46,7 +46,7 @@ class ErrorWindow:
     """The error window of one link: its latest malformed messages.
 
     Args:
-        borne: How many there may be within `SOFT_ERROR_PERIOD`; infinity: no limit.
+        borne: How many there may be within `ERROR_WINDOW`; infinity: no limit.
     """
 
     __slots__ = ("_borne", "_times")
@@ -65,7 +65,7 @@ class ErrorWindow:
         if self._borne == math.inf:
             return True
         times = self._times
-        while times and times[0] <= now - SOFT_ERROR_PERIOD:
+        while times and times[0] <= now - ERROR_WINDOW:
             times.popleft()
         times.extend([now] * count)
         while len(times) > self._borne + 1:

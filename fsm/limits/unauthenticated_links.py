@@ -17,7 +17,7 @@ from fsm.limits.token_bucket import Rate, TokenBuckets
 __all__ = ["HostShares", "Knock", "UnauthenticatedLinks", "host_key"]
 
 _IPV6_SITE_BITS: Final = 64
-"""Bits of an IPv6 address that name whoever has it: the rest is his to choose (RFC 4291)."""
+"""Bits of an IPv6 address that name its network; a host chooses the rest (RFC 4291)."""
 
 
 def host_key(host: str) -> str:

@@ -29,7 +29,7 @@ class Trigger(StrEnum):
     """The triggers of a controller."""
 
     INVITED = "invited"
-    ROW_TOLD = "row-told"
+    ROW_REPORTED = "row-reported"
     ANSWER = "answer"
     LINK_OPEN = "link-open"
     OVER = "over"
@@ -60,9 +60,9 @@ _LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
 # fmt: off
 _ROWS: Final = (
     Transition(None,            Trigger.INVITED,   State.OBSERVING, _INVITED),
-    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_NO_REQUEST),
-    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_LOSES),
-    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.CLOSED,    _SIMULTANEOUS_OPEN,   origin=Origin.EXTENSION, guard=_WINS),
+    Transition(State.OBSERVING, Trigger.ROW_REPORTED,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_NO_REQUEST),
+    Transition(State.OBSERVING, Trigger.ROW_REPORTED,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_LOSES),
+    Transition(State.OBSERVING, Trigger.ROW_REPORTED,  State.CLOSED,    _SIMULTANEOUS_OPEN,   origin=Origin.EXTENSION, guard=_WINS),
     Transition(State.OBSERVING, Trigger.ANSWER,    State.ANSWERING, _ANSWER),
     Transition(State.OBSERVING, Trigger.OVER,      State.CLOSED,    _FAILED,  origin=Origin.EXTENSION),
     Transition(State.ANSWERING, Trigger.LINK_OPEN, State.OPEN,      _OPEN),
@@ -83,7 +83,7 @@ HANDLER_CONTROLLER: Final = Table(
     deadlines=(
         Deadline(State.OBSERVING, "P2P_TIMEOUT", Trigger.OVER, "the offer must be seen"),
         Deadline(State.ANSWERING, "P2P_TIMEOUT", Trigger.OVER, "the link must open"),
-        Deadline(State.OPEN, None, None, "its link's own machine tells when it is over"),
+        Deadline(State.OPEN, None, None, "its link's own machine ends it"),
     ),
     meanings={
         State.OBSERVING: "The requester's offer is being observed.",

@@ -12,13 +12,13 @@ I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row
 * Where both runtimes have asked for a link at once, the requester that loses the tie-break
   yields: it dials nothing and waits. It fails when the other link is live, and goes on if
   that one comes to nothing (P2P-27, I-P20).
-* Both ends may fail to be told that the other has gone. Hence a deadline wherever an
+* Both ends may miss that the other has gone. Hence a deadline wherever an
   answer is awaited, and a ping while there is nothing to say.
 
 Beside its connection, each end has a machine of its own for what it dials (`link_dialling`,
 same key). The requester dials from the beginning and, when no candidate is left, pleads once
 in each round to be dialled. The handler dials only what a plea asks for. While the link is
-live or yields, an end dials nothing. The protocol pages tell what is done (P2P-12, P2P-16,
+live or yields, an end dials nothing. The protocol pages describe the actions (P2P-12, P2P-16,
 P2P-27); the machine is ours.
 """
 
@@ -60,7 +60,7 @@ class Trigger(StrEnum):
 
 _STARTED: Final = "3.1 t1: requester asks for the Connection object; handler is invited on PH"
 _RETURNED: Final = "3.1 t2: own Connection object returned"
-_REFUSED: Final = "3.1 t3: create or invitation refused, policy refuses, glare lost"
+_REFUSED: Final = "3.1 t3: create or invitation refused, policy refuses, simultaneous open lost"
 _LIVE: Final = "3.1 t4: link open in both directions"
 _FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object"
 _CLOSED: Final = "3.1 t6, t9: link closed, ping unanswered, disconnect(), peer gone"

@@ -1,7 +1,7 @@
 """A record of the domain registry (protocol page 03, section 3.3).
 
 One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
-record usually arrives already live, without having been `created` first (SC-11): that way in is
+record usually arrives already live, without having been `created` first (SC-11): that entry is
 an extension. With its runtime's session a live record becomes `disconnected`; one that was
 registered in upstream's form is `lasting` instead: it is as live to all who ask, and stays so,
 as upstream's registry is a server of its own that hears of no session (DESIGN section 5).
@@ -75,7 +75,7 @@ _ROWS: Final = (
 REGISTRATION: Final = Table(
     name="registration",
     owner="domain registry of the message node",
-    key="<URL>, then |<n> for the n-th story",
+    key="<URL>, then |<n> for the n-th history",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -89,7 +89,7 @@ REGISTRATION: Final = Table(
         Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
     ),
     meanings={
-        State.CREATED: "The record exists; nobody is told of it yet.",
+        State.CREATED: "The record exists; it is not reported yet.",
         State.LIVE: "What it names can be reached, and its record be found.",
         State.LASTING: "As live; and its record outlives the session of its runtime.",
         State.DISCONNECTED: "What it names is away and may come back.",

@@ -1,4 +1,4 @@
-"""Finding a way to an address (protocol page 03, section 3.3).
+"""Finding a route to an address (protocol page 03, section 3.3).
 
 One entity per thing looked for, one job at a time for each (single flight, RES-01..RES-15,
 I-R4..I-R7): key `node|<domain>` for the stub of a domain's node, `link|<entity>` for a direct
@@ -74,7 +74,9 @@ RESOLVE_JOB: Final = Table(
     deadlines=(
         Deadline(State.LOOKUP, None, None, "left within the same step"),
         Deadline(State.QUERY, "REPLY_TIMEOUT", Trigger.NONE, "the registry must answer"),
-        Deadline(State.ATTACHED, None, None, "who deploys has a deadline, and tells all who wait"),
+        Deadline(
+            State.ATTACHED, None, None, "the deployment has a deadline, and answers all who wait"
+        ),
         Deadline(State.WAIT, None, None, "the deployment or the set-up of the link has a deadline"),
     ),
     meanings={
@@ -82,10 +84,10 @@ RESOLVE_JOB: Final = Table(
         State.QUERY: "The domain registry is asked where the entity lives.",
         State.ATTACHED: "The stub or link is there, or being made for somebody else.",
         State.WAIT: "A stub is being deployed for this job.",
-        State.BOUND: "The way is known.",
-        State.FAILED: "There is no way; whoever waits is told, or goes on by the node.",
+        State.BOUND: "The route is known.",
+        State.FAILED: "There is no route; waiting messages are refused, or go by the node.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-B6", "I-B8", "I-R1", "I-R2", "I-R3", "I-R4", "I-R5", "I-R6", "I-R7", "I-R10"),
 )
-"""The search for a way to an address."""
+"""The search for a route to an address."""

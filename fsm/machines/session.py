@@ -2,7 +2,7 @@
 
 The session outlives the link it was opened on: a lost link detaches it, and within
 T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
-M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: whoever opens again gets a
+M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: another open gets a
 new session, which is a new entity with a key of its own. `expired` is kept for those
 who stayed away for T_gc: a node that stops closes what is still detached.
 """
@@ -57,7 +57,7 @@ _ROWS: Final = (
 SESSION: Final = Table(
     name="session",
     owner="session manager of the message node",
-    key="<MN>|<R>, then |<n> for the n-th story",
+    key="<MN>|<R>, then |<n> for the n-th history",
     states=State,
     triggers=Trigger,
     rows=_ROWS,

@@ -4,14 +4,14 @@ One entity per stub: key is the stub's URL. The stub owns it (STB-03..STB-09, I-
 I-S2): constructed by its deployment, connected by its first message or on demand, and
 after a lost link connected again in place, by re-opening its session with the node.
 
-The drawing has no way from `created` to `failed`; the protocol pages allow it, as in
+The drawing has no row from `created` to `failed`; the protocol pages allow it, as in
 the P2P machine: the stub was built, but connecting is impossible (C-17, I-S1). A stub
-that is undeployed before it ever connected takes the same way.
+that is undeployed before it ever connected takes the same row.
 
 Below its connection, a stub has a link and on it a session of its own side (`node_link`):
-a link is dialled and the session opened on the way from `in-progress` as well as from
+a link is dialled and the session opened from `in-progress` as well as from
 `disconnected`, and while the connection is `live`, the session is open, pinged or being
-closed. The protocol pages tell what is done (STB-06, STB-17, M-14..M-17); the machine is ours.
+closed. The protocol pages describe the actions (STB-06, STB-17, M-14..M-17); the machine is ours.
 """
 
 from enum import StrEnum, unique
@@ -164,7 +164,7 @@ NODE_LINK: Final = Table(
     may_end=frozenset({LinkState.ENDED}),
     extension_ends=frozenset({LinkState.ENDED}),
     deadlines=(
-        Deadline(LinkState.DIALLING, None, None, "whoever dials gives up by itself"),
+        Deadline(LinkState.DIALLING, None, None, "the dialling task gives up by itself"),
         Deadline(
             LinkState.OPENING, "OPEN_TIMEOUT", LinkTrigger.LOST, "session must open on each link"
         ),

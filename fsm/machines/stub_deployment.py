@@ -61,8 +61,8 @@ STUB_DEPLOYMENT: Final = Table(
     ),
     meanings={
         State.DEPLOYING: "Descriptor and code are fetched, a sandbox is found, the stub is built.",
-        State.DEPLOYED: "The stub runs; its story goes on in stub_connection.",
-        State.DEPLOYMENT_FAILED: "There is no stub; those who waited for it are told.",
+        State.DEPLOYED: "The stub runs; its history goes on in stub_connection.",
+        State.DEPLOYMENT_FAILED: "There is no stub; the requesters that waited for it are answered.",
     },
     drawn_in="protostub state machine (Deployment region)",
     claims=("I-S6", "I-S7", "I-R6", "I-P7", "I-P9"),

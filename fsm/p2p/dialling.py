@@ -28,7 +28,7 @@ _PROOF_CHARACTERS: Final = 32
 
 @unique
 class Place(Enum):
-    """From where an address leads to the same place."""
+    """The hosts from which an address leads to the same place."""
 
     MACHINE = "machine"
     """From this machine only."""
@@ -86,7 +86,7 @@ class DialPolicy:
 
     Attributes:
         kinds: Kinds of candidates, best first.
-        machine: What the processes of this machine have in common, and tell nobody; None:
+        machine: A secret that the processes of this machine share; None:
             unknown, so nobody is on the same machine.
         links: Who is named there may know places of this network, and name such places.
     """

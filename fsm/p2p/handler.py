@@ -199,7 +199,7 @@ class P2PControllerCore:
             case _:
                 assert_never(happened)
 
-    def _decide(self, has_own_request: bool) -> list[SideEffect]:  # noqa: FBT001 - told, not chosen
+    def _decide(self, has_own_request: bool) -> list[SideEffect]:  # noqa: FBT001 - passed on, not chosen
         if self._is_answered:
             return []
         facts = {
@@ -207,9 +207,9 @@ class P2PControllerCore:
             controller.Condition.OWN_SMALLER: own_is_smaller(self.terms.own, self.terms.remote),
         }
         given = {fact for fact, is_true in facts.items() if is_true}
-        step = self._life.step(controller.Trigger.ROW_TOLD, given=given)
+        step = self._life.step(controller.Trigger.ROW_REPORTED, given=given)
         if step.new == controller.State.CLOSED:
-            why = f"glare: link requested by {self.terms.own} wins"
+            why = f"simultaneous open: the link requested by {self.terms.own} wins"
             return [step, *self._refuse(why), *self._side.give_up(why)]
         self._is_answered = True
         return [step, AnswerInvitation(self.offer, Code.OK), Observe(self.offer)]

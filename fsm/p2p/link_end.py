@@ -96,7 +96,7 @@ class LinkSide:
 
     @property
     def is_setting_up(self) -> bool:
-        """True if it is on the way to a link by its offer and answer."""
+        """True if it is opening a link by its offer and answer."""
         return self.state in _SET_UP and not self.ended
 
     @property

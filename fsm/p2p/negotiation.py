@@ -1,7 +1,7 @@
 """The status of a Connection object: its negotiation, and pleas for another link.
 
 A link that does not come back by what both ends know is negotiated anew, by the same two
-objects (P2P-16). So that each end can tell a fresh offer from an old one, the status of
+objects (P2P-16). So that each end can distinguish a fresh offer from an old one, the status of
 its object names the negotiation, from the second one on:
 
     ""                              the first negotiation
@@ -9,7 +9,7 @@ its object names the negotiation, from the second one on:
     negotiation-<n>                 the n-th negotiation: all candidates before are void
     negotiation-<n>-unreachable-<p> a plea in it
 
-Who does not know of negotiations takes the last two for no plea, and the link fails in time.
+An end that does not know of negotiations ignores the last two, and the link fails in time.
 
 The one fact by which both ends settle who gives way (P2P-27, I-P20).
 """

@@ -40,7 +40,7 @@ NONCE_BYTES: Final = 16
 
 @final
 class ProofError(ProtoflyError):
-    """The other end did not prove the secret: close the link, tell it nothing."""
+    """The other end did not prove the secret: close the link without a reason."""
 
 
 @final

@@ -222,7 +222,7 @@ class Rule:
 
     Attributes:
         effect: Permit or deny.
-        reason: Half a sentence for whoever is refused; empty: none is given.
+        reason: Half a sentence for the refused sender; empty: none is given.
     """
 
     scope: Scope

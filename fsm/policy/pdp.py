@@ -50,7 +50,7 @@ class Verdict:
 
     Attributes:
         path: The element that decided: `set/policy/rule`; empty: none did.
-        why: Half a sentence: for whoever is refused, or what could not be known.
+        why: Half a sentence: for the refused sender, or what could not be known.
         tasks: What is to be done along with it, in this order.
     """
 

@@ -28,7 +28,7 @@ Owns: TypeAlias = Callable[[str, str], bool]
 @final
 @attrs.frozen(slots=True)
 class Moment:
-    """A second, as people of one time zone tell it: `2026-11-21`, `08:30:00`, 0 for Monday."""
+    """A second in one time zone: `2026-11-21`, `08:30:00`, 0 for Monday."""
 
     date: str
     time: str
@@ -137,7 +137,7 @@ def subjects(request: Request) -> tuple[str | None, ...]:
 
 
 def _named(message: Message) -> list[Json]:
-    """Return all that a body names as a resource, whoever will read which of it."""
+    """Return all resources that a body names."""
     body = message.body
     named: list[Json] = [body["resource"]] if body.get("resource") is not None else []
     for key in _LISTS:

@@ -1,4 +1,4 @@
-"""A composition: who talks to whom over which channels, and what may happen on the way.
+"""A composition: who talks to whom over which channels, and the faults of these.
 
 Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what they say, and
 its *events* are what else happens to a place: something that the surroundings want, a fault of
@@ -111,7 +111,7 @@ class Medium(Enum):
         RELIABLE: Nothing either, but it is between processes.
         NETWORK: It loses some and delivers some twice, keeps their order, and its room is
             bounded.
-        UNORDERED: The same, and a message may overtake others: they come by several ways.
+        UNORDERED: The same, and a message may overtake others: they come by several routes.
     """
 
     LOCAL = "local"
@@ -237,7 +237,7 @@ class Wire:
     """The wire form of a message, for scenario files (protocol page 09).
 
     Attributes:
-        hop: The ways it goes, as in `RA.sm>..>PH`.
+        hop: The hops it takes, as in `RA.sm>..>PH`.
         message: `type`, `from`, `to`, `body` in normal form; its id is put in.
         answers: Name of the message whose answer it is; empty: it is none.
         is_event: No answer is expected.
@@ -265,7 +265,7 @@ class Composition:
         about: One sentence.
         early: Deadlines that are over in one run while something else goes on, if otherwise they
             come at rest.
-        horizon: Seconds after which no core tells any more how long ago something was.
+        horizon: Seconds after which no core distinguishes how long ago something was.
         wire: How a message looks on the wire; None: it never is on a wire, it is a notice.
         given: The lines of a scenario file that say who is there in the beginning.
     """

@@ -10,7 +10,7 @@ Breadth first, so the first run found to a state is a shortest one. Looked for a
   lost from now on. Where an end stays reachable, a fair run reaches it.
 
 What goes on by itself is a delivery, a deadline, an event without a budget; what does not is a
-fault or a wish. A step that waits for room in a network does not go on by itself.
+fault or a request. A step that waits for room in a network does not go on by itself.
 """
 
 from array import array
@@ -248,7 +248,7 @@ class _Search:
             self._troubles.add(Fault.LIVELOCK, "", number)
 
     def _backwards(self, goals: Iterable[int]) -> bytearray:
-        """From which states one of `goals` can be reached by what goes on by itself."""
+        """Return the states from which fair steps alone lead to one of `goals`."""
         before, starts = self._reversed()
         reached = bytearray(len(self._states))
         waiting = list(dict.fromkeys(goals))

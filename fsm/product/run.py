@@ -104,7 +104,7 @@ def taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
     kind, about, _ = step[:3]
     place, reaction = steps.reaction(state, step)
     happened, whole = steps.happened(step), steps.composition
-    is_event = kind in {Kind.LOCAL, Kind.WISH}
+    is_event = kind in {Kind.LOCAL, Kind.REQUEST}
     is_time = kind in {Kind.DEADLINE, Kind.EARLY}
     if is_time:
         what = f"a deadline of {place} is over"

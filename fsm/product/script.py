@@ -2,7 +2,7 @@
 
 A message stands where it arrives, in normal form, with the id of its request if it is an
 answer. One that is lost stands where it is sent, with `"drop": "lost"`: actors do not wait
-until somebody tells of the loss. One that comes twice stands where it comes first, with
+until a step reports the loss. One that comes twice stands where it comes first, with
 `"doubled": true`; both marks are ours. What the surroundings do is a line of its own
 before its step, or a remark where no line can say it; a deadline is time that passes; a
 notice within a process is left out.
@@ -41,7 +41,7 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
         composition: What it is a run of.
         run: Its last step is what is wrong, if it is a step.
         name: Of the scenario.
-        rest: Seconds that pass behind it, in which nobody of whom it tells does anything.
+        rest: Seconds that pass behind it, in which no participant acts.
     """
     writer = _Writer(composition, name)
     taken = [*run.steps] if run.refused is None else [*run.steps, run.refused]
@@ -110,14 +110,14 @@ class _Writer:
             return
         yield from self._done(event.done)
         is_broken = event.is_fault and event.done is not None
-        yield self._line("fault" if is_broken else "call", what=f"wish: {taken.what}")
+        yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
 
     def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
         if line is not None:
             yield {"sc": self._name, **line}
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
-        """The line of a message; when it comes again it is not told again."""
+        """The line of a message; a repetition is not written again."""
         known = taken.channel, taken.what
         is_again = known in self._kept
         self._kept.discard(known)

@@ -185,7 +185,7 @@ class Kind(Enum):
     DEADLINE = "deadline"
     EARLY = "deadline, while something else goes on"
     LOCAL = "local"
-    WISH = "wish"
+    REQUEST = "request"
 
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
@@ -325,7 +325,7 @@ class Steps:
         return {name: self._hosts[n].looks[state[n]] for name, n in self._place.items()}
 
     def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
-        """Return the numbers that tell the hosts of some places apart.
+        """Return the numbers that distinguish the hosts of some places.
 
         Args:
             state: The state.
@@ -405,7 +405,7 @@ class Steps:
                 if event.budget is not None:
                     if not state[self._budget + number]:
                         continue
-                    left, kind = _less(state, self._budget + number), Kind.WISH
+                    left, kind = _less(state, self._budget + number), Kind.REQUEST
                 self._try(kind, number, 0, left)
 
     def _try(
@@ -473,7 +473,7 @@ class Steps:
         kind, about, what = step[:3]
         if kind in {Kind.DEADLINE, Kind.EARLY}:
             return None
-        if kind not in {Kind.LOCAL, Kind.WISH}:
+        if kind not in {Kind.LOCAL, Kind.REQUEST}:
             return self._messages[what]
         return self.composition.events[about].happened
 
@@ -481,7 +481,7 @@ class Steps:
         match kind:
             case Kind.DEADLINE | Kind.EARLY:
                 place, kind = about, Kind.DEADLINE
-            case Kind.LOCAL | Kind.WISH:
+            case Kind.LOCAL | Kind.REQUEST:
                 place = self._place[self.composition.events[about].place]
             case _:
                 # By whatever channel it came, to the cores it is the same message.

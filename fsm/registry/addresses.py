@@ -2,7 +2,7 @@
 
 `AddressMint` makes names that a node recognises without a list of them (I-A1, T3). A name is a
 UUID: 60 random bits, a keyed digest of these bits and of the runtime it was made for, and in
-its last 4 bytes a keyed digest of all that. So a node can tell of any address whether it made
+its last 4 bytes a keyed digest of all that. So a node knows of any address whether it made
 the address, and for which runtime. An address that the node made and that has no owner was
 released; it needs no tombstone. A forged digest gains nothing: an address that looks made by
 the node is refused to every runtime but the one it was made for. A name that a peer made

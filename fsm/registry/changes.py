@@ -476,7 +476,7 @@ class ChangesFollower:
             return [step, *_listed(report.remote, former, _known_of(report.urls, known))]
         followed.early.append(report)
         if len(followed.early) > EARLY_CHANGES:
-            return [step, *self._end(report.remote, "it tells too much before its list")]
+            return [step, *self._end(report.remote, "it sends too many changes before its list")]
         return [step]
 
 

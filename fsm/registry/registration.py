@@ -49,7 +49,7 @@ from specs.reply_code import Code
 __all__ = ["RegistrationCore"]
 
 _MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
-_TOLD: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
+_VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
 @final
@@ -159,7 +159,7 @@ class RegistrationCore:
         row = _row(asked.url, asked.by, wanted, now, asked.value)
         self._put(row)
         step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
-        return [step, Keep(row), *_told(None, row), OK]
+        return [step, Keep(row), *_changed(None, row), OK]
 
     def _create_refusal(self, asked: Create) -> Answered | None:
         held = self._rows.get(asked.url)
@@ -192,12 +192,12 @@ class RegistrationCore:
             return [Keep(row)]
         trigger = _WAYS_TO_LIVE.get(wanted, Trigger.DISCONNECT)
         steps = self._step(held, trigger, "update" if row.is_live else "unregister")
-        return [*steps, Keep(row), *_told(held, row)]
+        return [*steps, Keep(row), *_changed(held, row)]
 
     def _read(self, asked: Read | Find, now: float) -> Answered:
         if isinstance(asked, Read):
             held = self._rows.get(asked.url)
-            seen = [held] if held is not None and held.status in _TOLD else []
+            seen = [held] if held is not None and held.status in _VISIBLE else []
         else:
             seen = self._found(asked.search)
         live: list[Json] = [row.value for row in seen if _is_live(row, now)]
@@ -208,7 +208,9 @@ class RegistrationCore:
 
     def _found(self, search: Search) -> list[Row]:
         rows = [self._rows[url] for url in self._index.find(search.by, search.value)]
-        return [row for row in rows if row.status in _TOLD and search.accepts(row.url, row.value)]
+        return [
+            row for row in rows if row.status in _VISIBLE and search.accepts(row.url, row.value)
+        ]
 
     def _leave(self, runtime: str, why: str, now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -224,7 +226,7 @@ class RegistrationCore:
         row = _row(held.url, held.runtime, State.DISCONNECTED, now, held.value)
         self._put(row)
         steps = self._step(held, Trigger.DISCONNECT, why)
-        return [*steps, Keep(row), *_told(held, row)]
+        return [*steps, Keep(row), *_changed(held, row)]
 
     def _tick(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -284,7 +286,7 @@ _WAY: Final = {
     State.LASTING: (Trigger.CREATE_LASTING,),
     State.DISCONNECTED: (Trigger.CREATE_LIVE, Trigger.DISCONNECT),
 }
-"""The shortest way to each state a kept row can be in."""
+"""The shortest path to each state that a kept row can be in."""
 
 _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
 
@@ -293,10 +295,10 @@ def _row(url: str, runtime: str, status: State, now: float, value: JsonObject) -
     return Row(url, runtime, status, now, {**value, "status": shown(status).value})
 
 
-def _told(held: Row | None, row: Row) -> list[StatusChanged]:
+def _changed(held: Row | None, row: Row) -> list[StatusChanged]:
     """Return the effects of a visible change."""
     before, after = None if held is None else shown(held.status), shown(row.status)
-    return [StatusChanged(row.url, after)] if row.status in _TOLD and before != after else []
+    return [StatusChanged(row.url, after)] if row.status in _VISIBLE and before != after else []
 
 
 def _is_live(row: Row, now: float) -> bool:

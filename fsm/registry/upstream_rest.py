@@ -14,7 +14,7 @@
 Records come as an object by URL, as a list or alone, in upstream's names or in ours. What
 the server is not able to select by is selected here.
 
-Which changes of status are real, of those that a registry behind the node tells (I-G5).
+The real changes of status among the reports of a registry behind the node (I-G5).
 """
 
 from collections import OrderedDict
@@ -39,14 +39,14 @@ __all__ = [
     "touch_call",
 ]
 
-_TOLD: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
+_VISIBLE: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 
 
 @final
 class StatusWatch:
     """The last known status of each record, of the latest records only (I-G5).
 
-    It tells real changes of status from repeated reports of a registry behind the node.
+    It separates real changes of status from repeated reports of a registry behind the node.
 
     Args:
         size: How many records it remembers.
@@ -66,7 +66,7 @@ class StatusWatch:
             url: Address of the record.
             status: The status as the registry reports it.
         """
-        if status not in _TOLD:
+        if status not in _VISIBLE:
             return False
         old = self._known.pop(url, None)
         self._known[url] = status

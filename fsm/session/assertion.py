@@ -130,7 +130,7 @@ class AssertionTerms:
 
     Attributes:
         audiences: What the token must be meant for: one of these.
-        issuers: Who may have issued it; empty: whoever has a key of the set.
+        issuers: The accepted issuers; empty: every holder of a key of the set.
     """
 
     audiences: frozenset[str]

@@ -3,7 +3,7 @@
 The session belongs to a runtime, not to a socket. It outlives its link: while detached it
 keeps the messages to the runtime, in order and within bounds, and a link with the token
 gets all of them. A newer link with the token takes over at once; frames of the older one are
-told apart by the number of the link and no longer count.
+distinguished by the number of the link and no longer count.
 Only a hash of the token is kept. A session that was claimed has none, and goes to the next
 claim; one that has a token is never claimed away. A session that was opened as upstream's
 stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
@@ -39,8 +39,8 @@ from fsm.session.node_session_io import (
     Liveness,
     NodeLeaves,
     OpenAsked,
+    OutboundMessage,
     Overflowed,
-    Parcel,
     PingDue,
     Queued,
     Refused,
@@ -69,8 +69,19 @@ class NodeSessionCore:
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness",
-        "_pinged", "_queue", "_since", "_told_anew", "link", "runtime",
+        "_budget",
+        "_bytes",
+        "_credentials",
+        "_digest",
+        "_entity",
+        "_is_taken_up",
+        "_liveness",
+        "_pinged",
+        "_queue",
+        "_reopened_token",
+        "_since",
+        "link",
+        "runtime",
     )  # fmt: skip
 
     def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
@@ -78,10 +89,10 @@ class NodeSessionCore:
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
-        self._told_anew = ""
+        self._reopened_token = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
-        self._queue: list[Parcel] = []
+        self._queue: list[OutboundMessage] = []
         self._bytes = 0
         self._since = 0.0
         self._pinged = False
@@ -103,7 +114,7 @@ class NodeSessionCore:
         return self._credentials is not None and now >= self._credentials.until
 
     @property
-    def waiting(self) -> Sequence[Parcel]:
+    def waiting(self) -> Sequence[OutboundMessage]:
         """The messages that wait for the runtime to come back, in order."""
         return self._queue
 
@@ -163,8 +174,8 @@ class NodeSessionCore:
     def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
         if self._is_owner(asked.credentials):
             return self._renew(asked, now)
-        if asked.is_unproved and self._told_anew and self.link is None:
-            return self._resume(asked, self._told_anew, now)
+        if asked.is_unproved and self._reopened_token and self.link is None:
+            return self._resume(asked, self._reopened_token, now)
         if self._is_nobodys():
             return [*self._queued(Shed()), *self._renew(asked, now)]
         return self._take_over(asked, Code.CONFLICT, now)
@@ -188,7 +199,7 @@ class NodeSessionCore:
         )
 
     def _is_nobodys(self) -> bool:
-        """Return whether nobody can come back: whoever opened it left before it knew the token.
+        """Return whether nobody can come back: its runtime left before it knew the token.
 
         The answer was lost, or its link, before anything was heard that shows it came. So
         nothing belongs to the session either.
@@ -203,7 +214,7 @@ class NodeSessionCore:
 
     def _own(self, asked: OpenAsked) -> None:
         self._digest = _digest(asked.fresh)
-        self._told_anew = asked.fresh if asked.is_unproved else ""
+        self._reopened_token = asked.fresh if asked.is_unproved else ""
         self._credentials = asked.credentials
         self._is_taken_up = False
 
@@ -244,28 +255,28 @@ class NodeSessionCore:
             [] if self.link is None else [LinkCut(self.link, why), *self._lose(self.link, why, now)]
         )
 
-    def _keep(self, parcel: Parcel) -> Queued | Overflowed:
-        size = len(parcel.line)
+    def _keep(self, entry: OutboundMessage) -> Queued | Overflowed:
+        size = len(entry.line)
         if len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES:
-            return Overflowed(parcel.message)
-        self._queue.append(parcel)
+            return Overflowed(entry.message)
+        self._queue.append(entry)
         self._bytes += size
-        self._budget.hold(parcel)
-        return Queued(parcel.message)
+        self._budget.hold(entry)
+        return Queued(entry.message)
 
-    def _emptied(self) -> tuple[Parcel, ...]:
+    def _emptied(self) -> tuple[OutboundMessage, ...]:
         """Let go of what waits, and return it."""
         waiting = tuple(self._queue)
         self._queue.clear()
         self._bytes = 0
-        for parcel in waiting:
-            self._budget.release(parcel)
+        for entry in waiting:
+            self._budget.release(entry)
         return waiting
 
     def _queued(self, happened: Wait | Shed) -> list[Effect]:
         if isinstance(happened, Wait):
-            return [self._keep(happened.parcel)]
-        return [Overflowed(parcel.message) for parcel in self._emptied()]
+            return [self._keep(happened.entry)]
+        return [Overflowed(entry.message) for entry in self._emptied()]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():
@@ -297,7 +308,7 @@ class NodeSessionCore:
 
     def _end(self, trigger: Trigger, why: str) -> list[Effect]:
         step = self._entity.step(trigger, why)
-        undelivered = tuple(parcel.message for parcel in self._emptied())
+        undelivered = tuple(entry.message for entry in self._emptied())
         self.link = None
         return [step, Ended(why, undelivered)]
 

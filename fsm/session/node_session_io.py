@@ -27,8 +27,8 @@ __all__ = [
     "Liveness",
     "NodeLeaves",
     "OpenAsked",
+    "OutboundMessage",
     "Overflowed",
-    "Parcel",
     "PeerForm",
     "PingDue",
     "Queued",
@@ -63,7 +63,7 @@ class Liveness(Enum):
 
 @final
 @attrs.define(slots=True)
-class Parcel:
+class OutboundMessage:
     """A message on its way to runtimes, and how it is written.
 
     Attributes:
@@ -165,7 +165,7 @@ class LinkLost:
 class Wait:
     """Keep a message until the runtime is back; only while detached."""
 
-    parcel: Parcel
+    entry: OutboundMessage
 
 
 @final
@@ -203,7 +203,7 @@ class Granted:
 
     link: int
     token: str
-    waiting: tuple[Parcel, ...]
+    waiting: tuple[OutboundMessage, ...]
 
 
 @final

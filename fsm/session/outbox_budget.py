@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar, final
 
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from specs.errors import ProtoflyError
 
 __all__ = ["CursorError", "OutboxBudget", "SendWindow", "weight"]
@@ -46,11 +46,11 @@ def weight(messages: int, size: int) -> int:
     return _COPIES * size + _OBJECTS * messages
 
 
-def _weight_of(parcel: Parcel) -> int:
-    """Return how much memory a parcel takes, in all spellings made of it so far."""
-    spelt = parcel.spelt
+def _weight_of(entry: OutboundMessage) -> int:
+    """Return how much memory an entry takes, in all spellings made of it so far."""
+    spelt = entry.spelt
     more = sum(map(len, spelt.values())) if spelt else 0
-    return weight(1, len(parcel.line)) + more
+    return weight(1, len(entry.line)) + more
 
 
 @final
@@ -89,34 +89,34 @@ class OutboxBudget:
         return self.used > self._ample
 
     def count(self, size: int) -> None:
-        """Note that so many bytes more are held which are no parcels; less if negative."""
+        """Note that so many bytes more are held which are no entries; less if negative."""
         self.used += size
 
-    def hold(self, parcel: Parcel) -> None:
-        """Note that one more queue has a parcel."""
-        if not parcel.holders:
-            parcel.weight = _weight_of(parcel)
-            self.used += parcel.weight
-        parcel.holders += 1
+    def hold(self, entry: OutboundMessage) -> None:
+        """Note that one more queue has an entry."""
+        if not entry.holders:
+            entry.weight = _weight_of(entry)
+            self.used += entry.weight
+        entry.holders += 1
         self.used += _PLACE
 
-    def release(self, parcel: Parcel) -> None:
-        """Note that one of the queues has a parcel no longer."""
-        parcel.holders -= 1
+    def release(self, entry: OutboundMessage) -> None:
+        """Note that one of the queues has an entry no longer."""
+        entry.holders -= 1
         self.used -= _PLACE
-        if not parcel.holders:
-            self.used -= parcel.weight
+        if not entry.holders:
+            self.used -= entry.weight
 
-    def reweigh(self, parcel: Parcel) -> None:
-        """Note that a parcel which is held may have been spelt in one more way."""
-        grown = _weight_of(parcel) - parcel.weight
-        parcel.weight += grown
+    def reweigh(self, entry: OutboundMessage) -> None:
+        """Note that an entry which is held may have been spelt in one more dialect."""
+        grown = _weight_of(entry) - entry.weight
+        entry.weight += grown
         self.used += grown
 
     @staticmethod
-    def share(parcels: Iterable[Parcel]) -> float:
+    def share(entries: Iterable[OutboundMessage]) -> float:
         """Return how much memory one queue answers for: of what it shares, its part."""
-        return sum(parcel.weight / parcel.holders + _PLACE for parcel in parcels)
+        return sum(entry.weight / entry.holders + _PLACE for entry in entries)
 
     def largest_first(self, holders: Iterable[tuple[float, K]]) -> Iterator[K]:
         """Name who has to give way, the one who holds most first, until enough is free.

@@ -1,6 +1,6 @@
 """Inputs and effects of a node stub (`fsm.session.stub_client`).
 
-What is under way on a node stub's link (`fsm.session.stub_client`).
+The state of a node stub's link (`fsm.session.stub_client`).
 """
 
 from typing import TypeAlias, final

@@ -306,13 +306,13 @@ class SignsCore:
             if rest.when > now:
                 self._alarms.set(url, rest.when)
             elif is_observed(url):
-                return self._tell(url, rest, now)
+                return self._signed(url, rest, now)
             else:
-                # Whoever comes later has them from the beginning.
+                # A later observer has them from the beginning.
                 rest.when = rest.latest = math.inf
         return None
 
-    def _tell(self, url: str, rest: _Rest, now: float) -> str:
+    def _signed(self, url: str, rest: _Rest, now: float) -> str:
         self._not_before = now + REPEAT_SPACING
         rest.when, rest.latest = now + rest.pause, math.inf
         rest.pause = min(2 * rest.pause, REPEAT_LAST)

@@ -62,7 +62,7 @@ class ChildrenCopyCore:
         self._set = ChildSet()
         self._past: dict[ChildrenSign, int] = {}
         self._number = 0
-        self._told = 0
+        self._latest = 0
         self._missed: ChildrenSign | None = None
         self._due = math.inf
         self._pause = READ_PAUSE
@@ -139,8 +139,8 @@ class ChildrenCopyCore:
 
     def _hear(self, sign: ChildrenSign, now: float) -> None:
         number = self._past.get(sign, 0)
-        is_ahead = number > self._told
-        self._told = max(self._told, number)
+        is_ahead = number > self._latest
+        self._latest = max(self._latest, number)
         if sign == self._set.sign:
             self._missed, self._pause = None, READ_PAUSE
             self._again.clear()
@@ -181,7 +181,7 @@ class ChildrenCopyCore:
         is_asked = self._due < math.inf
         self._due = math.inf
         if shown is None:
-            # Whoever reports it has none, or no room to show them.
+            # Its reporter has none, or no room to show them.
             self._due = now + self._pause if is_asked else math.inf
             return []
         self._missed = None

@@ -34,7 +34,7 @@ _NO: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Co
 """Refusals of a read that are about the reader, not about the moment."""
 
 _Key: TypeAlias = tuple[str, str, int]
-"""From, to and id of a request."""
+"""Sender, receiver and id of a request."""
 
 Verdict: TypeAlias = Consented | Declined | Withdrawn
 
@@ -192,7 +192,7 @@ def _observer(message: Message) -> str:
 
 
 def _shut_out(message: Message) -> str:
-    """Return who is expelled: who is told so, or the one its sync manager is told of."""
+    """Return the expelled observer: the receiver, or the one named to its sync manager."""
     observer = message.body.get("observer")
     return observer if isinstance(observer, str) else message.to
 

@@ -283,7 +283,7 @@ class ObserverCore:
     # --- versions -------------------------------------------------------------------------
 
     def _sync(self, snapshot: Snapshot | DataObject, now: float) -> list[ObserverEffect]:
-        # Whoever reads again and again what does not close the gap takes its time.
+        # Repeated reads that do not close the gap are spaced.
         pause = READ_PAUSE if self.state is State.STALE else 0.0
         effects: list[ObserverEffect] = [self._step(Trigger.SNAPSHOT, now)]
         self._hear(now)

@@ -311,7 +311,7 @@ class DelegationCore:
             case State.HANDING if is_yes:
                 return [self._entity.step(Trigger.TAKEN), GivenAway()]
             case State.DOUBTFUL:
-                return self._told(answer)
+                return self._settled(answer)
             case _:
                 self._why = _kept(answer)
                 return [self._entity.step(Trigger.DOUBT, answer.why), AddressWithdrawn()]
@@ -326,7 +326,7 @@ class DelegationCore:
 
     # --- doubt ----------------------------------------------------------------------------
 
-    def _told(self, answer: Answered) -> list[DelegationEffect]:
+    def _settled(self, answer: Answered) -> list[DelegationEffect]:
         """Believe the node, and it alone."""
         if answer.code <= LAST_SUCCESS:
             return [self._entity.step(Trigger.STAYS, self._why.why), self._why]

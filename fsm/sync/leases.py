@@ -311,7 +311,7 @@ class RepeatsCore:
             elif is_observed(url):
                 return self._repeat(url, last, now)
             else:
-                # Whoever comes later has it from the beginning.
+                # A later observer has it from the beginning.
                 last.when = math.inf
         return None
 

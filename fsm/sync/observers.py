@@ -84,7 +84,7 @@ class ObserversCore:
         """True if a change was missed: the whole list is to be read."""
         return self._newest > self._version
 
-    def told(self, change: ObserversChange) -> list[ObserverMove]:
+    def changed(self, change: ObserversChange) -> list[ObserverMove]:
         """Take a change of the list; return the joins and leaves."""
         version = change.version or self._version + 1
         is_next = version == self._version + 1 and not self.is_behind
@@ -187,7 +187,7 @@ class _Subscription:
 
     @property
     def runtime(self) -> str:
-        """By which it answers what all observers are asked (C-81)."""
+        """The runtime by which it answers requests to all observers (C-81)."""
         return runtime_of(self.manager)
 
 

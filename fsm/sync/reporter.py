@@ -76,7 +76,7 @@ class AllowedObservers:
         self._is_public = is_public
         self._expelled = dict.fromkeys(expelled[:MAX_ALLOWED_OBSERVERS])
         self._shut_out: dict[str, None] = {}
-        self._news: dict[str, None] = {}
+        self._changed: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._allowed)
@@ -102,9 +102,9 @@ class AllowedObservers:
             return True
         return False if observer in self._expelled else None
 
-    def news(self) -> tuple[str, ...]:
+    def changes(self) -> tuple[str, ...]:
         """Return the observers that were allowed or expelled since the last call."""
-        said, self._news = tuple(self._news), {}
+        said, self._changed = tuple(self._changed), {}
         return said
 
     def welcome(self, observer: str) -> str:
@@ -117,7 +117,7 @@ class AllowedObservers:
         """Allow an observer; False: there is no room for one more."""
         if observer not in self._allowed and len(self) >= MAX_ALLOWED_OBSERVERS:
             return False
-        self._news[observer] = None
+        self._changed[observer] = None
         self._shut_out.pop(observer, None)
         self._allowed[observer] = None
         self._expelled.pop(observer, None)
@@ -129,7 +129,7 @@ class AllowedObservers:
         Beyond `MAX_ALLOWED_OBSERVERS` the observers that were expelled first are forgotten.
         """
         self._allowed.pop(observer, None)
-        self._news[observer] = None
+        self._changed[observer] = None
         _note(self._shut_out, observer)
         if self._is_public:
             _note(self._expelled, observer)
@@ -275,7 +275,7 @@ class ReporterCore:
     def _decided(self, decision: ReporterAccepted | ReporterRefused) -> list[ReporterEffect]:
         observer = decision.observer
         if not self._observers.is_asked(observer, decision.question):
-            # Whoever was asked before a hand-over or an expulsion, says nothing of what is now.
+            # An answer from before a delegation or an expulsion does not count now.
             return []
         if isinstance(decision, ReporterAccepted):
             return self._accept(observer)
@@ -362,7 +362,7 @@ class ReporterCore:
         self, happened: DeleteAsked | RuntimeNotified | ObserversNotified
     ) -> list[ReporterEffect]:
         if not isinstance(happened, DeleteAsked):
-            return self._told(happened)
+            return self._notified(happened)
         refused = self._refusal(happened.by)
         if refused is not None:
             return [refused]
@@ -370,7 +370,7 @@ class ReporterCore:
         waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
         return [*waited, Deleted(self.runtimes), *self._vacated()]
 
-    def _told(self, notified: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
+    def _notified(self, notified: RuntimeNotified | ObserversNotified) -> list[ReporterEffect]:
         if not self._deleted or not self._observers:
             return []
         runtimes = (notified.runtime,) if isinstance(notified, RuntimeNotified) else self.runtimes

@@ -302,7 +302,7 @@ def kept(
         after: The core, as it is now; its changes of allowed observers are taken out of it.
     """
     url, guests = before.url, after.guests
-    said = [AllowedKept(url, one, guests.said_of(one)) for one in guests.news()]
+    said = [AllowedKept(url, one, guests.said_of(one)) for one in guests.changes()]
     if after.is_deleted:
         return [ObjectForgotten(url)]
     changes: list[Keep] = [*said]

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Observers: TypeAlias = str | tuple[str, ...] | None
-"""Whom the owner consented to: one, several; None: the path needs no consent."""
+"""The observers that the owner consented to: one, several; None: the path needs no consent."""
 
 
 def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class Entry:
         return f"{WELL_KNOWN}/{self.type}/{self.name}"
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """The name in a sentence."""
         return f"the {self.type} {self.name!r} of {self.domain}"
 

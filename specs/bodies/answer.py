@@ -147,7 +147,7 @@ class ObjectCreated:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ChildrenTold:
+class ChildrenReported:
     """The child resources to listen to, before the object comes (M-36, SYN-07)."""
 
     resources: Names
@@ -206,7 +206,7 @@ class ObjectsResumed:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ValueGiven:
-    """What was asked for, in the words of whoever was asked (M-31, M-55, M-58)."""
+    """The requested value, in the words of the answering component (M-31, M-55, M-58)."""
 
     value: Json
     code: Yes = OK

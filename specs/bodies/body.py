@@ -13,7 +13,7 @@ import attrs
 
 from specs.bodies.answer import (
     AddressesGiven,
-    ChildrenTold,
+    ChildrenReported,
     Done,
     Listed,
     ObjectCreated,
@@ -71,7 +71,7 @@ from specs.bodies.policy import (
 from specs.bodies.registry import (
     Allocate,
     Allocated,
-    AllocationWish,
+    AllocationRequest,
     Discover,
     FoundRecord,
     Free,
@@ -85,7 +85,7 @@ from specs.bodies.session import (
     AskQuality,
     GlobalRecord,
     IdentityCall,
-    QualityWish,
+    QualityRequest,
     SessionControl,
     SessionGranted,
     SessionParams,
@@ -118,7 +118,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
     # stubs and sessions
     Status, SessionControl, SessionParams, SessionGranted,
     # allocation
-    Allocate, AllocationWish, Allocated, Free,
+    Allocate, AllocationRequest, Allocated, Free,
     # registry
     Register, Record, FoundRecord, UpdateRecord, ReadRecord, RecordChanged, Discover,
     # objects
@@ -130,13 +130,13 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
     AllowObserver, ExpelObserver, ObserverExpelled, ObserversChange, ObserverList, CutPath,
     HandOver, Watching, MoveAddress,
     # connectors
-    IdentityCall, GlobalRecord, AskQuality, QualityWish, TurnServer,
+    IdentityCall, GlobalRecord, AskQuality, QualityRequest, TurnServer,
     # policies
     ReadPolicies, AddPolicies, ReplacePolicies, RemovePolicies, PolicyCommand, PolicyEntry,
     PolicyBook, PolicyChange, PoliciesListed, PoliciesShown, PoliciesChanged,
     # answers
     Provisional, Refusal, Done, Sourced, Listed, SessionOpened, SessionResumed, AddressesGiven,
-    RecordFound, RecordsFound, RecordsAway, ObjectCreated, ChildrenTold, ObjectShown,
+    RecordFound, RecordsFound, RecordsAway, ObjectCreated, ChildrenReported, ObjectShown,
     SubscriptionGranted, SubscriptionRenewed,
     ObjectsResumed, ValueGiven, TokenGiven, TurnGiven,
 )  # fmt: skip
@@ -148,7 +148,7 @@ __all__ = [
     "AddressesGiven",
     "Allocate",
     "Allocated",
-    "AllocationWish",
+    "AllocationRequest",
     "AllowObserver",
     "AskQuality",
     "Candidate",
@@ -156,8 +156,8 @@ __all__ = [
     "ChangeObject",
     "Child",
     "ChildName",
+    "ChildrenReported",
     "ChildrenSign",
-    "ChildrenTold",
     "Command",
     "ConnectionData",
     "ConnectionDescription",
@@ -204,7 +204,7 @@ __all__ = [
     "PolicyCommand",
     "PolicyEntry",
     "Provisional",
-    "QualityWish",
+    "QualityRequest",
     "ReadPolicies",
     "ReadRecord",
     "Record",

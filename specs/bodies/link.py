@@ -25,7 +25,7 @@ class Path:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class LinkStatus:
-    """A step of a P2P link, told by its stub (M-06, M-07).
+    """A step of a P2P link, reported by its stub (M-06, M-07).
 
     Attributes:
         value: State entered, in the machine's words.
@@ -42,7 +42,7 @@ class LinkStatus:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ListChange:
-    """What was added to a list of addresses, or removed (M-09).
+    """Addresses that were added to a list, or removed (M-09).
 
     Attributes:
         value: What was added or removed.

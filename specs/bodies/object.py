@@ -145,7 +145,7 @@ class ExpelObserver:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ObserverExpelled:
-    """Tell the sync manager of an observer that its reporter expels it (SYN-21)."""
+    """Notify the sync manager of an observer that its reporter expels it (SYN-21)."""
 
     resource: Address
     observer: Address
@@ -171,7 +171,7 @@ class CutPath:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ObserversChange:
-    """Who observes an object from now on, or no more (M-53).
+    """Observers that an object gained or lost (M-53).
 
     Attributes:
         value: Who came or left.
@@ -252,7 +252,7 @@ class ChildName:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ChildrenSign:
-    """Tell what children there are, without saying it all: who sees that it has others, reads.
+    """Report a digest of the children; a receiver that has others reads them.
 
     Ours; sent by an object on the address of its children, where older peers look for the
     child it names, and find none. `fsm.sync.children` says what the digest is of.
@@ -299,7 +299,7 @@ class StoreObject:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ObjectBack:
-    """Tell the sync manager of an observer to subscribe again (M-52).
+    """Notify the sync manager of an observer to subscribe again (M-52).
 
     The runtime of the object was restarted, or the subscription was not renewed in time.
     """

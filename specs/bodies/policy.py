@@ -96,7 +96,7 @@ class PolicyBook:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class PolicyChange:
-    """What a change has brought about.
+    """The result of a change.
 
     Attributes:
         version: Of all that the node judges by from now on.

@@ -23,8 +23,8 @@ from specs.schema.shape import Number, Text, Whole
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class AllocationWish:
-    """How many addresses (C-45), and under which key they are freed together."""
+class AllocationRequest:
+    """Number of addresses (C-45), and the key under which they are freed together."""
 
     number: Annotated[int, Whole(1, MAX_ALLOCATION)]
     allocation_key: Filled | None = attrs.field(default=None, metadata=wire("allocationKey"))
@@ -35,7 +35,7 @@ class Allocate:
     """Ask for addresses of a scheme (M-18)."""
 
     scheme: Filled
-    value: AllocationWish
+    value: AllocationRequest
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -152,7 +152,7 @@ class ReadRecord:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class RecordChanged:
-    """Tell whoever subscribed that a record's status changed (M-30, C-55)."""
+    """Notify the subscribers that a record's status changed (M-30, C-55)."""
 
     attribute: Annotated[str, RecordAttribute]
     value: Annotated[str, RecordStatus]

@@ -54,7 +54,7 @@ class SessionControl:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class SessionGranted:
-    """What a node answers to an open or re-open: the token that resumes it."""
+    """The answer of a node to an open or re-open: the token that resumes it."""
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
 
@@ -89,8 +89,8 @@ class GlobalRecord:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class QualityWish:
-    """For whom network resources are reserved, and for what (C-60)."""
+class QualityRequest:
+    """The client and media type that network resources are reserved for (C-60)."""
 
     csp_id: Filled = attrs.field(metadata=wire("cspId"))
     media_type: Filled = attrs.field(metadata=wire("mediaType"))
@@ -101,7 +101,7 @@ class QualityWish:
 class AskQuality:
     """Ask for network resources (M-58)."""
 
-    value: QualityWish
+    value: QualityRequest
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -26,7 +26,7 @@ Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ConnectionDescription:
-    """What one end of a P2P link offers or answers (P2P-07).
+    """The offer or answer of one end of a P2P link (P2P-07).
 
     Attributes:
         type: `offer` or `answer`.
@@ -39,7 +39,7 @@ class ConnectionDescription:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Candidate:
-    """One way to reach an end of a P2P link.
+    """An address of an end of a P2P link.
 
     Attributes:
         kind: websocket, tcp, unix or webrtc; ours open the first three.
@@ -133,7 +133,7 @@ class CreateObject:
 
     Attributes:
         resource: The address it had, where it is resumed.
-        p2p: Whether observers may be told by direct links.
+        p2p: Whether observers may be notified by direct links.
         store: Whether the sync manager keeps a copy of its own.
         allow: Who may observe and read without the reporter being asked.
         public: Whether everybody may.
@@ -271,7 +271,7 @@ class ChangeObject:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class LinkRow:
-    """What a runtime's registry knows of its link to another runtime (P2P-18).
+    """The row of a runtime's registry about its link to another runtime (P2P-18).
 
     Attributes:
         role: Which end this runtime is.

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class StatusValue(StrEnum):
-    """States a stub tells of (C-12)."""
+    """States that a stub reports (C-12)."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -14,7 +14,7 @@ class StatusValue(StrEnum):
 
 
 class LinkValue(StrEnum):
-    """States an end of a P2P link tells of (C-12); `yielding` is ours (P2P-27)."""
+    """States that an end of a P2P link reports (C-12); `yielding` is ours (P2P-27)."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -87,7 +87,7 @@ class DescriptionType(StrEnum):
 
 
 class CandidateKind(StrEnum):
-    """Ways to open a P2P link."""
+    """Modes of opening a P2P link."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"

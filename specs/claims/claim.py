@@ -1,4 +1,4 @@
-"""What a claim is: one property of the protocol that a trace keeps or breaks."""
+"""A claim: one property of the protocol that a trace keeps or breaks."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ import attrs
 
 
 class Reach(StrEnum):
-    """What is needed to judge a claim."""
+    """The records that are needed to judge a claim."""
 
     SAFETY = "S"
     LIVENESS = "L"

@@ -101,7 +101,7 @@ def _allocation_shown(ends: list[str], known: Dialect) -> str:
 
 
 def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
-    """Write a message the way a peer spells it; the keys in the order of the envelope."""
+    """Write a message in a peer's dialect; the keys in the order of the envelope."""
     type_ = str(message.type)
     return {
         "id": str(message.id) if dialect.string_ids else message.id,
@@ -113,7 +113,7 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
 
 
 def spell(address: str, dialect: Dialect) -> str:
-    """Write a canonical address the way a peer spells its scheme."""
+    """Write a canonical address with a peer's spelling of its scheme."""
     if dialect.runtime_alias and address.startswith(_CANONICAL):
         return _ALIAS + address.removeprefix(_CANONICAL)
     return address

@@ -1,4 +1,4 @@
-"""The one way in: any spelling a peer may use becomes one `Message` (MSG-18).
+"""The decoder of all input: any spelling a peer may use becomes one `Message` (MSG-18).
 
 Nothing behind this function knows that other spellings exist. Input that could
 mean two things is refused. A message already in normal form passes a short
@@ -44,7 +44,7 @@ def normalise(raw: JsonObject) -> Message:
     """Read one message as a peer wrote it.
 
     Raises:
-        BadMessageError: It is no message, or could be two; tells what to answer.
+        BadMessageError: It is no message, or could be two; has the code of the answer.
     """
     if is_normal(raw):
         return _take(raw)

@@ -36,7 +36,7 @@ SANDBOX_LOG_BURST: Final = 32
 """Such pieces that are read at once after a rest (ours, R11)."""
 
 SANDBOX_NICE: Final = 10
-"""By how much a sandbox process is nicer than whoever keeps it: about a tenth of its share of a
+"""By how much a sandbox process is nicer than its host: about a tenth of its share of a
 busy processor (ours, R11)."""
 
 SANDBOX_FAULT: Final = 8192

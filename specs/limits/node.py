@@ -6,7 +6,7 @@ SESSION_LIFE: Final = 43_200.0
 """Seconds a login is good for, unless its operator says otherwise (ours, MN-05: 12 hours)."""
 
 LOGIN_TIMEOUT: Final = 2.0
-"""Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, so that it is told)."""
+"""Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, for the refusal)."""
 
 KEYS_TIMEOUT: Final = 1.5
 """Seconds a server has to give out its signing keys (ours; below LOGIN_TIMEOUT)."""

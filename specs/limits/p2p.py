@@ -34,7 +34,7 @@ PENDING_PROOFS: Final = 8
 """Dialled P2P links that may prove themselves at once; for one more the oldest goes (ours, T11)."""
 
 FORGERIES: Final = 10
-"""Messages from addresses that are not a peer's, within `SOFT_ERROR_PERIOD`, at which its link is
+"""Messages from addresses that are not a peer's, within `ERROR_WINDOW`, at which its link is
 closed (ours, S1, as S14)."""
 
 PROOF_TIMEOUT: Final = 5.0
@@ -53,7 +53,7 @@ OWNERS_KEPT: Final = 8192
 ACK_DELAY: Final = 0.01
 """Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
 
-An answer takes less; and whoever waits for the end of a link waits as long."""
+An answer takes less; a task that waits for the end of a link waits as long."""
 
 ORDER_PAIRS: Final = 16_384
 """Pairs of sender and receiver whose order across paths is kept track of (ours)."""

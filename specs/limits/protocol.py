@@ -297,11 +297,11 @@ SOCKET_BYTES: Final = 131_072
 FRAME_TIMEOUT: Final = 30.0
 """Seconds from the first to the last byte of one message (RELIABILITY L7)."""
 
-SOFT_ERRORS: Final = 10
-"""Malformed messages of one link that are borne within SOFT_ERROR_PERIOD (RELIABILITY L4)."""
+MAX_MALFORMED: Final = 10
+"""Malformed messages of one link that are borne within ERROR_WINDOW (RELIABILITY L4)."""
 
-SOFT_ERROR_PERIOD: Final = 60.0
-"""Seconds in which SOFT_ERRORS are counted (RELIABILITY L4)."""
+ERROR_WINDOW: Final = 60.0
+"""Seconds in which MAX_MALFORMED are counted (RELIABILITY L4)."""
 
 FAN_OUT: Final = 10_000
 """Sessions that one message may be given to (ours, S12; P1 has as many)."""

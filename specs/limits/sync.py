@@ -6,7 +6,7 @@ from specs.limits import protocol as limits
 
 REPEAT_FIRST: Final = 2.0
 """Seconds after which the last change of an object is published again (ours, I-D4: who lost it
-has no other way to see that something is missing)."""
+cannot see otherwise that something is missing)."""
 
 REPEAT_LAST: Final = 60.0
 """Seconds to which the pauses between such repeats grow, doubling (ours, I-D4)."""
@@ -26,7 +26,7 @@ GONE_READS: Final = 5
 runtime comes back to a node that has forgotten it (ours, STB-09)."""
 
 CHANGES_KEPT: Final = 256
-"""Changes of a copy that a reader may be behind and still see each one; then it is told the
+"""Changes of a copy that a reader may be behind and still see each one; then it is given the
 difference (ours)."""
 
 MAX_ALLOWED_OBSERVERS: Final = 10_000
@@ -34,14 +34,14 @@ MAX_ALLOWED_OBSERVERS: Final = 10_000
 public one (ours: ten times as many as are expected)."""
 
 MAX_UNDECIDED: Final = 256
-"""Observers of one object that wait for its reporter to decide; more are told to ask later
+"""Observers of one object that wait for its reporter to decide; more are refused
 (ours: four times as many as a hyperty works on at a time)."""
 
 MAX_REPEATED_ASKS: Final = 16
 """Requests of one observer that wait for the same decision; more are refused (ours)."""
 
 OBSERVER_CHANGES_KEPT: Final = 256
-"""Joins and leaves that a reader may be behind and still see each one; then it is told the
+"""Joins and leaves that a reader may be behind and still see each one; then it is given the
 difference (ours)."""
 
 HAND_OVER_PART: Final = 100

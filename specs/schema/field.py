@@ -5,7 +5,7 @@ annotations say what its fields hold; nobody can make one that holds anything
 else, from Python or from JSON.
 
 Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field
-of a part by its way, `params.token`.
+of a part by its path, `params.token`.
 """
 
 from collections.abc import Callable
@@ -53,11 +53,11 @@ def wire_name(field: "attrs.Attribute[object]") -> str:
     return str(field.metadata.get(WIRE, field.name))
 
 
-def wire_path(kind: type[object], way: str) -> str:
-    """Return the way to a field of a part, `params.runtime_url`, as it is on the wire."""
+def wire_path(kind: type[object], path: str) -> str:
+    """Return the path to a field of a part, `params.runtime_url`, as it is on the wire."""
     names = []
     inside: type[object] = kind
-    for name in way.split("."):
+    for name in path.split("."):
         field = attrs.fields_dict(inside)[name]  # type: ignore[arg-type] # a body class
         names.append(wire_name(field))
         holds = shape_at(field)
@@ -77,7 +77,7 @@ def is_required(field: "attrs.Attribute[object]") -> bool:
 
 
 def checked(_: type[object], fields: _Fields) -> _Fields:
-    """Make every field of a class check what is put into it, whoever makes the body.
+    """Make every field of a class check its value.
 
     Raises:
         SpecError: An annotation does not say what its field holds.
@@ -203,8 +203,8 @@ def _obey(body: object) -> None:
             raise BadMessageError(why, rule.code)
 
 
-def _of(body: object, way: str) -> object:
-    found: object = _getter(way)(body)
+def _of(body: object, path: str) -> object:
+    found: object = _getter(path)(body)
     return found
 
 

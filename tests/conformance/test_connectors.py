@@ -94,7 +94,7 @@ async def test_messages_over_the_border_keep_their_order(join, abroad):
     assert [(await bob.hear())["body"]["value"] for _ in range(50)] == list(range(50))
 
 
-async def test_nobody_there_is_told_here(join):
+async def test_nobody_there_is_notified_here(join):
     """MN-19, MN-27: 404 of the other node comes back."""
     peer = await join()
     assert await peer.code("read", peer.part("ua"), f"hyperty://{OTHER}/nobody") == 404

@@ -17,7 +17,7 @@ FOUND_BY = {
     ),
     "news_go_back_to_the_publisher": (
         "sync.test_subscription",
-        "test_the_publisher_is_not_told_its_own_news",
+        "test_the_publisher_is_not_sent_its_own_changes",
     ),
     "the_second_subscriber_is_missed": ("sync.test_subscription", "test_fan_out_is_exact"),
     "another_code_for_nobody": (

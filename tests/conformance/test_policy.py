@@ -97,7 +97,7 @@ async def test_a_denied_allocation_allocates_nothing(join):
 
 async def test_a_runtime_that_is_banned_gets_no_session(join):
     """POL-18: who may open a session is a matter of policy too."""
-    banned = await join.stranger(name=f"banned-{join.named().name}")
+    banned = await join.outsider(name=f"banned-{join.named().name}")
 
     if banned.form == "plain":
         assert (await banned.hear())["body"]["code"] in {401, 403}
@@ -148,7 +148,7 @@ async def reloaded(node, alice, to, *, denied):
                 return
 
 
-async def test_a_foreign_hyperty_is_told_by_its_domain(guests):
+async def test_a_foreign_hyperty_is_reported_by_its_domain(guests):
     """POL-11: srcSPDomain."""
     bob, foreign = await guests(), await guests()
     sent = await foreign.say("create", f"hyperty://b.ex/{foreign.name}", f"{bob.inside}/by-domain")
@@ -172,6 +172,6 @@ async def test_a_node_without_policy_files_may_deny_what_no_policy_permits(tmp_p
     with node_process(tmp_path / "log", *options) as node:
         joining = Joining(node, "link")
         async with joining.stack:
-            peer = await joining.stranger()
+            peer = await joining.outsider()
             assert (await peer.open())["body"]["code"] == 403
         assert node.stop() == 0

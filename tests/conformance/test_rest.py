@@ -16,7 +16,7 @@ async def rest(guests):
     return guests
 
 
-async def told(rest, peer, *values):
+async def reported(rest, peer, *values):
     """Have somebody tell a peer something; it has come to the node when this returns."""
     teller = await rest("link")
     for value in values:
@@ -27,13 +27,13 @@ async def told(rest, peer, *values):
 async def test_an_answer_that_is_cut_is_there_to_be_asked_for_again(rest):
     """CON-06: nothing is lost, nothing doubled."""
     peer = await rest()
-    await told(rest, peer, 1)
+    await reported(rest, peer, 1)
     first = await peer.wire.ask("GET", "/messages?after=0")
     again = await peer.wire.ask("GET", "/messages?after=0")
     assert first.body == again.body
 
     peer.wire.read = 1
-    await told(rest, peer, 2)
+    await reported(rest, peer, 2)
 
     assert values([await peer.hear()]) == [2]
 
@@ -80,14 +80,14 @@ async def test_who_asks_later_is_answered_and_who_asked_before_is_not(rest):
         nursery.start_soon(wait)
         nursery.start_soon(wait)
         assert await receive.receive() == 409
-        await told(rest, peer, 1)
+        await reported(rest, peer, 1)
         assert await receive.receive() == 200
 
 
 async def test_messages_come_as_events_too(rest):
     """CON-06: numbered, and asked for again by the number of the last."""
     peer = await rest()
-    await told(rest, peer, 1, 2, 3)
+    await reported(rest, peer, 1, 2, 3)
 
     came = []
     while len(came) < 3:
@@ -103,7 +103,7 @@ async def test_messages_come_as_events_too(rest):
 
 async def test_without_a_token_there_are_no_messages(rest):
     """MN-05: 401, or 410 for a token of no session."""
-    peer = await rest.stranger()
+    peer = await rest.outsider()
     assert (await peer.wire.ask("GET", "/messages?after=0")).status == 401
     assert (await peer.wire.ask("POST", "/messages", b"{}")).status == 401
     peer.wire.token = "0" * 64
@@ -113,7 +113,7 @@ async def test_without_a_token_there_are_no_messages(rest):
 
 async def test_a_web_page_of_elsewhere_opens_no_session(rest):
     """S10: 403."""
-    peer = await rest.stranger()
+    peer = await rest.outsider()
     answer = await peer.wire.ask("POST", "/session", b"{}", origin="http://evil.example")
     assert (answer.status, answer.json["code"]) == (403, 403)
 
@@ -121,9 +121,9 @@ async def test_a_web_page_of_elsewhere_opens_no_session(rest):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"id":1}', b'{"id":1,"type":"read","from":"a","to":"b"}']
 )
-async def test_what_asks_for_no_session_is_told_so(rest, body):
+async def test_what_asks_for_no_session_is_reported_so(rest, body):
     """MN-04: 400."""
-    peer = await rest.stranger()
+    peer = await rest.outsider()
     answer = await peer.wire.ask("POST", "/session", body)
     assert (answer.status, answer.json["code"]) == (400, 400)
     assert answer.json["description"]
@@ -178,7 +178,7 @@ async def test_what_is_no_http_is_refused(rest):
 async def test_who_comes_back_says_what_was_read(rest):
     """MN-06: what was not read is given to the new link, what was is not."""
     peer = await rest()
-    await told(rest, peer, 1, 2, 3)
+    await reported(rest, peer, 1, 2, 3)
     assert (await peer.wire.ask("GET", "/messages?after=0")).body
     params = {"runtimeURL": peer.runtime, "token": peer.token}
     reopen = {
@@ -196,8 +196,8 @@ async def test_who_comes_back_says_what_was_read(rest):
 async def test_a_session_may_go_on_over_another_form(rest):
     """MN-04: the link made of requests is gone then: 410."""
     peer = await rest()
-    await told(rest, peer, 1)
-    newer = await rest.stranger("link", peer.name)
+    await reported(rest, peer, 1)
+    newer = await rest.outsider("link", peer.name)
     await newer.reopen(peer.token)
 
     assert values([await newer.hear()]) == [1]

@@ -106,7 +106,7 @@ def test_what_one_types_both_see(node):
             bert.sees("1 [x] milk")
             bert.types("drop 1")
             anna.sees("1 [ ] tea")
-            # Who types what cannot be done is told in a line, and nobody else is.
+            # Who types what cannot be done is answered in a line, and nobody else is.
             for wrong, why in (
                 ("drop 7", "there is no item 7"),
                 ("done milk", "there is no item milk"),
@@ -159,9 +159,9 @@ def todo_example():
 
 
 @pytest.mark.parametrize("number", ["1" * 5000, "0" * 5000 + "1", "51", "0", "", "x"])
-def test_a_number_of_no_item_is_a_wish_that_cannot_be_done(number):
+def test_a_number_of_no_item_is_a_request_that_cannot_be_done(number):
     todo = todo_example()
-    with pytest.raises(todo.WishError, match="there is no item") as caught:
+    with pytest.raises(todo.RequestError, match="there is no item") as caught:
         todo.place(number, 50)
     assert len(str(caught.value)) < 100
 
@@ -185,7 +185,7 @@ class Unwritable:
 
 
 @pytest.mark.parametrize("where", ["write", "flush"])
-async def test_who_asks_is_told_why_the_list_cannot_be_written(where):
+async def test_who_asks_is_notified_why_the_list_cannot_be_written(where):
     """SYN-13: too many writes wait, or the list is gone."""
     keeper = todo_example().Keeper()
     error = actors.ObjectError("comm://home.example/list", 503, "256 writes of it wait already")

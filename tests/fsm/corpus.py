@@ -19,13 +19,13 @@ from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record
 from fsm.static_check import TakenStep
 from specs.trace import Kind
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.census import counted
-from tests.support.trace.told import Told
 from tests.support.trace.trace_files import records, whole
 
 Trace = Sequence[TraceLine]
 
-STORIES = {
+HISTORIES = {
     "tests.actors.runtime.p2p.set_up.test_p2p_golden": (
         "test_the_handler_side_goes_as_the_golden_scenario",
     ),
@@ -38,7 +38,7 @@ STORIES = {
         "test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made",
     ),
     "tests.actors.runtime.p2p.test_p2p_stub": (
-        "test_a_handler_tells_its_registry_before_it_asks_it",
+        "test_a_handler_reports_its_registry_before_it_asks_it",
         "test_a_snapshot_that_is_none_ends_the_set_up",
     ),
     "tests.actors.runtime.p2p.set_up.test_p2p_objects": (
@@ -112,7 +112,7 @@ STORIES = {
     ),
     "tests.fsm.registry.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
-        "test_records_that_never_were_live_die_untold_with_their_runtime",
+        "test_records_that_never_were_live_die_unreported_with_their_runtime",
         "test_these_are_all_ways_to_a_record_that_lasts",
     ),
 }
@@ -123,7 +123,7 @@ class Corpus:
     """What was recorded.
 
     Attributes:
-        traces: Of each machine: what each process told of its entities.
+        traces: Of each machine: what each process reported its entities.
         steps: What was taken.
     """
 
@@ -135,30 +135,30 @@ def record() -> Corpus:
     """Play every story."""
     traces: defaultdict[str, list[Trace]] = defaultdict(list)
     steps: Counter[TakenStep] = Counter()
-    for module, names in STORIES.items():
+    for module, names in HISTORIES.items():
         for name in names:
             with _tracers() as tracers, counted() as times:
                 _play(getattr(import_module(module), name))
             steps += times
             for number, tracer in enumerate(tracers):
-                for machine, trace in _told(tracer, f"{name}/{number}"):
+                for machine, trace in _reported(tracer, f"{name}/{number}"):
                     traces[machine].append(trace)
     return Corpus(traces, frozenset(steps))
 
 
-def _play(story: Callable) -> None:
-    if not iscoroutinefunction(story):
-        story()
+def _play(history: Callable) -> None:
+    if not iscoroutinefunction(history):
+        history()
         return
     clock = trio.testing.MockClock(autojump_threshold=0)
-    trio.run(story, clock, clock=clock)
+    trio.run(history, clock, clock=clock)
 
 
 @contextmanager
-def _tracers() -> Iterator[list[MemoryTracer | Told]]:
-    """Every tracer that keeps what it is told and is made in the body."""
-    made: list[MemoryTracer | Told] = []
-    kinds: tuple[type[MemoryTracer | Told], ...] = (MemoryTracer, Told)
+def _tracers() -> Iterator[list[MemoryTracer | AwaitableTracer]]:
+    """Every tracer that keeps what it is notified and is made in the body."""
+    made: list[MemoryTracer | AwaitableTracer] = []
+    kinds: tuple[type[MemoryTracer | AwaitableTracer], ...] = (MemoryTracer, AwaitableTracer)
     with ExitStack() as stack:
         for kind in kinds:
             stack.enter_context(_counting(kind, made))
@@ -180,8 +180,8 @@ def _counting(kind, made):
         kind.__init__ = plain
 
 
-def _told(tracer: MemoryTracer | Told, run: str) -> Iterator[tuple[str, Trace]]:
-    """What a process told of each machine, as a trace that is whole.
+def _reported(tracer: MemoryTracer | AwaitableTracer, run: str) -> Iterator[tuple[str, Trace]]:
+    """Reports of a process on each machine, as a trace that is whole.
 
     Where a story stops in the middle of things, how its entities end is not judged.
     """

@@ -27,7 +27,7 @@ from tests.support.trace.traces import step, trace
 LOCKED = door(conditions=Key, rows=(attrs.evolve(BUILD, guard=when(Key.KEY)), *ROWS[1:]))
 
 
-def test_a_step_tells_what_happened():
+def test_a_step_reports_what_happened():
     assert Entity(DOOR, "front").step(Push.BUILD, "spring") == Step(
         "door", "front", None, "open", "build", "spring"
     )
@@ -101,7 +101,7 @@ def followed(table, state, trigger, given):
 @given(st.sampled_from(list(MACHINES.values())), st.data())
 def test_any_walk_is_a_walk_of_the_table_and_is_judged_so(table, data):
     entity = Entity(table, "k")
-    told = []
+    reported = []
     pushes = st.tuples(st.sampled_from(list(table.triggers)), cases(table))
     for trigger, true in data.draw(st.lists(pushes, max_size=30)):
         before = entity.state
@@ -113,11 +113,13 @@ def test_any_walk_is_a_walk_of_the_table_and_is_judged_so(table, data):
             assert entity.state is before
         else:
             moved = entity.step(trigger, given=true)
-            told.append(step(f"{moved.old or '[*]'} {moved.cause} {moved.new}", "k", table.name))
+            reported.append(
+                step(f"{moved.old or '[*]'} {moved.cause} {moved.new}", "k", table.name)
+            )
             assert [entity.state] == [row.target for row in rows]
 
     rested = Verdict.CONFORMANT if entity.may_end else Verdict.VIOLATIONS
-    assert judge(trace(*told)).verdict is rested
+    assert judge(trace(*reported)).verdict is rested
 
 
 def truths(table):
@@ -170,7 +172,7 @@ def test_a_model_of_an_application_goes_by_the_machine_of_the_runtime():
 
 
 @pytest.mark.parametrize(("true", "state"), [({"gap"}, "stale"), (set(), "live")])
-def test_a_model_is_told_which_conditions_are_true(true, state):
+def test_a_model_is_reported_which_conditions_are_true(true, state):
     model = SimpleNamespace(state="live")
     fsm.machine("observer_copy").events["changed"].trigger(model, given=true)
     assert model.state == state

@@ -1,4 +1,4 @@
-"""A machine with one flaw does not pass: something finds it, and it is told what.
+"""A machine with one flaw does not pass: something finds it, and the test names what.
 
 A flaw is found by
 
@@ -87,8 +87,8 @@ COMPOSED = {
     "object_take_over": ["delegation"],
     "p2p_connection": ["p2p", "p2p-reconnect"],
     "link_dialling": ["p2p", "p2p-reconnect"],
-    "p2p_entry": ["p2p", "glare"],
-    "handler_controller": ["p2p", "glare"],
+    "p2p_entry": ["p2p", "simultaneous-open"],
+    "handler_controller": ["p2p", "simultaneous-open"],
     "transaction": ["transaction"],
     "resolve_job": ["resolve"],
     "stub_deployment": ["resolve"],
@@ -109,7 +109,7 @@ def corpus():
 
 
 def test_the_corpus_is_conformant_and_takes_every_row(corpus):
-    traces = [trace for told in corpus.traces.values() for trace in told]
+    traces = [trace for reported in corpus.traces.values() for trace in reported]
     missed = [one for table in MACHINES.values() for one in check_taken(table, corpus.steps)]
 
     assert not [trace for trace in traces if breaks(trace, MACHINES)]

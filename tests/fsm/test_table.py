@@ -15,7 +15,7 @@ CONTRADICTIONS = {
         {"rows": (*tables.ROWS, Transition(Door.OPEN, Push.SHUT, Door.GONE, "x"))},
         "2 rows for 'shut' in state 'open'",
     ),
-    "no way in": ({"rows": (tables.SHUT,)}, "no way in"),
+    "no initial row": ({"rows": (tables.SHUT,)}, "no initial row"),
     "a target of another machine": (
         {"rows": (*tables.ROWS, Transition(Door.GONE, Push.OPEN, Foreign.RELEASED, "x"))},
         "none of its states",

@@ -19,12 +19,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=[slot.name for slot in SLOTS])
     parser.add_argument("--batch", type=int, default=0, help="the number of the first batch")
-    told = parser.parse_args()
-    slots = tuple(slot for slot in SLOTS if told.only in {None, slot.name})
+    reported = parser.parse_args()
+    slots = tuple(slot for slot in SLOTS if reported.only in {None, slot.name})
     with tempfile.TemporaryDirectory() as place:
         log = Path(place) / "node.log"
         with node_process(log, *OPTIONS) as node:
-            siege = Siege(node, told.frames, told.seed, slots, told.batch)
+            siege = Siege(node, reported.frames, reported.seed, slots, reported.batch)
             report = trio.run(siege.run)
             print(report)
             check(report, node)

@@ -215,8 +215,8 @@ class Attacker:
                 asked[_id_of(item)] += 1
         for id_, times in self.answers.items():
             if self._is_own(id_) and 0 < asked[id_] < times:
-                told = [shot.text for shot in shots if shot.text and id_.encode() in shot.text]
-                raise Breach(f"{self.slot.name}: {id_} is answered {times} times: {told}")
+                reported = [shot.text for shot in shots if shot.text and id_.encode() in shot.text]
+                raise Breach(f"{self.slot.name}: {id_} is answered {times} times: {reported}")
 
     def _due(self, shots: list[Shot]) -> set[str]:
         """Return the ids that must be answered: those of requests to who always answers."""

@@ -23,13 +23,13 @@ class HonestPair:
     Attributes:
         secret: Stands in all they say to each other.
         rounds: How often all of it went well.
-        strangers: How many messages of others reached them.
+        outsiders: How many messages of others reached them.
     """
 
     node: NodeProcess
     secret: str
     rounds: int = 0
-    strangers: int = 0
+    outsiders: int = 0
     alice: WirePeer | None = None
     bob: WirePeer | None = None
     _asked: int = 0
@@ -62,7 +62,7 @@ class HonestPair:
                     await peer._read(await peer.wire.receive())
                 message = peer.heard.popleft()
                 if not heard(message):
-                    await self._stranger(peer, message)
+                    await self._outsider(peer, message)
         except Left as exc:
             raise Breach(f"{peer.name} was thrown out: {exc}") from exc
 
@@ -89,8 +89,8 @@ class HonestPair:
             await self.bob.answer(request, value=value)
             await self._answered.wait()
         if not self._answered.is_set():
-            told = f"asked {self._asked}, seen {self._seen}, observed {self._observed.is_set()}"
-            raise Breach(f"the honest pair lost a message in round {self.rounds + 1}: {told}")
+            reported = f"asked {self._asked}, seen {self._seen}, observed {self._observed.is_set()}"
+            raise Breach(f"the honest pair lost a message in round {self.rounds + 1}: {reported}")
         self.rounds += 1
 
     _pending: object = None
@@ -126,9 +126,9 @@ class HonestPair:
             raise Breach(f"bob heard {what} {number} after {before}")
         return number
 
-    async def _stranger(self, peer: WirePeer, message: dict) -> None:
+    async def _outsider(self, peer: WirePeer, message: dict) -> None:
         """A message of somebody else: never in the name of one of us, or of the node (I-B10)."""
-        self.strangers += 1
+        self.outsiders += 1
         from_ = (
             message["from"].replace("runtime://", "hyperty-runtime://", 1)
             if message["from"].startswith("runtime://")

@@ -32,7 +32,7 @@ class Report:
     resident: int
     grown: int
     rounds: int
-    strangers: int
+    outsiders: int
     left: Counter[int | None]
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Report:
             f"{self.frames} frames in {self.seconds:.1f} s ({self.frames / self.seconds:.0f}/s, "
             f"{1e6 * self.node_seconds / self.frames:.0f} us of the node each); "
             f"{self.resident / 2**20:.1f} MB, {self.grown / 2**20:+.1f} MB; "
-            f"{self.rounds} rounds of the honest pair, {self.strangers} messages of others to it; "
+            f"{self.rounds} rounds of the honest pair, {self.outsiders} messages of others to it; "
             f"links ended {dict(self.left)}"
         )
 
@@ -82,7 +82,7 @@ class Siege:
         resident = self.node.resident
         return Report(
             self.fired, seconds, self.node.processor_seconds - busy, resident,
-            resident - self.warm, pair.rounds, pair.strangers, self.left,
+            resident - self.warm, pair.rounds, pair.outsiders, self.left,
         )  # fmt: skip
 
     async def _storm(self, pair: HonestPair, secret: str) -> None:

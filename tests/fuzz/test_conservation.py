@@ -20,8 +20,8 @@ def drops(node) -> int:
     """Read how many messages the node has dropped so far, for whatever reason."""
     with urllib.request.urlopen(node.ready["http_url"].rstrip("/") + "/metrics") as answer:  # noqa: S310 - http only
         lines = answer.read().decode().splitlines()
-    told = [line.rpartition(" ") for line in lines if "_dropped" in line and line[0] != "#"]
-    return sum(int(float(value)) for name, _, value in told if "_created" not in name)
+    reported = [line.rpartition(" ") for line in lines if "_dropped" in line and line[0] != "#"]
+    return sum(int(float(value)) for name, _, value in reported if "_created" not in name)
 
 
 def is_quiet(shot) -> bool:

@@ -32,14 +32,14 @@ def main() -> int:
     parser.add_argument("--jobs", type=_count, default=1)
     parser.add_argument("--plan", type=_plan, metavar="FILE")
     parser.add_argument("--digest", action="store_true")
-    told = parser.parse_args()
+    reported = parser.parse_args()
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_silence])
-    if told.jobs > 1:
-        return _share(told)
-    plans = map(plan_of, range(told.first, told.first + told.seeds))
-    if told.plan is not None:
-        plans = iter([told.plan])
-    return _digest(plans) if told.digest else _try(plans)
+    if reported.jobs > 1:
+        return _share(reported)
+    plans = map(plan_of, range(reported.first, reported.first + reported.seeds))
+    if reported.plan is not None:
+        plans = iter([reported.plan])
+    return _digest(plans) if reported.digest else _try(plans)
 
 
 def _digest(plans: Iterator[Plan]) -> int:
@@ -73,13 +73,13 @@ def _silence(_logger, _method, _event):
     raise structlog.DropEvent
 
 
-def _share(told: argparse.Namespace) -> int:
+def _share(reported: argparse.Namespace) -> int:
     """Let processes run a part of the seeds each."""
-    jobs = min(told.jobs, told.seeds)
-    parts = [told.seeds * job // jobs for job in range(jobs + 1)]
+    jobs = min(reported.jobs, reported.seeds)
+    parts = [reported.seeds * job // jobs for job in range(jobs + 1)]
     command = [sys.executable, "-m", "tests.simulation"]
     running = [
-        subprocess.Popen([*command, f"--first={told.first + start}", f"--seeds={end - start}"])  # noqa: S603 - ourselves
+        subprocess.Popen([*command, f"--first={reported.first + start}", f"--seeds={end - start}"])  # noqa: S603 - ourselves
         for start, end in pairwise(parts)
     ]
     return max(job.wait() for job in running)
@@ -94,8 +94,8 @@ def _try(plans: Iterator[Plan]) -> int:
         if outcome.broken:
             _report(plan, outcome)
     took = time.monotonic() - began
-    told = ", ".join(f"{rule} in {count}" for rule, count in sorted(broken.items()))
-    print(f"{runs} runs in {took:.0f} s: {told or 'nothing was broken'}", file=sys.stderr)
+    reported = ", ".join(f"{rule} in {count}" for rule, count in sorted(broken.items()))
+    print(f"{runs} runs in {took:.0f} s: {reported or 'nothing was broken'}", file=sys.stderr)
     return 1 if broken else 0
 
 

@@ -17,10 +17,10 @@ SEEDS = 3
 def digests(hash_seed):
     command = [sys.executable, "-m", "tests.simulation", f"--seeds={SEEDS}", "--digest"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    told = subprocess.run(  # noqa: S603 - ourselves
+    reported = subprocess.run(  # noqa: S603 - ourselves
         command, env=environment, capture_output=True, text=True, check=False
     )
-    return told.stdout.splitlines()
+    return reported.stdout.splitlines()
 
 
 def test_two_processes_that_hash_differently_run_a_seed_alike():

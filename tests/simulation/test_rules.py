@@ -94,7 +94,7 @@ def test_each_rule_is_broken_by_a_history_that_breaks_no_other(rule):
     assert {breach.rule for breach in found} == {rule}
 
 
-def test_what_is_left_over_is_told():
+def test_what_is_left_over_is_reported():
     (breach,) = breaches(history_of(WHOLE, ["a link r0 > n0"]))
 
     assert (breach.rule, breach.what) == ("clean", "a link r0 > n0 is left")
@@ -112,7 +112,7 @@ def test_every_rule_has_such_a_history():
     ],
     ids=["an older one", "of nothing"],
 )
-def test_a_copy_that_is_not_what_its_reporter_has_is_told(copy):
+def test_a_copy_that_is_not_what_its_reporter_has_is_reported(copy):
     assert {one.rule for one in breaches(history_of([*WHOLE[:-1], copy]))} == {"agreed"}
 
 

@@ -22,9 +22,9 @@ from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace import damage
 from tests.support.trace.clocks import shifted
 from tests.support.trace.damage import write_whole
+from tests.support.trace.histories import reported
 from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
-from tests.support.trace.stories_told import told
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -107,7 +107,7 @@ def test_of_each_story_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
     lines = []
     for number, case in enumerate(CASES):
         for word, story in (("kept", case.kept), ("broken", case.broken)):
-            for line in told(story):
+            for line in reported(story):
                 text = json.dumps(fields_of(attrs.evolve(line, run=f"{line.run}-{number}-{word}")))
                 domain = f"{word}{number}"
                 lines.append(
@@ -131,7 +131,7 @@ x xmit 200 1 HB>HA link=k
 
 
 def test_of_processes_whose_clocks_are_hours_apart(spark_session, tmp_path):
-    lines = told(CROSSED)
+    lines = reported(CROSSED)
     clocks = {"ra": (3600.0, 0.0), "rb": (-1.0, 0.0)}
     at = [attrs.evolve(line, wall_ns=line.ln * 10**9) for line in lines]
     text = [json.dumps(fields_of(line)) for line in shifted(at, clocks)]

@@ -91,10 +91,10 @@ def test_every_body_class_is_used_by_a_row_or_is_a_part_or_is_ours():
             used |= {answers.yes, answers.wait, answers.no, answers.late}
     names = {cls.__name__ for cls in set(BODIES) - used}
     assert names == {
-        "AllocationWish", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
+        "AllocationRequest", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
         "ConnectionDescription", "CutPath", "DataObject", "FoundRecord", "LinkRow", "NewObject",
         "AllowObserver", "ExpelObserver", "ForwardDelegation", "ObserverExpelled", "ObserverList",
-        "QualityWish", "Record", "SessionGranted", "SessionParams",
+        "QualityRequest", "Record", "SessionGranted", "SessionParams",
         "Snapshot", "TurnServer", "Watching", "Wrapped",
         # POL-05 says which requests there are, not with which bodies.
         "AddPolicies", "PoliciesChanged", "PoliciesListed", "PoliciesShown", "PolicyBook",
@@ -288,6 +288,6 @@ def test_forms_and_marks_that_are_none_are_mistakes_of_the_table():
         Mark.read("?")
 
 
-def test_codes_in_use_are_told_by_the_answer_of_a_row():
+def test_codes_in_use_are_reported_by_the_answer_of_a_row():
     yes = {row.answers.body(Code.ACCEPTED) for row in KINDS if row.answers}
     assert all("code" in attrs.fields_dict(cls) for cls in yes)

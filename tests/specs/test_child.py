@@ -22,7 +22,7 @@ NUMBERS = st.builds(lambda digit, length: digit * length, DIGITS, LENGTHS) | st.
 CREATORS = st.just(HB) | st.text(max_size=20)
 NAMES = st.builds("{}#{}".format, CREATORS, NUMBERS) | st.text(max_size=40)
 ANYTHING = NAMES | st.none() | st.integers() | st.lists(NAMES, max_size=2)
-TOLD = st.just({"value": 1, "version": 2}) | ANYTHING
+REPORTED = st.just({"value": 1, "version": 2}) | ANYTHING
 
 
 @given(NAMES)
@@ -37,7 +37,7 @@ def test_whatever_is_sent_is_for_one_of_the_senders_own_or_refused(type_, name):
     assert why or named(name)[0] == HB
 
 
-@given(st.dictionaries(NAMES, TOLD, max_size=5))
+@given(st.dictionaries(NAMES, REPORTED, max_size=5))
 def test_whatever_an_object_shows_is_read_as_children_or_left_out(shown):
     for name, kept in children_in(shown).items():
         assert named(name)[0] == kept.creator

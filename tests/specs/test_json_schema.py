@@ -51,10 +51,10 @@ def test_the_files_are_those_that_are_generated():
 def test_the_command_writes_them_anywhere_and_touches_nothing_else(tmp_path):
     (tmp_path / "mine.json").write_text("{}")
     command = [sys.executable, "-m", "specs", "schemas", "-o", str(tmp_path)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
     written = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert written == {**schema_files(), "mine.json": "{}"}
-    assert told.splitlines() == [str(tmp_path / name) for name in schema_files()]
+    assert reported.splitlines() == [str(tmp_path / name) for name in schema_files()]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -82,8 +82,8 @@ def test_a_field_is_described_where_its_name_does_not_say_all():
 
 
 def test_no_description_cites_what_a_reader_does_not_have():
-    told = re.findall(r'"description": "([^"]*)"', json.dumps(SCHEMAS))
-    assert [one for one in told if re.search(r"\b[A-Z][A-Z0-9]*-[A-Z]?\d|MEASURED", one)] == []
+    reported = re.findall(r'"description": "([^"]*)"', json.dumps(SCHEMAS))
+    assert [one for one in reported if re.search(r"\b[A-Z][A-Z0-9]*-[A-Z]?\d|MEASURED", one)] == []
 
 
 @pytest.mark.parametrize("where", ["missing/parent", "file"])

@@ -46,7 +46,7 @@ def test_an_event_or_an_answer_is_not_answered():
             reply_to(message, Code.OK)
 
 
-def test_who_sent_an_event_may_be_told_that_it_was_refused_but_no_answer_is():
+def test_who_sent_an_event_may_be_notified_that_it_was_refused_but_no_answer_is():
     """SC-36 step 6."""
     assert refuse(ask(type=MessageType.UPDATE, to=f"{O}/changes"), 403, "no").code == 403
     with pytest.raises(BadMessageError, match="nothing answers"):

@@ -103,8 +103,8 @@ def test_what_the_document_says_of_upstream_is_there(file):
     properties = {name for where, _, name in UPSTREAM if where == file}
     definitions = {definition for where, definition, _ in UPSTREAM if where == file}
     rows = re.findall(r"^\| (.+?) \|", SECTIONS[file], re.MULTILINE)
-    told = {name for row in rows for name in re.findall(r"`([^`]+)`", row.partition(":")[0])}
-    assert told <= properties | definitions | {"properties"}
+    reported = {name for row in rows for name in re.findall(r"`([^`]+)`", row.partition(":")[0])}
+    assert reported <= properties | definitions | {"properties"}
 
 
 def test_the_document_cites_no_ids():

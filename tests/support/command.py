@@ -35,7 +35,7 @@ class Ended:
 
 
 def called(command: click.Command, *arguments: str) -> Ended:
-    """Run a command within this process; what it raises is told as `enter` tells it."""
+    """Run a command within this process; its exceptions are reported as by `enter`."""
     result = CliRunner().invoke(command, arguments, standalone_mode=False)
     out, err = result.stdout.splitlines(), result.stderr.splitlines()
     match result.exception:
@@ -56,9 +56,9 @@ def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
         patch.setattr(sys, "argv", ["protofly", *arguments])
         with pytest.raises(SystemExit) as exiting:
             main()
-        told = [stream.getvalue().decode().splitlines() for stream in (out, err)]
+        reported = [stream.getvalue().decode().splitlines() for stream in (out, err)]
     structlog.configure(**configured)
-    return Ended(int(exiting.value.code or 0), *told)
+    return Ended(int(exiting.value.code or 0), *reported)
 
 
 async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:

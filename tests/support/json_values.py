@@ -50,12 +50,12 @@ def edited(draw, value):
 
 
 def over_the_wire(change):
-    """A change as who is told of it reads it."""
+    """A change as its receiver reads it."""
     return read_object(json.loads(json.dumps(write_body(change))), type(change), "change")
 
 
 def least(old, new):
-    """How much is told by the shortest setting of one place that makes a value another."""
+    """The size of the shortest setting of one place that makes a value another."""
     would_do = [new, *(value for path, value in places(new) if same(put(old, path, value), new))]
     return min(map(weight, would_do))
 

@@ -16,9 +16,9 @@ from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
     P2P_PLACES,
     Domain,
+    DomainOptions,
     Echo,
     Member,
-    Wishes,
     go_live,
     open_domain,
 )
@@ -189,9 +189,9 @@ def _taking(seconds: float):
 
 
 @asynccontextmanager
-async def pair(begins=LINKED, wishes: Wishes | None = None, **how):
+async def pair(begins=LINKED, options: DomainOptions | None = None, **how):
     """Report and observe; the link is live before, or there is none."""
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    async with open_domain("alice", "bob", options=options) as domain:
         if begins == LINKED:
             await go_live(domain)
         alice, bob = domain["alice"].hyperty, domain["bob"].hyperty
@@ -212,7 +212,7 @@ async def reaches(copy: ObservedObject, version: int) -> None:
 
 
 async def _is_listed(member: Member, url: str) -> None:
-    """Wait until a runtime has been told that an object lives at the other end of its link."""
+    """Wait until a runtime has been notified that an object lives at the other end of its link."""
 
     async def is_so() -> bool:
         return any(url in one.entities for one in await member.runtime.links())

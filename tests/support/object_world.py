@@ -21,7 +21,7 @@ from specs.trace import Op
 
 HA, URL = "hyperty://a.ex/ha", "comm://a.ex/o1"
 RA = "hyperty-runtime://a.ex/ra"
-STRANGER = "hyperty://a.ex/stranger"
+OUTSIDER = "hyperty://a.ex/outsider"
 FIRST = {"title": "to do", "a": {"b": 1}, "items": ["milk"]}
 
 
@@ -39,7 +39,7 @@ class Answer:
     """What comes back, to one life of an observer."""
 
     life: int
-    told: ot.ObserverInput
+    reported: ot.ObserverInput
 
 
 @attrs.define(eq=False)
@@ -135,7 +135,7 @@ class ObjectWorld:
         """Lives whose subscription the reporter's end has not answered, by observer."""
         self.undecided = []
         self.added = set()
-        """Whom the reporter's end has told of as added, and not as removed."""
+        """Whom the reporter's end has reported as added, and not as removed."""
         self.is_deleted = False
 
     def side_of(self, observer):
@@ -173,9 +173,9 @@ class ObjectWorld:
             case _:
                 raise AssertionError(effect)
 
-    def _answer(self, observer, told):
+    def _answer(self, observer, reported):
         side = self.side_of(observer)
-        side.arriving += [Answer(life, told) for life in self.waiting.pop(observer, ())]
+        side.arriving += [Answer(life, reported) for life in self.waiting.pop(observer, ())]
 
     def _publish(self, change):
         assert not self.is_deleted, "a change of what is deleted (I-D8)"
@@ -197,25 +197,25 @@ class ObjectWorld:
         """Ask for a change; whoever is not the reporter is refused, and nothing changes."""
         kind = None if operation is None else "array"
         before, asked = self.reporter.snapshot, ChangeObject(URL, attribute, value, kind, operation)
-        told = self.at_reporter(rt.ChangeAsked(by, asked))
+        reported = self.at_reporter(rt.ChangeAsked(by, asked))
         if by == HA and not self.is_deleted:
-            assert [type(one) for one in told] == [rt.Published], "the reporter may (SYN-13)"
+            assert [type(one) for one in reported] == [rt.Published], "the reporter may (SYN-13)"
         else:
-            assert [type(one) for one in told] == [rt.Refused], "nobody else may (I-D1)"
+            assert [type(one) for one in reported] == [rt.Refused], "nobody else may (I-D1)"
             assert self.reporter.snapshot is before
 
     def delete(self, by):
-        told = self.at_reporter(rt.DeleteAsked(by))
+        reported = self.at_reporter(rt.DeleteAsked(by))
         if by != HA or self.is_deleted:
-            assert [type(one) for one in told] == [rt.Refused]
+            assert [type(one) for one in reported] == [rt.Refused]
         elif self.reporter.is_deleted:
             self.is_deleted = True
             self.repeats.forget(URL)
 
     def decide(self, place, yes):
         who, what = self.undecided.pop(place % len(self.undecided))
-        told = rt.ReporterAccepted(who, what) if yes else rt.ReporterRefused(who, "no", what)
-        self.at_reporter(told)
+        reported = rt.ReporterAccepted(who, what) if yes else rt.ReporterRefused(who, "no", what)
+        self.at_reporter(reported)
 
     # --- observers ------------------------------------------------------------------------
 
@@ -267,11 +267,11 @@ class ObjectWorld:
         if isinstance(what, Answer):
             if what.life != side.life:
                 return
-            what = what.told
+            what = what.reported
         if side.copy is not None:
             self.at_copy(side, what)
         if isinstance(what, ot.WithdrawnByReporter):
-            side.leaving.append(Asked("told", side.life))
+            side.leaving.append(Asked("reported", side.life))
 
     def departs(self, side, fate):
         """Let the first of what an observer said come to the reporter's end, or not."""
@@ -287,7 +287,7 @@ class ObjectWorld:
             case "unsubscribe":
                 self.at_reporter(rt.UnsubscribeAsked(side.observer, side.manager))
                 assert side.observer not in self.reporter.observers, "who left is no observer"
-            case "told":
+            case "reported":
                 self.at_reporter(rt.RuntimeNotified(side.manager.removesuffix("/sm")))
             case "read":
                 side.arriving.append(Answer(asked.life, self._read(side)))

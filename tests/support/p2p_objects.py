@@ -58,7 +58,7 @@ class Objects:
         if end in self.urls:
             self._tell(end, seen.PeerObjectDeleted())
 
-    def _tell(self, end: End, told: seen.SideInput) -> None:
+    def _tell(self, end: End, reported: seen.SideInput) -> None:
         url = self.urls[end]
         if url in self._observer:
-            self._signal(end[0], self._feed, self._observer[url], told)
+            self._signal(end[0], self._feed, self._observer[url], reported)

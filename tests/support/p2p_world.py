@@ -58,8 +58,8 @@ class Side:
         if row is not None and row.is_held(self.url):
             return []
         waiting, self.rows = self.rows, []
-        told = seen.RowReported(row is not None and row.role is Role.REQUESTER)
-        return [(end, told) for end in waiting]
+        reported = seen.RowReported(row is not None and row.role is Role.REQUESTER)
+        return [(end, reported) for end in waiting]
 
 
 @final
@@ -88,7 +88,7 @@ class World:
         self.dials: deque[tuple[End, do.Dial, int]] = deque()
         self.steps: list[Step] = []
         self.others: list[Step] = []
-        self._told: deque[Callable[[], None]] = deque()
+        self._reported: deque[Callable[[], None]] = deque()
         self.objects = Objects(self.feed, self._signal)
         self.listening: dict[str, tuple[End, int]] = {}
         self.dead: set[str] = set()
@@ -103,7 +103,7 @@ class World:
         return next(each for each in self.sides if each != name)
 
     def start(self, name: str) -> None:
-        """The registry is told of a record: it plans a link, or not (RES-07)."""
+        """The registry is notified of a record: it plans a link, or not (RES-07)."""
         remote = self.other(name)
         plan = tells.RequesterPlan(remote, f"{remote}/p2phandler/1", "")
         self._tell(name, self.sides[name].table.plan(plan, self.now))
@@ -190,7 +190,7 @@ class World:
         self._listen_to_own()
 
     def close(self, name: str) -> None:
-        """A runtime's stub is told to end its link for good (M-12)."""
+        """A runtime's stub is ordered to end its link for good (M-12)."""
         for entry in self.sides[name].table.entries():
             self._disconnect(name, entry.stub, self.other(name))
         self._listen_to_own()
@@ -276,7 +276,7 @@ class World:
                 is_used = (end, link) in self._in_use
                 self._end_link(end, link, seen.Loss.ORDERLY if is_used else seen.Loss.BROKEN)
             case do.Announce() | do.AskRow() | do.Ended() | do.Answered():
-                self._told.append(lambda: self._do_at_registry(end, effect))
+                self._reported.append(lambda: self._do_at_registry(end, effect))
             case _:
                 self._do_on_object(end, effect)
 
@@ -313,8 +313,8 @@ class World:
         match effect:
             case do.Announce(state):
                 stub = link if "/p2prequester/" in link else side.url
-                told = StatusSeen(stub, state.value, self.other(name), link)
-                self._tell(name, side.table.status(told, self.now))
+                reported = StatusSeen(stub, state.value, self.other(name), link)
+                self._tell(name, side.table.status(reported, self.now))
             case do.AskRow():
                 side.rows.append(end)
                 self._answer_rows(end[0])
@@ -325,20 +325,20 @@ class World:
                 self._tell(name, side.table.gone(link, self.now))
 
     def _listen_to_own(self) -> None:
-        while self._told:
-            self._told.popleft()()
+        while self._reported:
+            self._reported.popleft()()
 
     def _tell(self, name: str, effects: list[tells.Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Step):
                 self._keep(effect)
             else:
-                self._told.append(lambda effect=effect: self._do_for_registry(name, effect))
+                self._reported.append(lambda effect=effect: self._do_for_registry(name, effect))
         self._answer_rows(name)
 
     def _answer_rows(self, name: str) -> None:
-        for end, told in self.sides[name].row_answers(self.other(name)):
-            self._told.append(lambda end=end, told=told: self.feed(end, told))
+        for end, reported in self.sides[name].row_answers(self.other(name)):
+            self._reported.append(lambda end=end, reported=reported: self.feed(end, reported))
 
     def _do_for_registry(self, name: str, effect: tells.Effect) -> None:
         side = self.sides[name]

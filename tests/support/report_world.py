@@ -97,11 +97,11 @@ class Met:
 
 
 @asynccontextmanager
-async def met(**wish):
+async def met(**wanted):
     """A reporter of an object, and a guest of another runtime."""
     async with world() as w:
         room, guest = await w.here.deploy(Open), await w.there.deploy(Closed)
-        async with room.report("comm", {"n": 0}, **wish) as thing:
+        async with room.report("comm", {"n": 0}, **wanted) as thing:
             yield Met(w, room, guest, thing)
 
 

@@ -66,7 +66,7 @@ HTTP = HttpConfig("127.0.0.1:0", rest=True)
 
 @final
 class DialledNetwork(Network):
-    """A network that knows when one party dialled, and can be told to let it dial nowhere."""
+    """A network that knows when one party dialled, and can be ordered to let it dial nowhere."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -203,7 +203,7 @@ class StubWorld:
             wire.acceptor.sieve = lambda frame: frame.replace(old, new)
 
     def silence(self) -> None:
-        """Let nothing come through any more, by no wire, and nobody told."""
+        """Let nothing come through any more, by no wire, and nobody is notified."""
         self.memory.disturb(self._place, lambda *_: (), lambda *_: ())
         for wire in self.wires():
             wire.acceptor.sieve = wire.dialler.sieve = lambda _: None

@@ -54,10 +54,10 @@ class WarmProcess:
         """Return how it ended, in the words of `subprocess`, or nothing if it has not."""
         if self._status is None:
             try:
-                told = self._ends.recv(_LIMIT, socket.MSG_DONTWAIT)
+                reported = self._ends.recv(_LIMIT, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return None
-            self._status = int(told)
+            self._status = int(reported)
             os.close(self._handle)
             self._ends.close()
         return self._status

@@ -1,4 +1,4 @@
-"""A hyperty that asks another when it is told to: for runtimes in processes of their own."""
+"""A hyperty that asks another when it is ordered to: for runtimes in processes of their own."""
 
 from typing_extensions import override
 
@@ -12,6 +12,6 @@ class Asker(Hyperty):
 
     @override
     async def on_request(self, message: Message) -> Json:
-        told = message.body.get("value")
-        assert isinstance(told, dict)
-        return int((await self.request(str(told["to"]), told)).code)
+        reported = message.body.get("value")
+        assert isinstance(reported, dict)
+        return int((await self.request(str(reported["to"]), reported)).code)

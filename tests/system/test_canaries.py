@@ -54,10 +54,10 @@ async def speak(form, urls, login):
 
 
 @pytest.mark.parametrize("style", ["text", "json"])
-async def test_what_is_secret_is_told_nowhere(tmp_path, style):
+async def test_what_is_secret_is_reported_nowhere(tmp_path, style):
     reader = tmp_path / "reader.token"
     reader.write_text(f"{READER}\n")
-    told = tmp_path / "log"
+    reported = tmp_path / "log"
     issuer = Issuer(now=time.time_ns() / 1e9)
     keys = tmp_path / "keys.json"
     keys.write_bytes(issuer.jwks())
@@ -67,7 +67,7 @@ async def test_what_is_secret_is_told_nowhere(tmp_path, style):
         "--http", "127.0.0.1:0", "--http-token-file", str(reader), "--trace", str(tmp_path / "t"),
         "--jwks", str(keys), "--log", "debug", "--log-style", style, *UNHURRIED,
     )  # fmt: skip
-    with told.open("wb") as err:
+    with reported.open("wb") as err:
         async with serving("node", *options, stderr=err) as node:
             tokens = [await speak(form, node.ready, login) for form in FORMS]
             page = f"{node.ready['http_url']}/metrics"
@@ -80,7 +80,7 @@ async def test_what_is_secret_is_told_nowhere(tmp_path, style):
             assert await node.stop() == 0
             ready = json.dumps(node.ready)
     trace = b"".join(part.read_bytes() for part in (tmp_path / "t").rglob("*.jsonl"))
-    log = told.read_bytes()
+    log = reported.read_bytes()
     assert b"session opened" in log
     assert trace.count(b"\n") > 50
     secrets = [BODY, LOGIN, READER, WRONG, login, *login.split("."), *filter(None, tokens)]

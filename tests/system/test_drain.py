@@ -1,4 +1,4 @@
-"""SIGTERM: nobody new comes in, everybody is told, what is queued goes out, exit 0 in 5 s."""
+"""SIGTERM: nobody new comes in, everybody is notified, what is queued goes out, exit 0 in 5 s."""
 
 import re
 import signal
@@ -95,7 +95,7 @@ async def besieged(*options):
         lasting.cancel_scope.cancel()
 
 
-async def test_every_peer_is_told_and_gets_what_waits():
+async def test_every_peer_is_reported_and_gets_what_waits():
     async with serving(*NODE) as node, AsyncExitStack() as stack:
         peers = [await stack.enter_async_context(peer(node, f"r{n}")) for n in range(20)]
         for wire in peers:
@@ -107,7 +107,7 @@ async def test_every_peer_is_told_and_gets_what_waits():
     assert {code for code, _ in farewells} == {GOING_AWAY}
 
 
-async def test_peers_in_the_middle_of_talking_are_told_too():
+async def test_peers_in_the_middle_of_talking_are_notified_too():
     """Who goes on sending may find the connection reset; nobody is left without an end."""
 
     async def talk(wire, name):

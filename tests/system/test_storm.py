@@ -72,8 +72,8 @@ async def judged(folder):
         check=False,
         cwd=ROOT,
     )
-    told = [orjson.loads(line) for line in done.stdout.splitlines()]
-    return told[-1]["records"], {one["claim"]: one for one in told if "claim" in one}
+    reported = [orjson.loads(line) for line in done.stdout.splitlines()]
+    return reported[-1]["records"], {one["claim"]: one for one in reported if "claim" in one}
 
 
 async def test_traces_of_a_storm_break_no_claim(tmp_path):

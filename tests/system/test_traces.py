@@ -238,7 +238,7 @@ def test_a_line_that_was_cut_out_is_named_with_the_one_behind_it(copied):
     assert one["reason"] == "record 10 is missing before this one"
 
 
-def test_an_answer_that_is_told_nowhere_is_named_with_its_request(copied):
+def test_an_answer_that_is_reported_nowhere_is_named_with_its_request(copied):
     """Nothing says that a record lacks, but that the application's request has no answer."""
     part = part_of(copied, "alice")
     records = [orjson.loads(line) for line in part.read_bytes().splitlines()]
@@ -253,9 +253,9 @@ def test_an_answer_that_is_told_nowhere_is_named_with_its_request(copied):
     assert verdict["verdict"] == "incomplete"
     (one,) = missing
     asked = answers[0]["ref"]
-    assert one["reason"] == f"the final answer to {asked} is not told, nor that there was none"
-    told = orjson.loads(part.read_bytes().splitlines()[one["line"] - 1])
-    assert (told["op"], told["mid"]) == (Op.SUBMIT, asked)
+    assert one["reason"] == f"the final answer to {asked} is not recorded, nor that there was none"
+    reported = orjson.loads(part.read_bytes().splitlines()[one["line"] - 1])
+    assert (reported["op"], reported["mid"]) == (Op.SUBMIT, asked)
 
 
 def test_records_that_were_dropped_are_named(copied):

@@ -34,7 +34,9 @@ def pinned(end):
 
 def verdicts(reports):
     (cases,) = orjson.loads((reports / "index.json").read_bytes()).values()
-    return {case: (told["behavior"], told["behaviorClose"]) for case, told in cases.items()}
+    return {
+        case: (reported["behavior"], reported["behaviorClose"]) for case, reported in cases.items()
+    }
 
 
 def surprises(end, found):

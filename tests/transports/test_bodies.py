@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from specs.bodies.answer import ObjectsResumed
 from specs.bodies.body import BODIES
 from specs.bodies.link import Path
-from specs.bodies.registry import Allocate, AllocationWish, Free, Record, Register, UpdateRecord
+from specs.bodies.registry import Allocate, AllocationRequest, Free, Record, Register, UpdateRecord
 from specs.bodies.session import SessionControl, SessionParams
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
@@ -75,11 +75,11 @@ def test_free_json_is_passed_as_it_is():
 def test_keys_a_class_does_not_know_are_let_be():
     fields: JsonObject = {"scheme": "hyperty", "value": {"number": 1, "x": 1}, "via": []}
 
-    assert read_body(message(fields), Allocate) == Allocate("hyperty", AllocationWish(1))
+    assert read_body(message(fields), Allocate) == Allocate("hyperty", AllocationRequest(1))
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "told"),
+    ("kind", "fields", "reported"),
     [
         (Allocate, {}, "body.scheme is missing; body.value is missing"),
         (
@@ -128,11 +128,11 @@ def test_keys_a_class_does_not_know_are_let_be():
         ),
     ],
 )
-def test_a_refusal_names_the_field_as_the_peer_wrote_it(kind, fields, told):
+def test_a_refusal_names_the_field_as_the_peer_wrote_it(kind, fields, reported):
     with pytest.raises(BadMessageError) as caught:
         read_body(message(fields), kind)
 
-    assert caught.value.reason == told
+    assert caught.value.reason == reported
 
 
 def test_a_refusal_of_many_fields_stays_short():

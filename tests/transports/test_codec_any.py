@@ -44,10 +44,10 @@ def test_whatever_comes_is_a_message_or_a_bad_line_and_messages_stay_what_they_a
             continue
         for one in decode_frame(shot.text):
             seen[type(one)] += 1
-            told = one if isinstance(one, Message) else one.answer
-            if told is not None:
+            reported = one if isinstance(one, Message) else one.answer
+            if reported is not None:
                 dialect = DIALECTS[number % len(DIALECTS)]
-                assert read_again(told, dialect) == told, shot.text
+                assert read_again(reported, dialect) == reported, shot.text
         dialect = dialect_of(glance(shot.text), PLAIN)
         assert isinstance(dialect, Dialect)
     assert seen[Message] > seen[BadLine] / 4 > 100

@@ -149,7 +149,7 @@ async def test_a_frame_over_the_limit_is_refused_before_it_is_read(network, path
                 await link.receive()
 
 
-async def test_a_peer_is_told_of_its_oversized_frame_before_the_link_ends(network, path):
+async def test_a_peer_is_notified_of_its_oversized_frame_before_the_link_ends(network, path):
     async with raw_peer(network, path) as (stream, link):
         await stream.send_all(b"\x7f\xff\xff\xff")
         with pytest.raises(FrameTooLargeError):
@@ -174,7 +174,7 @@ async def test_a_peer_is_told_of_its_oversized_frame_before_the_link_ends(networ
     ],
     ids=["nothing", "half a length", "half a frame", "a farewell", "an unknown farewell"],
 )
-async def test_how_a_stream_ends_tells_whether_it_was_meant(network, path, sent, farewell):
+async def test_how_a_stream_ends_reports_whether_it_was_meant(network, path, sent, farewell):
     async with raw_peer(network, path) as (stream, link):
         await stream.send_all(sent)
         await stream.aclose()

@@ -103,29 +103,29 @@ async def test_more_than_a_frame_at_once_is_refused(ends):
         await sender.send(b"x" * (MAX_FRAME_BYTES + 1))
 
 
-async def test_a_stranger_gets_the_bytes_and_nothing_else(plain):
-    link, stranger = plain
+async def test_an_outsider_gets_the_bytes_and_nothing_else(plain):
+    link, outsider = plain
     await link.send_many([b"GET / HTTP/1.0\r\n", b"\r\n"])
-    assert stranger.recv(100) == b"GET / HTTP/1.0\r\n\r\n"
-    stranger.sendall(b"\xff\x00 no text")
+    assert outsider.recv(100) == b"GET / HTTP/1.0\r\n\r\n"
+    outsider.sendall(b"\xff\x00 no text")
     assert await link.receive() == b"\xff\x00 no text"
 
 
 async def test_what_came_before_a_half_close_is_read_before_its_end(plain):
-    link, stranger = plain
-    stranger.sendall(b"last words")
-    stranger.shutdown(socket.SHUT_WR)
+    link, outsider = plain
+    outsider.sendall(b"last words")
+    outsider.shutdown(socket.SHUT_WR)
     assert await link.receive() == b"last words"
     with pytest.raises(LinkBrokenError) as caught:
         await link.receive()
     assert caught.value.close_reason is CloseReason.DONE
-    assert stranger.recv(1) == b""
+    assert outsider.recv(1) == b""
 
 
 async def test_a_reset_is_no_farewell(plain):
-    link, stranger = plain
-    stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-    stranger.close()
+    link, outsider = plain
+    outsider.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    outsider.close()
     with pytest.raises(LinkBrokenError) as caught:
         await link.receive()
     assert caught.value.close_reason is None

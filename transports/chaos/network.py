@@ -268,7 +268,7 @@ class ChaosLink(Link):
             await self._link.aclose(close_reason)
 
 
-Way: TypeAlias = tuple[str | None, str | None]
+Direction: TypeAlias = tuple[str | None, str | None]
 """Sender and receiver; None: unknown."""
 
 
@@ -282,10 +282,13 @@ class Trouble:
     """
 
     def __init__(
-        self, toxic: Toxic | None, ways: frozenset[Way], end: Callable[["Trouble"], None]
+        self,
+        toxic: Toxic | None,
+        directions: frozenset[Direction],
+        end: Callable[["Trouble"], None],
     ) -> None:
         self.toxic: Final = toxic
-        self.ways: Final = ways
+        self.directions: Final = directions
         self.since: Final = trio.current_time()
         self._end: Final = end
 
@@ -325,9 +328,9 @@ class Troubles:
         self._links[link] = None
         return link
 
-    def begin(self, toxic: Toxic | None, ways: frozenset[Way]) -> Trouble:
-        """Begin a fault now on the given ways; None: a partition."""
-        trouble = Trouble(toxic, ways, self._end)
+    def begin(self, toxic: Toxic | None, directions: frozenset[Direction]) -> Trouble:
+        """Begin a fault now on the given directions; None: a partition."""
+        trouble = Trouble(toxic, directions, self._end)
         self._now.append(trouble)
         self._wake()
         return trouble
@@ -339,7 +342,7 @@ class Troubles:
                 # What it swallowed is lost; so is the link, then.
                 for course in self.courses:
                     if {(course.dialler, course.listener), (course.listener, course.dialler)} & (
-                        trouble.ways
+                        trouble.directions
                     ):
                         self.break_link(course)
             self._wake()
@@ -358,9 +361,9 @@ class Troubles:
         while self.on((one, other)).is_held or self.on((other, one)).is_held:
             await self._changed.wait()
 
-    def on(self, way: Way, since: float = 0.0) -> Weather:
-        """Return the faults on a way, for a link that was opened at a Trio time."""
-        troubles = [trouble for trouble in self._now if way in trouble.ways]
+    def on(self, direction: Direction, since: float = 0.0) -> Weather:
+        """Return the faults on a direction, for a link that was opened at a Trio time."""
+        troubles = [trouble for trouble in self._now if direction in trouble.directions]
         if not troubles:
             return CALM
         bad = [(each.toxic, max(each.since, since)) for each in troubles]
@@ -373,7 +376,7 @@ class Troubles:
         )
 
     def weather(self, course: Course, receiver: str | None) -> Weather:
-        """Return the faults of a link on the way to a receiving party."""
+        """Return the faults of a link on the direction to a receiving party."""
         outward = (course.dialler, course.listener)
         return self.on(outward if receiver == course.listener else outward[::-1], course.since)
 
@@ -419,9 +422,10 @@ class ChaosNetwork:
             between: Names of the two parties.
             towards: The party whose received frames are affected; None: both directions.
         """
-        ways = (between, between[::-1])
+        directions = (between, between[::-1])
         return self._troubles.begin(
-            toxic, frozenset(way for way in ways if towards in {None, way[1]})
+            toxic,
+            frozenset(direction for direction in directions if towards in {None, direction[1]}),
         )
 
     def partition(self, some: AbstractSet[str], others: AbstractSet[str]) -> Trouble:
@@ -435,7 +439,9 @@ class ChaosNetwork:
             others: Names of the parties of the other group.
         """
         there = {(one, other) for one in some for other in others}
-        return self._troubles.begin(None, frozenset(there | {way[::-1] for way in there}))
+        return self._troubles.begin(
+            None, frozenset(there | {direction[::-1] for direction in there})
+        )
 
     def reset(self, one: str, other: str) -> int:
         """Break the links between two parties, with all that is in flight; return how many.
@@ -455,7 +461,7 @@ class _Place:
     """An address at which one party listens.
 
     Attributes:
-        coming: Dials under way, in the order in which their links will come.
+        coming: Dials under direction, in the order in which their links will come.
         turn: Allows one dial at a time, so that this order is known.
     """
 

@@ -85,7 +85,7 @@ class Toxic:
 
     @property
     def linger(self) -> float:
-        """Seconds by which the news that the other end has left is delayed."""
+        """Seconds by which the report that the other end has left is delayed."""
         return 0.0
 
 
@@ -134,7 +134,7 @@ class Slicer(Toxic):
 @final
 @attrs.frozen
 class SlowClose(Toxic):
-    """Delays the news that the other end has left by `seconds`."""
+    """Delays the report that the other end has left by `seconds`."""
 
     seconds: float
 

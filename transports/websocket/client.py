@@ -34,7 +34,7 @@ _ABNORMAL: Final = 1006
 
 _HARD_LIMIT: Final = 2 * MAX_FRAME_BYTES
 """Bytes above which the library closes the connection itself; below that, the layer above can
-still tell the peer what was wrong.
+still notify the peer of its error.
 """
 
 
@@ -163,9 +163,9 @@ async def shake_hands(
             await _host(dial, nursery, links, task_status)
             nursery.cancel_scope.cancel()
     except* ConnectionRejected as group:
-        refusal = _told(group)
+        refusal = _refusal(group)
     except* _LIBRARY_ERRORS:
-        pass  # the link tells it to whoever uses it
+        pass  # the link raises it in its next call
     finally:
         # Without its reader the connection is of no use, also to a dialler that was cancelled.
         await trio.aclose_forcefully(dial.stream)
@@ -203,7 +203,7 @@ async def _host(
         await is_reading.wait()
 
 
-def _told(group: BaseExceptionGroup[ConnectionRejected]) -> str:
+def _refusal(group: BaseExceptionGroup[ConnectionRejected]) -> str:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -50,7 +50,7 @@ _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 class WebSocketProtocol(ServerProtocol):
     """The protocol of the library, except that an oversized frame does not close the connection.
 
-    The library would close at once, so that nobody could tell the peer what was wrong (code 413).
+    The library would close at once, so that the peer could not be notified of its error (code 413).
     Here the connection stays open for writing, and nothing more is read.
 
     Args:
@@ -201,7 +201,7 @@ def _ends_message(event: Event) -> bool:
 
 
 _GREETED: Final = PENDING_HANDSHAKES + 256
-"""Connections that are served at once: a few more, which are only told to come later."""
+"""Connections that are served at once: a few more, which are only refused for now."""
 
 _COME_LATER: Final = b"Too many connections from your host; come back later.\n"
 
@@ -260,7 +260,7 @@ class _HandshakeServer:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Accept connections until cancelled; those that the gate refuses are told so.
+        """Accept connections until cancelled; those that the gate refuses are answered so.
 
         If cancelled, connections in a handshake stay with the nursery.
         """
@@ -324,8 +324,8 @@ class _HandshakeServer:
             await _hang_up(stream, answer)
             return None
         await stream.send_all(answer)
-        for told in (request, response):  # the protocol keeps both as long as it lives
-            told.headers.clear()
+        for head in (request, response):  # the protocol keeps both as long as it lives
+            head.headers.clear()
         return WebSocketServerLink(self.name(), upgrade, stream, protocol)
 
     def _judge(
@@ -359,7 +359,7 @@ def _hides_origin(request: Request) -> bool:
 
 
 async def _turn_away(stream: trio.SocketStream) -> None:
-    """Tell a peer that its host comes too often."""
+    """Notify a peer that its host connects too often."""
     try:
         with trio.move_on_after(GOODBYE_TIMEOUT), suppress(trio.BrokenResourceError):
             await _hang_up(stream, _TOO_FAST)
@@ -404,7 +404,7 @@ async def open_websocket_listener(
         name: Makes a name for each link.
     """
     if terms.gate is not EVERYBODY:
-        # Accepted sockets inherit it: of whoever has to wait, no more is kept than this.
+        # Accepted sockets inherit it: of a peer that has to wait, no more is kept than this.
         listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
     send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
     places = trio.Semaphore(LINK_BACKLOG)

@@ -174,7 +174,7 @@ class ForeignOptions(Topic):
             if domain not in self.foreign:
                 raise CommandError(
                     f"--foreign-token-file names what the node of {domain} is shown, but there "
-                    f"is no way to it; add --foreign {domain}=URL"
+                    f"is no route to it; add --foreign {domain}=URL"
                 )
         if config.domain in self.foreign:
             raise CommandError(

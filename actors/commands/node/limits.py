@@ -133,13 +133,13 @@ class LimitOptions(Topic):
     identity_rate: Rate
     node_rate: Rate
     handshake_rate: Rate
-    max_strangers: float
-    max_strangers_per_host: float
+    max_unauthenticated: float
+    max_unauthenticated_per_host: float
     outbox_messages: float
     outbox_bytes: float
     outbox_budget: float
     write_timeout: float
-    soft_errors: float
+    max_malformed: float
     fan_out: float
     allow_origin: frozenset[str]
 
@@ -150,13 +150,13 @@ class LimitOptions(Topic):
             identity=self.identity_rate,
             nodes=self.node_rate,
             handshakes=self.handshake_rate,
-            strangers=self.max_strangers,
-            strangers_per_host=self.max_strangers_per_host,
+            unauthenticated=self.max_unauthenticated,
+            unauthenticated_per_host=self.max_unauthenticated_per_host,
             outbox_messages=self.outbox_messages,
             outbox_bytes=self.outbox_bytes,
             outbox_budget=self.outbox_budget,
             write_timeout=self.write_timeout,
-            soft_errors=self.soft_errors,
+            max_malformed=self.max_malformed,
             fan_out=self.fan_out,
         )
         return attrs.evolve(config, limits=limits, origins=self.allow_origin)
@@ -175,14 +175,14 @@ def _count(name: str, default: float, says: str) -> Option:
         name,
         callback=_to_count,
         metavar="SIZE" if "outbox-b" in name else "COUNT",
-        default=_told(default),
+        default=_readable(default),
         show_default=True,
         help=says,
     )
 
 
-def _told(count: float) -> str:
-    """Write a number as a person would."""
+def _readable(count: float) -> str:
+    """Write a number with its unit, as the options read it."""
     for unit, size in reversed(_UNITS.items()):
         if count % size == 0 and count >= size:
             return f"{count / size:g}{unit}"
@@ -201,17 +201,17 @@ limit_options = topic_options(
     ),
     _rate("--node-rate", _D.nodes, "Messages per second accepted from another domain's node."),
     _rate("--handshake-rate", _D.handshakes, "Connections per second accepted from one host."),
-    _count("--max-strangers", _D.strangers, "Connections without a session."),
+    _count("--max-unauthenticated", _D.unauthenticated, "Connections without a session."),
     _count(
-        "--max-strangers-per-host",
-        _D.strangers_per_host,
+        "--max-unauthenticated-per-host",
+        _D.unauthenticated_per_host,
         "Connections without a session from one host.",
     ),
     _count("--outbox-messages", _D.outbox_messages, "Messages that wait for one link."),
     _count("--outbox-bytes", _D.outbox_bytes, "Bytes that wait for one link."),
     _count("--outbox-budget", _D.outbox_budget, "Bytes of memory of all waiting messages."),
     _count("--write-timeout", _D.write_timeout, "Seconds that a peer may take to read 64 KiB."),
-    _count("--soft-errors", _D.soft_errors, "Malformed messages of a link per minute."),
+    _count("--max-malformed", _D.max_malformed, "Malformed messages of a link per minute."),
     _count("--fan-out", _D.fan_out, "Sessions that may receive one message."),
     click.option(
         "--allow-origin",

@@ -120,7 +120,7 @@ def command(  # noqa: PLR0913 - one for each option
     A package is written beside the descriptor, with .zip as its ending.
     """
     place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
-    fields = _told(said, counter, days, machine)
+    fields = _dated(said, counter, days, machine)
     code = _Code(package, entry_point, publisher, publisher_key).said()
     with explained_errors():
         promise, archive = ({}, b"") if code is None else _promised(place, code)
@@ -135,10 +135,10 @@ def command(  # noqa: PLR0913 - one for each option
     say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
 
 
-def _told(
+def _dated(
     said: JsonObject, counter: int | None, days: float | None, machine: str | None
 ) -> JsonObject:
-    """Return what options say, or else the draft, or else nobody."""
+    """Return counter and expiry from the options, else from the draft, else the defaults."""
     now = int(time.time_ns() // 1_000_000_000)
     fields: JsonObject = {
         "counter": counter or said.get("counter", now),

@@ -53,7 +53,7 @@ def command(*, where: str, trust: Path | None, keys: Path | None, as_json: bool)
     seen: list[Inspection] = []
     run(partial(_inspect, source, path, believed, seen))
     [inspection] = seen
-    (_tell_json if as_json else _tell)(inspection)
+    (_print_json if as_json else _print)(inspection)
     if inspection.refused is not None:
         why = f"{inspection.refused.why}; {inspection.refused.advice}"
         raise CommandError(f"a runtime would refuse it: {why}", ExitCode.REFUSED)
@@ -87,13 +87,13 @@ async def _inspect(
     return ExitCode.OK
 
 
-def _tell_json(inspection: Inspection) -> None:
+def _print_json(inspection: Inspection) -> None:
     for check in inspection.checks:
-        say("stub-check", check=check.name, passed=check.passed, told=check.told)
+        say("stub-check", check=check.name, passed=check.passed, text=check.text)
     if inspection.descriptor is not None:
         say("stub-descriptor", descriptor=write_body(inspection.descriptor))
 
 
-def _tell(inspection: Inspection) -> None:
+def _print(inspection: Inspection) -> None:
     for check in inspection.checks:
-        click.echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.told}")
+        click.echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")

@@ -102,7 +102,7 @@ def _write(path: Path, text: bytes, mode: int) -> None:
 
 
 def _replace(path: Path, text: bytes) -> None:
-    """Write a file so that whoever reads it finds the old one or the new one, whole."""
+    """Write a file so that a reader finds the old one or the new one, whole."""
     fresh = path.with_suffix(f".{os.getpid()}.new")
     _write(fresh, text, _PUBLIC)
     fresh.replace(path)

@@ -1,6 +1,6 @@
 """The counters of a process: dropped messages, violations, and all metrics (OBS-06).
 
-Counting is plain arithmetic on objects of our own, independent of whoever reads the counters.
+Counting is plain arithmetic on objects of our own, independent of the readers of the counters.
 """
 
 import time
@@ -112,7 +112,7 @@ class Durations:
 
 @final
 class Counters:
-    """Counts of one process, for tests and metrics; whoever drops counts here, once.
+    """Counts of one process, for tests and metrics; each drop is counted once.
 
     Attributes:
         drops: Messages not delivered, by the one reason each has.
@@ -120,7 +120,7 @@ class Counters:
         broken_claims: How often the process itself found each claim broken, by its id.
         dead_letters: Messages left to actors that were gone, by actor.
         tallies: All that `count` counted, by labels.
-        timings: All that `took` was told, by labels.
+        timings: The durations given to `took`, by labels.
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class Counters:
             self._last_drops.append(Drop(time.time_ns(), where, reason, *ends))
 
     def dropped_elsewhere(self, reason: DropReason, count: int) -> None:
-        """Record messages that were not delivered in another process, which tells how many."""
+        """Record messages that another process reports as not delivered."""
         self._drops[reason] += count
 
     def ledger(self) -> DropLedger:

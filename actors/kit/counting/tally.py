@@ -121,9 +121,9 @@ _Gauges: TypeAlias = Mapping[Gauge, Meaning]
 # fmt: off
 TALLIES: Final[_Tallies] = MappingProxyType({
     Tally.REFUSALS:           Meaning(("code",),     "Messages refused before any effect."),
-    Tally.LINKS_OPENED:       Meaning(("form",),     "Links taken in at the front door."),
+    Tally.LINKS_OPENED:       Meaning(("form",),     "Links that the listener accepted."),
     Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, and why."),
-    Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away at the door."),
+    Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections that the listener refused."),
     Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that are over."),
     Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
     Tally.STUBS_OPENED:       Meaning((),            "Foreign stubs that were started."),

@@ -84,7 +84,7 @@ class Monitor:
     def __init__(self, tracer: Tracer = NULL_TRACER, counters: Counters | None = None) -> None:
         self._tracer = tracer
         self.counters = Counters() if counters is None else counters
-        self._told: WeakSet[UndeclaredTransitionError] = WeakSet()
+        self._reported: WeakSet[UndeclaredTransitionError] = WeakSet()
 
     def crashed(self, actor: str, error: Exception) -> None:
         """Record the refused steps in a crash; never waits or raises.
@@ -94,15 +94,15 @@ class Monitor:
         recorded for the first.
         """
         for one in _all_of(error):
-            if isinstance(one, UndeclaredTransitionError) and one not in self._told:
-                self._told.add(one)
-                self._tell(actor, one)
+            if isinstance(one, UndeclaredTransitionError) and one not in self._reported:
+                self._reported.add(one)
+                self._report(actor, one)
 
     def restarted(self, actor: str) -> None:
         """Count a restart of an actor; its crash was recorded before."""
         self.counters.restart(actor)
 
-    def _tell(self, actor: str, refused: UndeclaredTransitionError) -> None:
+    def _report(self, actor: str, refused: UndeclaredTransitionError) -> None:
         self.counters.violation(refused.machine)
         self._tracer.record(actor, refused_fact(refused))
         _log.error(

@@ -1,7 +1,7 @@
 """The graph of waits: an actor whose wait would close a cycle gets an error at once.
 
 An edge exists while the task that serves the mailbox of an actor is blocked on another actor:
-in an ask that the other still has to handle, in a tell into its full mailbox, in its start or
+in an `ask` that the other still has to handle, in a `tell` into its full mailbox, in its start or
 stop. Spawned work of an actor has no edges: the mailbox is served meanwhile.
 """
 
@@ -78,14 +78,14 @@ def end_wait(wait: Wait | None) -> None:
 
 def _path(source: Party, goal: Party) -> tuple[str, ...]:
     """Return the names on a path of edges from source to goal; () if there is none."""
-    ways: list[tuple[Party, tuple[str, ...]]] = [(source, (source.name,))]
+    paths: list[tuple[Party, tuple[str, ...]]] = [(source, (source.name,))]
     seen = {id(source)}
-    while ways:
-        party, names = ways.pop()
+    while paths:
+        party, names = paths.pop()
         if party is goal:
             return names
         for wait in party.waits:
             if not wait.is_over and id(wait.target) not in seen:
                 seen.add(id(wait.target))
-                ways.append((wait.target, (*names, wait.target.name)))
+                paths.append((wait.target, (*names, wait.target.name)))
     return ()

@@ -199,7 +199,7 @@ class Connector(Actor[_Message]):
                 assert_never(effect)
 
     async def _work(self, number: int, job: _Job) -> None:
-        """Ask the back end, and tell the mailbox; nothing if that is stopped."""
+        """Ask the back end, and post the outcome to the own mailbox, unless that is stopped."""
         outcome: Replied | HttpError | BackEndError
         with job.scope:
             try:
@@ -213,7 +213,7 @@ class Connector(Actor[_Message]):
         self._parts.trace.relay(answer, Direction.IN)
         self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
         await self._send(answer, job.asked)
-        for one in replied.news:
+        for one in replied.notices:
             await self._say(one)
 
     async def _refuse(self, job: _Job, code: Code, why: str) -> None:

@@ -6,11 +6,11 @@ relay is answered with that relay. A broker that is asked over HTTP has this for
 
 | call | answers |
 |---|---|
-| `PUT /reservations/<name>` and the wish | 200 `{turn, username, credential}`; 503: no resources |
+| `PUT /reservations/<name>` and the request | 200 `{turn, username, credential}`; 503: none left |
 | `GET /reservations/<name>` | 200, any JSON object; 404 |
 | `DELETE /reservations/<name>` | 200, 204 or 404 |
 
-The wish is `{cspId, mediaType, clientName}`. The first call is upstream's `getTurnAddr` and
+The request is `{cspId, mediaType, clientName}`. The first call is upstream's `getTurnAddr` and
 `getTurnCredentials` in one.
 """
 
@@ -35,7 +35,7 @@ from actors.node.connectors.service import (
 )
 from actors.node.messages import Asked
 from fsm.registry.relay import Reservation, Reservations
-from specs.bodies.session import AskQuality, QualityWish, TurnServer
+from specs.bodies.session import AskQuality, QualityRequest, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import MAX_RESERVATIONS
@@ -57,7 +57,7 @@ class QualityBroker(ABC):
     """Reserves network resources; every method may raise `HttpError` or `BackEndError`."""
 
     @abstractmethod
-    async def reserve(self, name: str, wish: QualityWish) -> TurnServer | None:
+    async def reserve(self, name: str, request: QualityRequest) -> TurnServer | None:
         """Reserve a relay under a name of the node's choice; None: no resources are left.
 
         Asked again with the same name, it grants the same.
@@ -91,9 +91,9 @@ class Quality(Service):
         message, by = asked.message, asked.by
         match message.type:
             case MessageType.CREATE:
-                wish = read_body(message, AskQuality).value
-                client = wish.client_name
-                return Plan(partial(self._reserve, by, wish), f"{by} {client}")
+                request = read_body(message, AskQuality).value
+                client = request.client_name
+                return Plan(partial(self._reserve, by, request), f"{by} {client}")
             case MessageType.READ:
                 client = _client(message)
                 return Plan(partial(self._status, by, client), f"{by} {client}")
@@ -121,8 +121,8 @@ class Quality(Service):
     async def aclose(self) -> None:
         await self._broker.aclose()
 
-    async def _reserve(self, by: str, wish: QualityWish) -> Replied:
-        client, wanted = wish.client_name, write_body(wish)
+    async def _reserve(self, by: str, request: QualityRequest) -> Replied:
+        client, wanted = request.client_name, write_body(request)
         held = self._kept.held(by, client)
         if held is not None and held.request == wanted:
             return with_value(Code.OK, held.value)
@@ -132,7 +132,7 @@ class Quality(Service):
         name = self._entropy(_NAME_BYTES).hex()
         is_known = False
         try:
-            turn = await self._broker.reserve(name, wish)
+            turn = await self._broker.reserve(name, request)
             is_known = True
         finally:
             # Cancelled or failed: the broker may have granted it all the same.
@@ -184,8 +184,8 @@ class HttpQualityBroker(QualityBroker):
         self._client = HttpClient(server)
 
     @override
-    async def reserve(self, name: str, wish: QualityWish) -> TurnServer | None:
-        answer = await self._client.ask("PUT", _path(name), write_body(wish))
+    async def reserve(self, name: str, request: QualityRequest) -> TurnServer | None:
+        answer = await self._client.ask("PUT", _path(name), write_body(request))
         match code_of(answer):
             case Code.OK:
                 return _turn(answer)

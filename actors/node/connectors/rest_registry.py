@@ -2,7 +2,7 @@
 
 Ownership is the node's to check, before anything is changed: a record is registered by
 the session that owns its address, and changed by the runtime that it names. Changes of
-status are told when a request of this node makes them, and when the server lists them.
+status are reported when a request of this node makes them, and when the server lists them.
 When a session ends, its records are disconnected, as in a registry of the node's own.
 """
 
@@ -165,7 +165,7 @@ class RestRegistry(Service):
         status = _status_in(call)
         if status == State.DISCONNECTED:
             live.pop(url, None)
-        return Replied(code, news=self._news(url, status))
+        return Replied(code, notices=self._notices(url, status))
 
     async def _read(self, asked: Read | Find) -> Replied:
         call = read_call(asked)
@@ -209,14 +209,14 @@ class RestRegistry(Service):
 
     # ---- changes of status
 
-    def _news(self, url: str, status: str) -> tuple[Message, ...]:
+    def _notices(self, url: str, status: str) -> tuple[Message, ...]:
         if not self._watch.changed(url, status):
             return ()
         number = self._ids.next(self._address)
         return (notification(number, self._address, url, status),)
 
-    async def _tell(self, url: str, status: str) -> None:
-        for one in self._news(url, status):
+    async def _notify(self, url: str, status: str) -> None:
+        for one in self._notices(url, status):
             if self._say is not None:
                 await self._say(one)
 
@@ -225,7 +225,7 @@ class RestRegistry(Service):
         call = touch_call(Touch(url, "", {"status": State.DISCONNECTED.value}))
         answer = await self._ask(call)
         if code_of(answer) is Code.OK:
-            await self._tell(url, State.DISCONNECTED.value)
+            await self._notify(url, State.DISCONNECTED.value)
 
     async def _poll(self) -> None:
         """Look again and again at what has changed at the server."""
@@ -246,7 +246,7 @@ class RestRegistry(Service):
         if code_of(answer) is not Code.OK:
             raise BackEndError(f"{answer.server} answered with status {answer.status}")
         for one in records_in(answer.json()):
-            await self._tell(str(one["url"]), str(one["status"]))
+            await self._notify(str(one["url"]), str(one["status"]))
 
 
 def _replied(said: Answered) -> Replied:

@@ -41,7 +41,7 @@ Say: TypeAlias = Callable[[Message], Awaitable[None]]
 class BackEndError(ReasonError):
     """The back end was asked, and what came is no answer."""
 
-    told = "the back end failed"
+    summary = "the back end failed"
 
 
 @final
@@ -50,12 +50,12 @@ class Replied:
     """The answer of a back end, in the protocol's terms.
 
     Attributes:
-        news: What others are to be told, after the answer.
+        notices: Messages to others, sent after the answer.
     """
 
     code: int
     body: JsonObject = attrs.field(factory=dict)
-    news: tuple[Message, ...] = ()
+    notices: tuple[Message, ...] = ()
 
 
 def with_value(code: int, value: Json, why: str = "") -> Replied:

@@ -1,1 +1,1 @@
-"""The ways of a node to other domains: their stubs, each in a sandbox."""
+"""Routes of a node to other domains: their stubs, each in a sandbox."""

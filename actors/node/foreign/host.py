@@ -54,7 +54,7 @@ from fsm.catalogue.foreign import (
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.machines.stub_connection import State
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import message_node
 from specs.message import Message, refuse
 from specs.trace import Op
@@ -65,47 +65,47 @@ __all__ = ["ForeignHost", "ForeignParts"]
 
 
 @final
-class ForeignStubHost(StubHost[Parcel]):
-    """Tells the owner of the table what comes of one sandbox; takes what is for its stub."""
+class ForeignStubHost(StubHost[OutboundMessage]):
+    """Reports one sandbox to the owner of the table, and delivers messages to its stub."""
 
     def __init__(self, plan: SandboxPlan, tools: HostTools, owner: ActorRef[SandboxInput]) -> None:
         super().__init__(plan, tools)
         self._owner = owner
 
     @override
-    async def handle(self, message: Parcel) -> None:
+    async def handle(self, message: OutboundMessage) -> None:
         match self.hand(message.line):
             case HandInResult.FULL | HandInResult.TOO_LARGE:
-                await self._tell(SandboxFull(self.plan.url, message.message))
+                await self._report(SandboxFull(self.plan.url, message.message))
             case HandInResult.GONE:
-                await self._tell(SandboxUnreachable(self.plan.url, message.message))
+                await self._report(SandboxUnreachable(self.plan.url, message.message))
             case HandInResult.TAKEN:
                 pass
 
     @override
     async def ready(self) -> None:
-        await self._tell(SandboxReady(self.plan.url))
+        await self._report(SandboxReady(self.plan.url))
 
     @override
     async def posted(self, message: Message) -> None:
-        await self._tell(SandboxPosted(self.plan.url, message))
+        await self._report(SandboxPosted(self.plan.url, message))
 
     @override
     async def asked(self, message: Message) -> None:
-        # Its answer comes as a parcel, like any other.
-        await self._tell(SandboxPosted(self.plan.url, message))
+        # Its answer comes as an entry, like any other.
+        await self._report(SandboxPosted(self.plan.url, message))
 
     @override
     async def lost(self, message: Message) -> None:
-        await self._tell(SandboxFull(self.plan.url, message))
+        await self._report(SandboxFull(self.plan.url, message))
 
     @override
     async def moved(self, step: Step) -> None:
-        await self._tell(SandboxStatus(self.plan.url, State(step.new), step.why))
+        await self._report(SandboxStatus(self.plan.url, State(step.new), step.why))
 
     @override
     async def kept(self, token: str) -> None:
-        await self._tell(SandboxSession(self.plan.url, token))
+        await self._report(SandboxSession(self.plan.url, token))
 
     @override
     def ended(self, why: str) -> None:
@@ -114,12 +114,12 @@ class ForeignStubHost(StubHost[Parcel]):
     @override
     async def stop(self) -> None:
         self.rest()
-        await self._tell(SandboxGone(self.plan.url, self.why))
+        await self._report(SandboxGone(self.plan.url, self.why))
 
-    async def _tell(self, news: SandboxInput) -> None:
+    async def _report(self, happened: SandboxInput) -> None:
         # An owner that is gone wants no news.
         with suppress(ActorStoppedError):
-            await self._owner.tell(news)
+            await self._owner.tell(happened)
 
 
 _Message: TypeAlias = Send | Banish | SandboxInput
@@ -147,29 +147,29 @@ class ForeignParts:
 
 @final
 class ForeignHost(Actor[_Message]):
-    """Opens a room for the stub of each domain that is wanted, and carries messages."""
+    """Opens a sandbox for the stub of each domain that is wanted, and carries messages."""
 
     def __init__(self, parts: ForeignParts) -> None:
         self._parts = parts
         self._trace = parts.trace
         self._core = ForeignCore(parts.node, parts.plan.domains)
-        self._keepers: dict[str, ActorRef[Parcel]] = {}
-        self._rooms: Supervisor | None = None
+        self._hosts: dict[str, ActorRef[OutboundMessage]] = {}
+        self._sandboxes: Supervisor | None = None
         self._is_open = trio.Event()
         self._shall_leave = trio.Event()
         self._has_left = trio.Event()
 
     @override
     async def start(self) -> None:
-        self._parts.counters.watch(Gauge.STUBS, self._keepers.__len__)
-        self.spawn(self._keep_rooms)
+        self._parts.counters.watch(Gauge.STUBS, self._hosts.__len__)
+        self.spawn(self._keep_sandboxes)
         await self._is_open.wait()
         await self._parts.bus.tell(ForeignReady(self.me))
 
-    async def _keep_rooms(self) -> None:
+    async def _keep_sandboxes(self) -> None:
         async with open_supervisor(
-            "rooms", Strategy.PEERS, monitor=self._parts.monitor
-        ) as self._rooms:
+            "sandboxes", Strategy.PEERS, monitor=self._parts.monitor
+        ) as self._sandboxes:
             self._is_open.set()
             await self._shall_leave.wait()
         self._has_left.set()
@@ -177,7 +177,7 @@ class ForeignHost(Actor[_Message]):
     @override
     async def handle(self, message: _Message) -> None:
         if isinstance(message, SandboxGone):
-            self._keepers.pop(message.stub, None)
+            self._hosts.pop(message.stub, None)
             self._parts.counters.count(Tally.STUBS_GONE)
         await self._feed(message)
 
@@ -198,7 +198,7 @@ class ForeignHost(Actor[_Message]):
     @override
     async def stop(self) -> None:
         last: list[Input] = [Leave()]
-        last += [SandboxGone(stub, "the node is going down") for stub in self._keepers]
+        last += [SandboxGone(stub, "the node is going down") for stub in self._hosts]
         for happened in last:
             for effect in self._core.feed(happened, trio.current_time()):
                 if isinstance(effect, Step):
@@ -214,8 +214,8 @@ class ForeignHost(Actor[_Message]):
                 self._trace.step(effect)
             case Open():
                 await self._open(effect)
-            case Deliver(stub, parcel):
-                await self._hand(stub, parcel)
+            case Deliver(stub, entry):
+                await self._hand(stub, entry)
             case End(stub):
                 self.spawn(self._end, stub)
             case Dropped(message, reason):
@@ -236,7 +236,7 @@ class ForeignHost(Actor[_Message]):
             case Answer(stub, message, code, why):
                 answer = refuse(message, code, why)
                 self._trace.deny(message, code, why)
-                await self._hand(stub, Parcel(answer, encode(answer)))
+                await self._hand(stub, OutboundMessage(answer, encode(answer)))
             case _:
                 assert_never(effect)
 
@@ -260,15 +260,15 @@ class ForeignHost(Actor[_Message]):
         )
         keep = partial(ForeignStubHost, plan, tools, self.me)
         spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)
-        if self._rooms is not None:
+        if self._sandboxes is not None:
             self._parts.counters.count(Tally.STUBS_OPENED)
-            self._keepers[wanted.stub] = await self._rooms.start_child(spec)
+            self._hosts[wanted.stub] = await self._sandboxes.start_child(spec)
 
-    async def _hand(self, stub: str, parcel: Parcel) -> None:
-        keeper = self._keepers.get(stub)
-        if keeper is None or not keeper.try_tell(parcel):
-            await self._feed(SandboxUnreachable(stub, parcel.message))
+    async def _hand(self, stub: str, entry: OutboundMessage) -> None:
+        host = self._hosts.get(stub)
+        if host is None or not host.try_tell(entry):
+            await self._feed(SandboxUnreachable(stub, entry.message))
 
     async def _end(self, stub: str) -> None:
-        if self._rooms is not None:
-            await self._rooms.stop_child(stub)
+        if self._sandboxes is not None:
+            await self._sandboxes.stop_child(stub)

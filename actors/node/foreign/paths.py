@@ -32,7 +32,7 @@ from transports.bodies import read_body, write_body
 
 __all__ = ["path_service", "start_foreign"]
 
-_AWAY: Final = "too many paths to other domains are under way"
+_AWAY: Final = "too many paths to other domains are being set up"
 _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
 
 
@@ -42,7 +42,7 @@ class _Asked:
     """A path that another node was asked for.
 
     Attributes:
-        request: Of whoever set it here; None: this node set it again.
+        request: Of the requester that set it here; None: this node set it again.
         give_up: Takes the path away here, if it is refused there.
         until: When the other node has had time enough to answer.
     """
@@ -114,7 +114,7 @@ class Onward(Paths):
         return True
 
     def _decided(self, asked: _Asked, refused: Refused | None) -> None:
-        """Let a path stand, or take it away, and tell whoever set it."""
+        """Keep a path or remove it, and answer the requester that set it."""
         if refused is not None and asked.give_up is not None:
             asked.give_up()
         if asked.request is not None:

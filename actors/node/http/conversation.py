@@ -2,7 +2,7 @@
 
 An ASGI server was tried first: Hypercorn's Trio worker shields its writes without a
 deadline, so one peer that reads nothing keeps the process from ever ending, cancelled or
-not. It also cannot be told to refuse HTTP/2 and WebSockets.
+not. It also cannot be configured to refuse HTTP/2 and WebSockets.
 """
 
 from email.utils import formatdate
@@ -18,7 +18,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
-from actors.node.http.page import Feed, Page, Visit, told
+from actors.node.http.page import Feed, Page, Visit, json_page
 from actors.node.http.site import Site
 from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import (
@@ -67,7 +67,7 @@ class Conversation(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """Nobody tells this actor anything."""
+        """Do nothing: this actor gets no messages."""
 
     @override
     async def stop(self) -> None:
@@ -119,7 +119,7 @@ class Conversation(Actor[Never]):
             return None
         if request.http_version not in _VERSIONS:
             self._left = 0
-            return told(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
+            return json_page(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
         visit = _visit(request, self._host)
         limit = self._site.body_limit(visit)
         if not limit:
@@ -166,7 +166,7 @@ class Conversation(Actor[Never]):
         """Answer what is no HTTP request, if an answer is still possible."""
         if self._protocol.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._left = 0
-            page = told(HTTPStatus(status), {"error": "this is no HTTP request"})
+            page = json_page(HTTPStatus(status), {"error": "this is no HTTP request"})
             await self._write(page, page.body)
 
     async def _write(self, page: Page, body: bytes) -> None:
@@ -177,7 +177,7 @@ class Conversation(Actor[Never]):
         await self._send(*events)
 
     async def _stream(self, feed: Feed) -> bool:
-        """Write an answer as it comes; whoever does not read it is left."""
+        """Write an answer as it comes; hang up on a peer that does not read it."""
         await self._send(self._head(feed))
         while part := await feed.source.next():
             with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:

@@ -27,7 +27,7 @@ from typing_extensions import override
 from actors.kit.counting.counters import BOUNDS, Counters, Durations, Labels, Reading
 from actors.kit.counting.tally import GAUGES, TALLIES, TIMINGS, Meaning
 from actors.node.health import Part, Readiness
-from actors.node.http.page import Page, told
+from actors.node.http.page import Page, json_page
 from specs.jsonvalue import Json
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason
@@ -37,11 +37,11 @@ __all__ = ["CONSTANT", "MetricsPage", "Probe", "ReadyPage", "health"]
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
 """Has a part of the node show that it works; returns half a sentence if it does not."""
 
-_ALIVE: Final = told(HTTPStatus.OK, {"status": "ok"})
+_ALIVE: Final = json_page(HTTPStatus.OK, {"status": "ok"})
 
 
 async def health() -> Page:
-    """Report that the process lives: whoever reads this has been answered by its loop."""
+    """Report that the process lives: the answer came from its event loop."""
     return _ALIVE
 
 
@@ -66,7 +66,7 @@ class ReadyPage:
                     if part not in missing:
                         nursery.start_soon(self._ask, part, probe, missing)
         status = HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK
-        return told(status, {"ready": not missing, "missing": _listed(missing)})
+        return json_page(status, {"ready": not missing, "missing": _listed(missing)})
 
     async def _ask(self, part: Part, probe: Probe, missing: dict[Part, str]) -> None:
         why: str | None = f"no answer within {READY_TIMEOUT:g} s"
@@ -98,7 +98,7 @@ CONSTANT: Final = MappingProxyType({
     "monitor_resets":     Meaning((),            "Times that a claim's check began anew."),
     "monitor_broken_claims": Meaning(("claim",), "Claims that the process itself found broken."),
 })
-"""Counters that `Counters` keeps in a way of their own, because they are hot or older."""
+"""Counters that `Counters` keeps separately, because they are hot or older."""
 # fmt: on
 
 

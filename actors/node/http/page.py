@@ -11,7 +11,7 @@ import orjson
 
 from specs.jsonvalue import Json
 
-__all__ = ["METHODS", "Feed", "Page", "Parts", "Visit", "told"]
+__all__ = ["METHODS", "Feed", "Page", "Parts", "Visit", "json_page"]
 
 METHODS: Final = ("GET", "HEAD")
 """Methods of pages: nothing there can be changed."""
@@ -59,7 +59,7 @@ class Page:
     """One answer.
 
     Attributes:
-        body: All of it; with `HEAD` only its length is told.
+        body: All of it; with `HEAD` only its length is sent.
     """
 
     status: HTTPStatus
@@ -90,6 +90,6 @@ class Feed:
     headers: Headers = ()
 
 
-def told(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Page:
+def json_page(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Page:
     """Make an answer of JSON."""
     return Page(status, orjson.dumps(value) + b"\n", headers=headers)

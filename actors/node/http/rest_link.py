@@ -41,14 +41,14 @@ class RestError(ProtoflyError):
 
     Attributes:
         status: Status of the response.
-        told: Text of the response.
+        summary: Text of the response.
     """
 
     status: ClassVar[HTTPStatus]
-    told: ClassVar[str]
+    summary: ClassVar[str]
 
     def __init__(self, *values: object) -> None:
-        super().__init__(self.told.format(*values))
+        super().__init__(self.summary.format(*values))
 
 
 @final
@@ -56,7 +56,7 @@ class NewerPollError(RestError):
     """A newer request waits for the messages of the session: this one waits no longer."""
 
     status = HTTPStatus.CONFLICT
-    told = "a newer request waits for the messages of this session"
+    summary = "a newer request waits for the messages of this session"
 
 
 @final
@@ -64,7 +64,7 @@ class PostNumberError(RestError):
     """A post is neither the next one nor the last one again."""
 
     status = HTTPStatus.CONFLICT
-    told = "posts are numbered without gaps; the next one is {}"
+    summary = "posts are numbered without gaps; the next one is {}"
 
 
 @final
@@ -72,7 +72,7 @@ class PostsPileUpError(RestError):
     """The runtime sends faster than it may, and does not wait for its posts."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
-    told = "too many posts of this session wait to be taken in; wait for them"
+    summary = "too many posts of this session wait to be taken in; wait for them"
 
 
 @final
@@ -80,7 +80,7 @@ class RestGoneError(RestError):
     """The session is not held by these requests any more; its token may bring it back."""
 
     status = HTTPStatus.GONE
-    told = "nobody has this session over HTTP; re-open it with its token"
+    summary = "nobody has this session over HTTP; re-open it with its token"
 
 
 @final
@@ -88,7 +88,7 @@ class TurnedAwayError(RestError):
     """Too many connections, from one host or in all."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
-    told = "too many come at once; try again later"
+    summary = "too many come at once; try again later"
 
 
 @final
@@ -97,9 +97,9 @@ class RestLink(Link):
 
     __slots__ = (
         "__weakref__",
+        "_change",
         "_has_left",
         "_inbound",
-        "_news",
         "_outbound",
         "_pings",
         "_posted",
@@ -118,7 +118,7 @@ class RestLink(Link):
         self._turn = 0
         self._pings = 0
         self._posted = 0
-        self._news = trio.Event()
+        self._change = trio.Event()
 
     # ---- the link, as the node uses it
 
@@ -128,9 +128,9 @@ class RestLink(Link):
         self._check_sizes(frames)
         self._check_open()
         self._window.put(frames)
-        self._tell()
+        self._changed()
         while len(self._window) and not self._has_left:
-            await self._news.wait()
+            await self._change.wait()
             self._check_open()
 
     @override
@@ -150,7 +150,7 @@ class RestLink(Link):
     def ping(self) -> None:
         """Let who waits ask again: that is the sign of life."""
         self._pings += 1
-        self._tell()
+        self._changed()
 
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
@@ -158,16 +158,16 @@ class RestLink(Link):
             self.close_reason = close_reason
             self._inbound.close()
             self._outbound.close()
-            self._tell()
+            self._changed()
         await trio.lowlevel.checkpoint()
 
     def _check_open(self) -> None:
         if self.close_reason is not None:
             raise LinkClosedError(self.name)
 
-    def _tell(self) -> None:
-        self._news.set()
-        self._news = trio.Event()
+    def _changed(self) -> None:
+        self._change.set()
+        self._change = trio.Event()
 
     # ---- the requests it is made of
 
@@ -181,7 +181,7 @@ class RestLink(Link):
         self._check_there()
         self.heard_at = trio.current_time()
         self._window.acknowledge(after)
-        self._tell()
+        self._changed()
 
     async def post(self, frame: bytes) -> None:
         """Hand a frame to the node; waits until it is taken.
@@ -237,19 +237,19 @@ class RestLink(Link):
                 raise NewerPollError
             if pings != self._pings:
                 return ()
-            await self._news.wait()
+            await self._change.wait()
         return waiting
 
     async def wait_read(self, number: int) -> bool:
         """Wait until the runtime has read up to a number; False: it leaves somebody else to ask."""
         while self._window.acknowledged < number and self.close_reason is None:
-            await self._news.wait()
+            await self._change.wait()
         return self.close_reason is None
 
     def begin(self) -> int:
         """Begin to wait for messages, so that nobody else does; return whose turn it is."""
         self._turn += 1
-        self._tell()
+        self._changed()
         return self._turn
 
     async def take(self, turn: int) -> bytes:
@@ -263,14 +263,14 @@ class RestLink(Link):
         while not await self.wait_after(self._window.acknowledged, turn):
             pass
         line = self._window.take()
-        self._tell()
+        self._changed()
         return line
 
     def leave(self) -> None:
         """Note that nobody is there any more."""
         self._has_left = True
         self._inbound.close()
-        self._tell()
+        self._changed()
 
     def _check_there(self) -> None:
         if self.close_reason is not None or self._has_left:

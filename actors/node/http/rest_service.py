@@ -15,7 +15,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.node.http.page import Feed, Page, Parts, Visit, told
+from actors.node.http.page import Feed, Page, Parts, Visit, json_page
 from actors.node.http.rest_link import NewerPollError, RestError, RestGoneError, RestLink, RestLinks
 from actors.node.http.site import HttpService
 from fsm.session.outbox_budget import CursorError
@@ -102,7 +102,7 @@ class _RestService(HttpService):
     @final
     @override
     def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
-        return told(status, {"code": int(status), "description": why}, *headers)
+        return json_page(status, {"code": int(status), "description": why}, *headers)
 
 
 @final
@@ -189,7 +189,7 @@ class MessagesService(_RestService):
             await link.post_numbered(visit.body, number)
         elif visit.body:
             await link.post(visit.body)
-        return told(HTTPStatus.ACCEPTED, {"code": int(HTTPStatus.ACCEPTED)})
+        return json_page(HTTPStatus.ACCEPTED, {"code": int(HTTPStatus.ACCEPTED)})
 
     async def _wanted(self, link: RestLink, visit: Visit) -> Page | Feed:
         is_stream = _EVENTS in (visit.header("accept") or "")

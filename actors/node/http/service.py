@@ -33,7 +33,7 @@ from transports.urls import read_host_port
 __all__ = ["open_http", "rest_services", "site_of"]
 
 _MAILBOX = 1
-"""Nobody tells a conversation anything."""
+"""The type of messages of a conversation: it gets none."""
 
 
 @final

@@ -22,7 +22,7 @@ import orjson
 from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
 from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
-from actors.node.http.page import METHODS, Feed, Page, Visit, told
+from actors.node.http.page import METHODS, Feed, Page, Visit, json_page
 from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
 from specs.limits.foreign_code import (
     DESCRIPTOR_BYTES,
@@ -46,8 +46,10 @@ _FILES: Final = {
 """Largest size and media type of each file."""
 
 _PACKAGES: Final = package_path("")
-_NOT_PUBLISHED: Final = told(HTTPStatus.NOT_FOUND, {"error": "the catalogue has nothing there"})
-_AWAY: Final = told(
+_NOT_PUBLISHED: Final = json_page(
+    HTTPStatus.NOT_FOUND, {"error": "the catalogue has nothing there"}
+)
+_AWAY: Final = json_page(
     HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the catalogue cannot be read; try again later"}
 )
 
@@ -172,17 +174,17 @@ class Gate:
         return hmac.compare_digest(shown.encode("latin-1"), self._token)
 
 
-_UNKNOWN: Final = told(
+_UNKNOWN: Final = json_page(
     HTTPStatus.UNAUTHORIZED,
     {"error": "show the token of this node as a bearer token"},
     ("www-authenticate", "Bearer"),
 )
-_REMOTE: Final = told(
+_REMOTE: Final = json_page(
     HTTPStatus.FORBIDDEN,
     {"error": "without a token this is readable on the node's own machine only"},
 )
-_MISSING: Final = told(HTTPStatus.NOT_FOUND, {"error": "nothing is served here"})
-_METHOD: Final = told(
+_MISSING: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "nothing is served here"})
+_METHOD: Final = json_page(
     HTTPStatus.METHOD_NOT_ALLOWED,
     {"error": "only GET and HEAD are served"},
     ("allow", ", ".join(METHODS)),

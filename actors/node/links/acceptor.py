@@ -14,7 +14,7 @@ import attrs
 from typing_extensions import override
 
 from actors.kit.counting.tally import Form
-from fsm.session.node_session_io import Liveness, Parcel, PeerForm
+from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
 from specs.dialects.dialect import PLAIN, Dialect, dialect_of
 from specs.jsonvalue import JsonObject
 from specs.message import Message
@@ -29,23 +29,23 @@ class Claim:
     """The peer has come for the session of a runtime, and knows no tokens.
 
     Attributes:
-        wish: To open the session, as session control would say it.
+        opening: The request that opens the session, as session control would send it.
     """
 
-    wish: Message
+    opening: Message
 
 
 Item: TypeAlias = Message | BadLine | Claim
 
 
-def spelt(parcel: Parcel, dialect: Dialect) -> bytes:
+def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
     """Write a message as a peer spells it: once for all of its peers that spell alike."""
     if dialect is PLAIN:
-        return parcel.line
-    known = {} if parcel.spelt is None else parcel.spelt
+        return entry.line
+    known = {} if entry.spelt is None else entry.spelt
     line = known.get(dialect)
     if line is None:
-        line = known[dialect] = encode(parcel.message, dialect)
+        line = known[dialect] = encode(entry.message, dialect)
     return line
 
 
@@ -89,7 +89,7 @@ class Acceptor(ABC):
         """Read a frame; never raises, what is no message is a `BadLine`."""
 
     @abstractmethod
-    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
+    def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
         """Write messages as frames, in order."""
 
 
@@ -106,8 +106,8 @@ class LinkAcceptor(Acceptor):
         return decode_frame(frame)
 
     @override
-    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
-        return frames(parcel.line for parcel in parcels)
+    def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
+        return frames(entry.line for entry in entries)
 
 
 REST: Final = "/rest"
@@ -130,5 +130,5 @@ class RestAcceptor(Acceptor):
         return decode_frame(frame)
 
     @override
-    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
-        return [parcel.line for parcel in parcels]
+    def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
+        return [entry.line for entry in entries]

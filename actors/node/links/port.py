@@ -12,7 +12,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
 from specs.reply_code import LinkEnd
@@ -34,22 +34,32 @@ class Outbox:
 
     Attributes:
         framed: Bytes of the frames that are being written.
-        is_idle: Whether the writer has to be told of what is put next.
-        is_leaving: Whether the writer has been told to leave.
+        is_idle: Whether the writer must be woken for the next entry.
+        is_leaving: Whether the writer was ordered to leave.
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_is_closed", "_limits", "_link", "_old", "_parcels",
-        "_taken", "_writing", "framed", "is_idle", "is_leaving",
+        "_budget",
+        "_bytes",
+        "_entries",
+        "_is_closed",
+        "_limits",
+        "_link",
+        "_old",
+        "_taken",
+        "_writing",
+        "framed",
+        "is_idle",
+        "is_leaving",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits, link: Link) -> None:
         self._limits: Final = limits
         self._link: Final = link
-        self._taken: Sequence[Parcel] = ()
-        self._parcels: deque[Parcel] | None = None  # an empty one takes 760 bytes
+        self._taken: Sequence[OutboundMessage] = ()
+        self._entries: deque[OutboundMessage] | None = None  # an empty one takes 760 bytes
         self._bytes = 0
-        self._old: deque[Parcel] | None = None
+        self._old: deque[OutboundMessage] | None = None
         self._budget: OutboxBudget | None = None
         self.framed = 0
         self._is_closed = False
@@ -58,58 +68,58 @@ class Outbox:
         self.is_leaving = False
 
     def __len__(self) -> int:
-        return len(self._parcels or ()) + len(self._old or ())
+        return len(self._entries or ()) + len(self._old or ())
 
-    def __iter__(self) -> Iterator[Parcel]:
-        """Iterate over the held parcels, in order; those being written come first."""
-        return chain(self._taken, self._old or (), self._parcels or ())
+    def __iter__(self) -> Iterator[OutboundMessage]:
+        """Iterate over the held entries, in order; those being written come first."""
+        return chain(self._taken, self._old or (), self._entries or ())
 
     def count_in(self, budget: OutboxBudget) -> None:
         """Count what it holds in a budget from now on; nothing is put before."""
         self._budget = budget
 
-    def refill(self, parcels: Iterable[Parcel]) -> None:
+    def refill(self, entries: Iterable[OutboundMessage]) -> None:
         """Take in what waited for the session: it goes out first, and was bounded there."""
         old = self._old = self._old or deque()
-        for parcel in parcels:
-            old.append(parcel)
-            self._hold(parcel)
+        for entry in entries:
+            old.append(entry)
+            self._hold(entry)
 
-    def put(self, parcel: Parcel) -> bool:
-        """Take in a parcel; False: there is no room, or nobody writes any more."""
-        size = len(parcel.line)
+    def put(self, entry: OutboundMessage) -> bool:
+        """Add an entry; return False if there is no room, or the writer has ended."""
+        size = len(entry.line)
         waiting = self._bytes + size
-        parcels = self._parcels
-        if parcels is None:
-            parcels = self._parcels = deque()
+        entries = self._entries
+        if entries is None:
+            entries = self._entries = deque()
         if (
             self._is_closed
             or waiting > self._limits.outbox_bytes
-            or len(parcels) >= self._limits.outbox_messages
+            or len(entries) >= self._limits.outbox_messages
         ):
             return False
-        parcels.append(parcel)
+        entries.append(entry)
         self._bytes = waiting
-        self._hold(parcel)
+        self._hold(entry)
         return True
 
-    def take(self) -> list[Parcel]:
-        """Take out the next parcels, at most a frame's worth; what was taken last is written."""
+    def take(self) -> list[OutboundMessage]:
+        """Take out the next entries, at most for one frame; the last ones are written."""
         taken = self._next()
         self._taken = taken
         return taken
 
-    def _next(self) -> list[Parcel]:
+    def _next(self) -> list[OutboundMessage]:
         is_tight = self._budget is not None and self._budget.is_tight
         room = 1 if is_tight else WRITE_BYTES
         if self._old:
             taken, _ = _first(self._old, room)
             return taken
         self._old = None
-        if not self._parcels:
-            self._parcels = None
+        if not self._entries:
+            self._entries = None
             return []
-        taken, size = _first(self._parcels, room)
+        taken, size = _first(self._entries, room)
         self._bytes -= size
         return taken
 
@@ -119,9 +129,9 @@ class Outbox:
         if self._budget is not None and not self._is_closed:
             self.framed = sum(map(len, made))
             self._budget.count(self.framed)
-            for parcel in self._taken:
-                if parcel.spelt:
-                    self._budget.reweigh(parcel)
+            for entry in self._taken:
+                if entry.spelt:
+                    self._budget.reweigh(entry)
         return made
 
     def written(self) -> None:
@@ -140,7 +150,7 @@ class Outbox:
         """Stop the write at hand: nobody is there to read it."""
         self._writing.cancel()
 
-    def close(self) -> list[Parcel]:
+    def close(self) -> list[OutboundMessage]:
         """Take in nothing more, stop the write at hand, and give back what was not taken.
 
         Of what is being written that is what the peer has surely not read.
@@ -148,36 +158,36 @@ class Outbox:
         self._is_closed = True
         self._writing.cancel()
         unread = self._taken[len(self._taken) - self._link.unread() :]
-        rest = [*unread, *(self._old or ()), *(self._parcels or ())]
+        rest = [*unread, *(self._old or ()), *(self._entries or ())]
         held = list(self)
         self._taken = ()
-        self._old = self._parcels = None
+        self._old = self._entries = None
         self._bytes = 0
         self._let_go(held)
         return rest
 
-    def _hold(self, parcel: Parcel) -> None:
+    def _hold(self, entry: OutboundMessage) -> None:
         if self._budget is not None:
-            self._budget.hold(parcel)
+            self._budget.hold(entry)
 
-    def _let_go(self, parcels: Iterable[Parcel]) -> None:
-        """Count parcels no longer, nor the frames of what was being written."""
+    def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
+        """Release entries, and the frames that were being written."""
         if self._budget is not None:
             self._budget.count(-self.framed)
-            for parcel in parcels:
-                self._budget.release(parcel)
+            for entry in entries:
+                self._budget.release(entry)
         self.framed = 0
 
 
-def _first(parcels: deque[Parcel], room: int) -> tuple[list[Parcel], int]:
-    """Take at most a frame's worth of parcels, and at least one if there is one."""
-    taken: list[Parcel] = []
+def _first(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
+    """Take at most a frame's worth of entries, and at least one if there is one."""
+    taken: list[OutboundMessage] = []
     size = 0
-    while parcels and len(taken) < FRAME_MESSAGES:
-        size += len(parcels[0].line)
+    while entries and len(taken) < FRAME_MESSAGES:
+        size += len(entries[0].line)
         if taken and size > room:
-            return taken, size - len(parcels[0].line)
-        taken.append(parcels.popleft())
+            return taken, size - len(entries[0].line)
+        taken.append(entries.popleft())
     return taken, size
 
 
@@ -246,20 +256,20 @@ class Port:
         self.outbox = outbox
         self._connection = connection
 
-    def put(self, parcel: Parcel) -> bool:
-        """Have a parcel written; False: the peer reads too slowly, or is gone."""
-        if not self.outbox.put(parcel):
+    def put(self, entry: OutboundMessage) -> bool:
+        """Have an entry written; return False if the peer reads too slowly, or is gone."""
+        if not self.outbox.put(entry):
             return False
         self._nudge()
         return True
 
-    def refill(self, parcels: Iterable[Parcel]) -> None:
+    def refill(self, entries: Iterable[OutboundMessage]) -> None:
         """Have what waited for the session written before anything else."""
-        self.outbox.refill(parcels)
+        self.outbox.refill(entries)
         self._nudge()
 
     def granted(self, runtime: str) -> None:
-        """Tell that the peer has the session of a runtime: its handshake is over."""
+        """Notify the connection that its peer has the session of a runtime."""
         self.runtime = runtime
         self._connection.try_tell(Nudge.GRANTED)
 
@@ -268,7 +278,7 @@ class Port:
         self._end_by(close_reason, end)
         self._leave()
 
-    def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[Parcel]:
+    def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
         """Leave at once, and give back what was not written."""
         self._end_by(close_reason, end)
         unsent = self.outbox.close()

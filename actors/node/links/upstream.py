@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from actors.kit.counting.tally import Form
 from actors.node.links.acceptor import Acceptor, Claim, Item, spelt
-from fsm.session.node_session_io import Liveness, Parcel
+from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of
 from specs.dialects.dialect import PLAIN, dialect_of
 from specs.errors import BadMessageError, BadUrlError
@@ -23,13 +23,13 @@ from transports.link import Upgrade
 __all__ = ["PlainAcceptor", "SessionAcceptor"]
 
 _RUNTIME: Final = "runtimeURL"
-_WISH: Final = 1
-"""Id of what this acceptor says in the peer's place; no answer to it but a refusal is told."""
+_OPENING: Final = 1
+"""Id of the request that this acceptor sends for the peer; only a refusal is passed on."""
 
 
 @final
 class PlainAcceptor(Acceptor):
-    """`/stub/connect?runtimeURL=`: whoever comes has the session of the runtime it names.
+    """`/stub/connect?runtimeURL=`: a peer has the session of the runtime that it names.
 
     Upstream's command `disconnect` closes it. The dialect is learnt from all that can
     be read, so that a refusal too is spelt as the peer does.
@@ -67,15 +67,15 @@ class PlainAcceptor(Acceptor):
         return (decode_object(frame, raw),)
 
     @override
-    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
-        for parcel in parcels:
-            if parcel.message.from_ != self._control or parcel.message.code != Code.OK:
-                yield spelt(parcel, self.dialect)
+    def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
+        for entry in entries:
+            if entry.message.from_ != self._control or entry.message.code != Code.OK:
+                yield spelt(entry, self.dialect)
 
     def _say(self, method: str) -> Message:
         body: JsonObject = {"method": method, "params": {_RUNTIME: self._named}}
         return Message(
-            id=_WISH,
+            id=_OPENING,
             type=MessageType.EXECUTE,
             from_=self._runtime or self._control,
             to=self._control,
@@ -132,21 +132,21 @@ class SessionAcceptor(Acceptor):
         return (item,)
 
     @override
-    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
-        for parcel in parcels:
-            message = parcel.message
+    def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
+        for entry in entries:
+            message = entry.message
             if message.from_ == self._control:
-                yield from self._told(message)
+                yield from self._answered(message)
             else:
-                yield self._line(parcel)
+                yield self._line(entry)
 
-    def _line(self, parcel: Parcel) -> bytes:
+    def _line(self, entry: OutboundMessage) -> bytes:
         """Write what is not the session manager's; few messages name the peer's stub."""
         if self._shown is not None:
-            shown = _renamed(parcel.message, _hidden(self._shown), self._shown)
-            if shown != parcel.message:
+            shown = _renamed(entry.message, _hidden(self._shown), self._shown)
+            if shown != entry.message:
                 return encode(shown, self.dialect)
-        return spelt(parcel, self.dialect)
+        return spelt(entry, self.dialect)
 
     def _asked(self, raw: JsonObject) -> Item:
         """Say in our words what is asked of the session manager."""
@@ -155,16 +155,16 @@ class SessionAcceptor(Acceptor):
             self.dialect = attrs.evolve(PLAIN, runtime_alias=self._manners.runtime_alias)
         asker, type_ = raw.get("from"), raw.get("type")
         method = type_.lower() if isinstance(type_, str) else type_
-        wish: JsonObject = {"id": raw.get("id"), "type": "execute", "from": asker}
+        opening: JsonObject = {"id": raw.get("id"), "type": "execute", "from": asker}
         body: JsonObject = {"method": method}
         try:
             self._asker = canonical(asker) if isinstance(asker, str) else ""
         except BadUrlError:
             self._asker = ""
         if self._asker:
-            wish["from"] = _hidden(self._asker)
+            opening["from"] = _hidden(self._asker)
             body["params"] = self._params(self._asker)
-        return decode_line(orjson.dumps({**wish, "to": self._control, "body": body}))
+        return decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
 
     def _params(self, asker: str) -> JsonObject:
         runtime = runtime_of(asker)
@@ -175,8 +175,8 @@ class SessionAcceptor(Acceptor):
             return {"runtimeURL": runtime}
         return {"runtimeURL": runtime, "token": shown.removeprefix(f"{runtime}/")}
 
-    def _told(self, message: Message) -> Iterable[bytes]:
-        """Write what the session manager says; of a close that is done it says nothing."""
+    def _answered(self, message: Message) -> Iterable[bytes]:
+        """Write an answer of the session manager; a close that succeeded has none."""
         token = _token(message.body.get("value"))
         if token is not None:
             self._shown = f"{runtime_of(message.to)}/{token}"
@@ -201,7 +201,7 @@ def _hidden(shown: str) -> str:
 
 
 def _renamed(message: Message, old: str, new: str) -> Message:
-    """Write one address instead of another wherever a message names its ends or way."""
+    """Replace one address by another in the sender, receiver and `via` of a message."""
     body = message.body
     changed: JsonObject = {
         key: _put(body[key], old, new) for key in ("source", "via") if key in body

@@ -121,7 +121,7 @@ class IdentityConnector(Actor[_Message]):
             await self._answer(message, refuse(message.message, exc.code, exc.reason))
             return
         if self._pending >= LOGINS_PENDING:
-            why = f"{LOGINS_PENDING} logins are under way; try again"
+            why = f"{LOGINS_PENDING} logins are open; try again"
             await self._answer(message, refuse(message.message, Code.UNAVAILABLE, why))
             return
         self._pending += 1

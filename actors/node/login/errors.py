@@ -20,35 +20,35 @@ class BadTokenError(ReasonError):
     The reason never holds any of the token's text.
     """
 
-    told = "the token cannot be taken"
+    summary = "the token cannot be taken"
 
 
 @final
 class KeysAwayError(PlaceError):
     """A set of keys cannot be had at the moment: the operator must act, or time."""
 
-    told = "cannot get the keys of {}"
+    summary = "cannot get the keys of {}"
 
 
 @final
 class LoginRefusedError(ReasonError):
     """An identity provider vouches for nobody who brings this; the reason is for them."""
 
-    told = "login refused"
+    summary = "login refused"
 
 
 @final
 class ProviderAwayError(ReasonError):
     """An identity provider cannot be asked at the moment.
 
-    The reason is told to whoever wants to log in.
+    The answer to the login has the reason.
     """
 
-    told = "the identity provider cannot be asked"
+    summary = "the identity provider cannot be asked"
 
 
 @final
 class UsedTokensError(PlaceError):
     """The file of used tokens cannot be used: the operator must act."""
 
-    told = "cannot use the file of used tokens {}"
+    summary = "cannot use the file of used tokens {}"

@@ -158,7 +158,7 @@ class KeyRing:
     async def keys_for(self, name: str) -> Keys:
         """Return the keys at hand, got anew if they are due or none of them has this name.
 
-        Cancelled while they are got: whoever comes next begins anew, after the pause.
+        If cancelled, the next login begins anew, after the pause.
 
         Raises:
             KeysAwayError: There are none, or those there were are stale.
@@ -166,7 +166,7 @@ class KeyRing:
         if self._is_wanted(name):
             await self._get()
         elif name not in self._keys and self._getting.locked():
-            # Whoever gets them gets them for us, too.
+            # A fetch by another task serves this one, too.
             await self._getting.acquire()
             self._getting.release()
         if not self._core.are_usable(trio.current_time()):
@@ -240,7 +240,7 @@ class KeyProvider(IdentityProvider):
         verdict = self._core.judge(claims, self._clock())
         if isinstance(verdict, Unacceptable):
             raise _refused(verdict.why)
-        # Before anybody is told: what is on its way out when the node is killed stays used.
+        # Before the answer: a token whose answer is lost when the node is killed stays used.
         if not await self._is_first(verdict.use):
             raise _refused(USED)
         return verdict.identity
@@ -272,7 +272,7 @@ def _refused(why: str) -> LoginRefusedError:
 def by_keys(
     source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
 ) -> ProviderMaker:
-    """Let in whoever holds a token that meets the terms and is signed by one of these keys."""
+    """Accept tokens that meet the terms and are signed by one of these keys."""
     return lambda clock: KeyProvider(source, terms, clock, used)
 
 
@@ -283,7 +283,7 @@ def terms_of(
 
     Args:
         domain: The domain; as audience, a token has it or the address of its node.
-        issuers: Who may have issued it; none: whoever has a key.
+        issuers: The accepted issuers; none: every holder of a key.
         audiences: What else a token may be meant for.
     """
     meant = frozenset({domain, message_node(domain), *audiences})

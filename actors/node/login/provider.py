@@ -58,7 +58,7 @@ class Nobody(IdentityProvider):
 
 
 ProviderMaker: TypeAlias = Callable[[Callable[[], float]], IdentityProvider]
-"""Makes an identity provider; it is given a clock that tells seconds since the epoch."""
+"""Makes an identity provider; its argument is a clock of seconds since the epoch."""
 
 
 @final

@@ -1,6 +1,6 @@
 """The used login tokens of a node: a file that outlives it (S5).
 
-What `keep` has returned for survives the process, however it ends. Several nodes may
+Data that `keep` has returned for survives the process, however it ends. Several nodes may
 share a file: a token opens one session at one of them.
 """
 

@@ -157,8 +157,8 @@ def _set_of(document: object, by: Identity) -> PolicySet:
     try:
         return read_set(document, by.user)
     except BadPolicyError as exc:
-        way = f"value.{exc.path}" if exc.path else "value"
-        raise BadMessageError(f"{way}: {exc.reason}") from exc
+        path = f"value.{exc.path}" if exc.path else "value"
+        raise BadMessageError(f"{path}:  {exc.reason}") from exc
 
 
 def _unknown(message: Message, name: str) -> Message:
@@ -210,13 +210,13 @@ class PolicyEngine(Policy):
         request = Request(message, asker.runtime, asker.identity, self._clock(), self._place)
         verdict = pdp.decide(request)
         if verdict.result is Result.INDETERMINATE:
-            _tell_cause(request, verdict)
+            _add_cause(request, verdict)
         ruling = self._ruling(pdp, verdict, is_outgoing)
         if verdict.tasks:
             ruling = self._fulfilled(request, ruling, verdict.tasks)
         return _unforged(message, ruling) if pdp.is_stamping else ruling
 
-    def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - told
+    def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
         """Return what follows from a verdict by itself: the same for many messages."""
         if pdp is not self._pdp:
             self._pdp = pdp
@@ -247,7 +247,7 @@ class PolicyEngine(Policy):
         )
 
 
-def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - told
+def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
     result = effective(verdict, book.default)
     return Ruling(
         Decision.PERMIT if result is Result.PERMIT else Decision.DENY,
@@ -258,7 +258,7 @@ def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # no
     )
 
 
-def _tell_cause(request: Request, verdict: Verdict) -> None:
+def _add_cause(request: Request, verdict: Verdict) -> None:
     """Write why nothing could be decided (POL-14)."""
     _log.warning(
         "policy undecided",

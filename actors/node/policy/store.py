@@ -136,7 +136,7 @@ class PolicyStore:
 
 _log = structlog.get_logger("actors.node")
 
-_LASTS: Final = "until the node reads its policy files again or is told otherwise"
+_LASTS: Final = "until the node reads its policy files again or gets other policies"
 
 
 @final
@@ -145,7 +145,7 @@ class Reload:
     """Somebody at the node's terminal wants the files to be read again.
 
     Attributes:
-        reply: Told why they could not be used; empty: they hold now.
+        reply: Receives why they could not be used; empty: they hold now.
     """
 
     reply: Reply[str]

@@ -49,35 +49,39 @@ class AllocationService(LocalService):
                 known = "create, update and delete"
                 raise BadMessageError(f"address allocation knows {known}, not {other}")
 
-    def _allocate(self, message: Message, wish: Allocate, by: str) -> Message:
+    def _allocate(self, message: Message, request: Allocate, by: str) -> Message:
         if is_node(by):
             # It speaks for its own domain only: what it had here would be of this one.
             return refuse(message, Code.FORBIDDEN, "no addresses are allocated to a node")
-        if wish.scheme not in self._schemes:
-            raise BadMessageError(f"no addresses of scheme {wish.scheme!r} are allocated here")
-        fresh = tuple(self._fresh(wish.scheme, by) for _ in range(wish.value.number))
-        outcome = self._tables.own(allocation.Allocate(by, fresh, wish.value.allocation_key))
+        if request.scheme not in self._schemes:
+            raise BadMessageError(f"no addresses of scheme {request.scheme!r} are allocated here")
+        fresh = tuple(self._fresh(request.scheme, by) for _ in range(request.value.number))
+        outcome = self._tables.own(allocation.Allocate(by, fresh, request.value.allocation_key))
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK, {"value": write_body(Allocated(fresh))})
 
-    def _free(self, message: Message, wish: Free, by: str) -> Message:
+    def _free(self, message: Message, request: Free, by: str) -> Message:
         outcome = (
-            self._tables.own(allocation.Free(by, wish.children_resources or ()))
-            if wish.resource is None
-            else self._tables.own(allocation.FreeBlock(by, wish.resource))
+            self._tables.own(allocation.Free(by, request.children_resources or ()))
+            if request.resource is None
+            else self._tables.own(allocation.FreeBlock(by, request.resource))
         )
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK)
 
-    def _move(self, message: Message, wish: MoveAddress, by: str) -> Message:
+    def _move(self, message: Message, request: MoveAddress, by: str) -> Message:
         """Let the address of a data object go to another runtime of the domain (SYN-26)."""
-        is_object = wish.resource == entity_of(wish.resource) and self._is_object(wish.resource)
+        is_object = request.resource == entity_of(request.resource) and self._is_object(
+            request.resource
+        )
         if not is_object or is_node(by):
-            return refuse(message, Code.FORBIDDEN, "only data objects of this domain change hands")
-        happened = self._moving(wish, by)
-        observers = wish.observers or ()
+            return refuse(
+                message, Code.FORBIDDEN, "only data objects of this domain are handed over"
+            )
+        happened = self._moving(request, by)
+        observers = request.observers or ()
         if isinstance(happened, Refused):
             outcome: Refused | None = happened
         else:
@@ -90,23 +94,23 @@ class AllocationService(LocalService):
         is_ours = domain_of(address) == self._tables.addresses.domain
         return is_ours and scheme_of(address) in self._schemes - {_HYPERTY}
 
-    def _moving(self, wish: MoveAddress, by: str) -> OfferInput | Refused:
-        match wish.operation:
+    def _moving(self, request: MoveAddress, by: str) -> OfferInput | Refused:
+        match request.operation:
             case AddressMethod.TAKE:
-                return Take(wish.resource, by, wish.number, wish.delegate or "")
+                return Take(request.resource, by, request.number, request.delegate or "")
             case AddressMethod.WITHDRAW:
-                return Withdraw(wish.resource, by, wish.number)
+                return Withdraw(request.resource, by, request.number)
             case _:
-                return self._offer(wish, by)
+                return self._offer(request, by)
 
-    def _offer(self, wish: MoveAddress, by: str) -> Offer | Refused:
-        delegate = wish.delegate or ""
+    def _offer(self, request: MoveAddress, by: str) -> Offer | Refused:
+        delegate = request.delegate or ""
         to = self._tables.rights.owner_of(delegate) if delegate else None
         if to is None:
             return Refused(Code.NOT_FOUND, f"nobody is at {delegate or 'no address'}")
         if is_node(to):
             return Refused(Code.FORBIDDEN, "an object does not leave its domain")
-        return Offer(wish.resource, by, to, wish.number, delegate)
+        return Offer(request.resource, by, to, request.number, delegate)
 
     def _fresh(self, scheme: str, by: str) -> str:
         name = self._tables.mint.name(self._entropy(ENTROPY), by)

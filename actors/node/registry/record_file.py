@@ -1,6 +1,6 @@
 """The storage of the domain registry: a SQLite file, or nothing but memory, and its group commit.
 
-What `commit` has returned for survives the process, however it ends. What is durable is kept in
+Data that `commit` has returned for survives the process, however it ends. It is kept in
 memory, too, so that a file that breaks while the node runs can be written anew when it can be
 written again (R13). `RecordWriter` is the only actor that writes: what the registry takes in
 during one commit is the next one, so all waiting requests share the cost of a commit.

@@ -139,7 +139,7 @@ def answer_body(said: Answered) -> JsonObject:
 
 
 def notification(number: int, registry: str, url: str, status: str) -> Message:
-    """Tell a change of status to whoever subscribed (M-30, C-55)."""
+    """Notify the subscribers of a change of status (M-30, C-55)."""
     return Message(
         id=number,
         type=MessageType.UPDATE,
@@ -191,7 +191,7 @@ class _Batch:
 
     Attributes:
         anyway: What is said whether it succeeds or not.
-        asked: Who is to be told if it fails.
+        asked: The request that is answered if it fails.
     """
 
     changes: list[Change] = attrs.field(factory=list)
@@ -303,7 +303,7 @@ class DomainRegistry(Actor[_Message]):
                 number = self._parts.ids.next(address)
                 emitted.append(Emitted(notification(number, address, url, status)))
             case Answered() if asked is not None:
-                # Whoever asked hears before those who subscribed (SC-12).
+                # The requester is answered before the subscribers (SC-12).
                 emitted.insert(0, Emitted(answered(asked.message, effect), asked.by))
             case _:
                 pass

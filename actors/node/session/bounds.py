@@ -120,7 +120,7 @@ class NodeGate(Gate):
         self._counters: Final = counters
         self._guests: Final[dict[int, Guest]] = {}
         self._unauthenticated: Final = UnauthenticatedLinks(
-            limits.handshakes, limits.strangers, limits.strangers_per_host
+            limits.handshakes, limits.unauthenticated, limits.unauthenticated_per_host
         )
 
     def __len__(self) -> int:

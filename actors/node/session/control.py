@@ -83,7 +83,7 @@ class Control:
                 self._reopen(open_request(message, asked, port))
             case SessionMethod.CLOSE | SessionMethod.PING if session is not None:
                 if self._is_permitted(message, port, session):
-                    self._exchange.tell_link(port, reply_to(message, Code.OK))
+                    self._exchange.send_to_link(port, reply_to(message, Code.OK))
                     self._end_if_asked(asked, session, port)
             case _:
                 request = OpenRequest(message, port, "")
@@ -140,7 +140,7 @@ class Control:
                 "description": f"a frame holds at most {MAX_FRAME_BYTES} bytes",
             },
         )
-        self._exchange.tell_link(port, refusal)
+        self._exchange.send_to_link(port, refusal)
 
     # ---- requests for sessions
 
@@ -185,7 +185,7 @@ class Control:
             why = "the link has a session of another runtime"
             self._opening.refuse(request, Code.CONFLICT, why)
         elif self._logins is not None and self._logins.is_waiting(link):
-            self._opening.refuse(request, Code.CONFLICT, "a login of this link is under way")
+            self._opening.refuse(request, Code.CONFLICT, "a login of this link is open")
         else:
             return False
         return True
@@ -198,7 +198,7 @@ class Control:
     def _asks_for_login(self, request: OpenRequest) -> bool:
         """Return whether a request without credentials is refused; every node can log in.
 
-        Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
+        A node's session represents a domain: where there are keys, it needs a login.
         """
         if self._login is None:
             return False
@@ -207,7 +207,7 @@ class Control:
     def _decided(self, verdict: Verdict) -> None:
         port = verdict.request.port
         if self._exchange.ports.get(port.number) is not port:
-            # It was cut meanwhile, and its end has not been told of yet.
+            # It was cut meanwhile, and its end has not been reported yet.
             self._exchange.trace.drop(verdict.request.message, DropReason.SESSION_GONE)
             return
         match verdict:
@@ -235,6 +235,6 @@ def _brings_credentials(request: OpenRequest) -> bool:
     """Return whether what was brought can be a login.
 
     Upstream's stubs have no place for one: what stands in their addresses is the token of
-    a session, maybe of one that is forgotten, and every proxy on the way has it in its log.
+    a session, maybe of one that is forgotten, and every proxy in between has it in its log.
     """
     return request.token is not None and request.port.acceptor.form is not PeerForm.UPSTREAM

@@ -37,8 +37,8 @@ from fsm.session.node_session_io import (
     LinkDone,
     LinkLost,
     NodeLeaves,
+    OutboundMessage,
     Overflowed,
-    Parcel,
     PingDue,
     Queued,
     Refused,
@@ -74,7 +74,7 @@ _OVER: Final = (State.CLOSED, State.EXPIRED)
 
 
 def note(trace: ComponentTrace, runtime: str, step: Step) -> None:
-    """Tell that the session of a runtime has moved."""
+    """Notify others that the session of a runtime has moved."""
     trace.step(step)
     why = {"why": step.why} if step.why else {}
     _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
@@ -88,7 +88,7 @@ class Session:
     """A runtime's session and the link that has it.
 
     Attributes:
-        asker: What policy may know of whoever sends over this session.
+        asker: What policy may know of the sender over this session.
         port: The link that has the session; None while detached.
         dialect: How the runtime spelt over its last link; None while it has one (N3).
     """
@@ -115,7 +115,7 @@ class Outcome:
     """
 
     verdict: Granted | Refused | None
-    waiting: tuple[Parcel, ...] = ()
+    waiting: tuple[OutboundMessage, ...] = ()
 
 
 _TOO_MUCH: Final = "too many messages wait in the node"
@@ -129,33 +129,33 @@ class Overload:
         self._exchange: Final = exchange
         self._is_shedding = False
 
-    def overrun(self, session: Session, port: Port, parcel: Parcel) -> None:
+    def overrun(self, session: Session, port: Port, entry: OutboundMessage) -> None:
         """Close a link whose outbox is full; what waited there waits for the session now."""
         _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
         unsent = port.cut(CloseReason.SLOW_CONSUMER)
         self._let_go(session, port)
-        self.keep(session, [*unsent, parcel])
+        self.keep(session, [*unsent, entry])
 
-    def lasting(self, unsent: list[Parcel]) -> list[Parcel]:
+    def lasting(self, unsent: list[OutboundMessage]) -> list[OutboundMessage]:
         """Return what a link did not write and its session is to get over the next.
 
         What session control said is left out, it was that link's own business: a token that
         it was to get means the wrong thing over another link, an answer to a ping nothing.
         """
         manager = self._exchange.tables.addresses.session
-        kept = [parcel for parcel in unsent if parcel.message.from_ != manager]
+        kept = [entry for entry in unsent if entry.message.from_ != manager]
         for _ in range(len(unsent) - len(kept)):
             self._exchange.trace.counters.drop(DropReason.SESSION_GONE)
         return kept
 
-    def keep(self, session: Session, parcels: list[Parcel]) -> None:
+    def keep(self, session: Session, entries: list[OutboundMessage]) -> None:
         """Have messages wait for a session, in order, while there is room."""
         exchange = self._exchange
-        for parcel in self.lasting(parcels):
+        for entry in self.lasting(entries):
             if exchange.sessions.get(session.core.runtime) is session:
-                exchange.feed(session, Wait(parcel))
+                exchange.feed(session, Wait(entry))
             else:
-                exchange.trace.drop(parcel.message, DropReason.SESSION_GONE)
+                exchange.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def check(self) -> None:
         """Free an eighth of the node's budget if it is exceeded, from whom holds most.
@@ -181,7 +181,7 @@ class Overload:
         What is shared is freed only when all who share it have given way: of those who hold
         as much, one group after the other goes, not a part of each.
         """
-        holders: list[tuple[Iterable[Parcel], int, Port | Session]] = [
+        holders: list[tuple[Iterable[OutboundMessage], int, Port | Session]] = [
             *((port.outbox, port.outbox.framed, port) for port in self._exchange.ports.values()),
             *((one.core.waiting, 0, one) for one in self._exchange.sessions.values()),
         ]
@@ -204,9 +204,9 @@ class Overload:
         self._exchange.ports.pop(holder.number, None)
         if session is not None:
             self._let_go(session, holder)
-        for parcel in unsent:
+        for entry in unsent:
             self._exchange.undeliverable(
-                parcel.message, Code.TOO_LARGE, _TOO_MUCH, DropReason.OVERFLOW
+                entry.message, Code.TOO_LARGE, _TOO_MUCH, DropReason.OVERFLOW
             )
 
     def _let_go(self, session: Session, port: Port) -> None:
@@ -220,27 +220,27 @@ PAUSE: Final = 0.05
 
 @final
 class DisconnectNotices:
-    """News for parts of the node, kept until each has room for them; part of the bus's task."""
+    """Notices for parts of the node, kept until each has room for them; part of the bus's task."""
 
     def __init__(self) -> None:
-        self._news: deque[tuple[Component, RuntimeLeft]] = deque()
+        self._notices: deque[tuple[Component, RuntimeLeft]] = deque()
 
     @property
     def is_settled(self) -> bool:
         """True if every notice was delivered."""
-        return not self._news
+        return not self._notices
 
-    def tell(self, components: Iterable[Component], left: RuntimeLeft) -> None:
-        """Have parts of the node told that a runtime has left."""
-        self._news.extend((component, left) for component in components)
+    def notify(self, components: Iterable[Component], left: RuntimeLeft) -> None:
+        """Queue notices for parts of the node that a runtime has left."""
+        self._notices.extend((component, left) for component in components)
 
     def settle(self) -> None:
-        """Tell them, in order, as far as they take it in."""
-        while self._news:
-            component, left = self._news[0]
+        """Deliver them, in order, as far as the parts have room."""
+        while self._notices:
+            component, left = self._notices[0]
             if not component.try_tell(left):
                 return
-            self._news.popleft()
+            self._notices.popleft()
 
 
 @final
@@ -343,51 +343,51 @@ class Exchange:
 
     def send(self, runtime: str, message: Message) -> None:
         """Give a message to the session of a runtime."""
-        self.hand_out_to((runtime,), Parcel(message, encode(message)))
+        self.hand_out_to((runtime,), OutboundMessage(message, encode(message)))
 
-    def hand_out_to(self, runtimes: Iterable[str], parcel: Parcel) -> None:
-        """Give one parcel to the sessions of runtimes; too much waits only when all have it."""
+    def hand_out_to(self, runtimes: Iterable[str], entry: OutboundMessage) -> None:
+        """Give one entry to the sessions of runtimes; too much waits only when all have it."""
         for runtime in runtimes:
-            self._hand_on(runtime, parcel)
+            self._hand_on(runtime, entry)
         if self.budget.is_exceeded:
             self._overload.check()
 
-    def _hand_on(self, runtime: str, parcel: Parcel) -> None:
-        session, message = self.sessions.get(runtime), parcel.message
+    def _hand_on(self, runtime: str, entry: OutboundMessage) -> None:
+        session, message = self.sessions.get(runtime), entry.message
         if (why := self.foreign.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
             return
         if self.foreign.is_for_stub(runtime, message, has_session=session is not None):
-            self._send_foreign(runtime, parcel)
+            self._send_foreign(runtime, entry)
             return
         if session is None:
             self.trace.drop(message, DropReason.SESSION_GONE)
         elif (port := session.port) is None:
-            self.feed(session, Wait(parcel))
-        elif port.put(parcel):
+            self.feed(session, Wait(entry))
+        elif port.put(entry):
             self.trace.hop(Op.XMIT, message, link=port.name)
         else:
-            self._overload.overrun(session, port, parcel)
+            self._overload.overrun(session, port, entry)
 
-    def _send_foreign(self, peer: str, parcel: Parcel) -> None:
+    def _send_foreign(self, peer: str, entry: OutboundMessage) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
-        if self.foreign.send(peer, parcel):
-            self.trace.hop(Op.DELIVER, parcel.message, listener="foreign")
+        if self.foreign.send(peer, entry):
+            self.trace.hop(Op.DELIVER, entry.message, listener="foreign")
         else:
-            why = f"too much is on its way to {peer}"
-            self.undeliverable(parcel.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
+            why = f"too much waits for {peer}"
+            self.undeliverable(entry.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
-    def tell_link(self, port: Port, message: Message) -> None:
+    def send_to_link(self, port: Port, message: Message) -> None:
         """Give a message that is the link's own business to a link."""
-        if not port.put(Parcel(message, encode(message))):
+        if not port.put(OutboundMessage(message, encode(message))):
             self.lost(port.number, "slow consumer")
 
-    def hand_out(self, port: Port, answer: Message, waiting: tuple[Parcel, ...]) -> None:
+    def hand_out(self, port: Port, answer: Message, waiting: tuple[OutboundMessage, ...]) -> None:
         """Write the answer to an open request, then what waited for it, in order."""
-        port.refill([Parcel(answer, encode(answer)), *waiting])
-        for parcel in waiting:
-            self.trace.hop(Op.FLUSH, parcel.message)
-            self.trace.hop(Op.XMIT, parcel.message, link=port.name)
+        port.refill([OutboundMessage(answer, encode(answer)), *waiting])
+        for entry in waiting:
+            self.trace.hop(Op.FLUSH, entry.message)
+            self.trace.hop(Op.XMIT, entry.message, link=port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
@@ -402,9 +402,9 @@ class Exchange:
     # ---- effects of the session core
 
     def feed(self, session: Session, happened: Input) -> Outcome:
-        """Tell a session what happened and do what it decides."""
+        """Feed an input to a session and perform its effects."""
         core = session.core
-        unsent: list[Parcel] = []
+        unsent: list[OutboundMessage] = []
         verdict: Granted | Refused | None = None
         effects = core.feed(happened, trio.current_time())
         for effect in effects:
@@ -456,7 +456,7 @@ class Exchange:
         self.trace.session(port, self.tables.addresses.node, session.core.runtime)
         port.granted(session.core.runtime)
 
-    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
+    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[OutboundMessage]:
         port = self.ports.pop(number, None)
         self.let_go(session, number)
         return [] if port is None else self._overload.lasting(port.cut(CloseReason.REFUSED, end))
@@ -481,13 +481,13 @@ class Exchange:
             ping = Message(
                 self._ids.next(node), MessageType.EXECUTE, node, session.stub, {"method": "ping"}
             )
-            self.tell_link(session.port, ping)
+            self.send_to_link(session.port, ping)
 
     def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
         runtime = session.core.runtime
         del self.sessions[runtime]
         self.tables.release(runtime, why)
-        self.notices.tell(self.components.values(), RuntimeLeft(runtime, why))
+        self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
         gone = "no session owns address"
         for message in undelivered:
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

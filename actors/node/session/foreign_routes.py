@@ -9,7 +9,7 @@ import trio
 from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
 from fsm.catalogue.foreign import Banish, Send
 from fsm.limits.error_window import QuarantineCore
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node
 from specs.message import Message
 
@@ -36,7 +36,7 @@ class Paths(ABC):
 class ForeignRoutes:
     """The foreign of a domain; part of the bus's task.
 
-    Whoever is of another domain is known by that domain's node, the peer: over the
+    A sender of another domain is known by that domain's node, the peer: over the
     session it has here, and over the stub that leads to it.
     """
 
@@ -51,9 +51,9 @@ class ForeignRoutes:
         """Take in who sets paths at other domains' nodes."""
         self._paths = paths
 
-    def heed(self, news: ForeignReady | PathsForgotten) -> None:
+    def heed(self, happened: ForeignReady | PathsForgotten) -> None:
         """Take in who carries messages to other domains, or that a peer forgot its paths."""
-        match news:
+        match happened:
             case ForeignReady(foreign):
                 self._foreign = foreign
             case PathsForgotten(peer) if self._paths is not None:
@@ -83,7 +83,7 @@ class ForeignRoutes:
     def objection(self, peer: str, message: Message) -> str | None:
         """Return why a peer would not take a message from this node, which speaks for its domain.
 
-        Whoever is here from a third domain would else make this node an offender there
+        A sender here of a third domain would else make this node an offender there
         (S14). An answer may be given for what the peer fanned out (C-81).
         """
         if not is_node(peer):
@@ -94,9 +94,9 @@ class ForeignRoutes:
         is_heard = all(domain_of(one) in its for one in claimed)
         return None if is_heard else f"the node of {self._domain} speaks for nobody else"
 
-    def send(self, peer: str, parcel: Parcel) -> bool:
+    def send(self, peer: str, entry: OutboundMessage) -> bool:
         """Give a message to the stub of a peer; False: it cannot be taken now."""
-        return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), parcel))
+        return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), entry))
 
     def offended(self, peer: str) -> bool:
         """Count what a peer had no right to; return whether it is to be shown out (S14)."""

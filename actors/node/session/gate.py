@@ -52,7 +52,7 @@ class Gate:
         """Refuse a message over the link it came from, wherever it says it is from."""
         answer = self._answer(message, refusal)
         if answer is not None:
-            self._exchange.tell_link(port, answer)
+            self._exchange.send_to_link(port, answer)
             self._trace.hop(Op.XMIT, answer, link=port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:

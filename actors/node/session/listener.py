@@ -161,15 +161,15 @@ class Connection(Actor[Nudge]):
         if self._why:
             return
         with outbox.writing() as writing:
-            while parcels := outbox.take():
+            while entries := outbox.take():
                 writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
                 try:
-                    await self._link.send_many(outbox.framing(self._acceptor.write(parcels)))
+                    await self._link.send_many(outbox.framing(self._acceptor.write(entries)))
                 except LinkError as exc:
                     self._leave(LinkEnd.BROKEN, str(exc))
                     return
                 outbox.written()
-                self._traffic.sent += len(parcels)
+                self._traffic.sent += len(entries)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)
             self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
@@ -208,7 +208,7 @@ class Connection(Actor[Nudge]):
                 await self._link.rest(pause)
 
     def _bears(self, malformed: int) -> bool:
-        self._errors = self._errors or ErrorWindow(self._bounds.limits.soft_errors)
+        self._errors = self._errors or ErrorWindow(self._bounds.limits.max_malformed)
         return self._errors.add(malformed, trio.current_time())
 
     # ---- the heartbeat (R8)
@@ -279,7 +279,7 @@ class ListenerActor(Actor[Never], ABC):
         self._has_left.set()
 
     async def _accept_at(self, listener: Listener, connections: Supervisor) -> None:
-        # Closed: the node is going down. Accepted links stay until they are told so.
+        # Closed: the node is going down. Accepted links stay until they are ordered to leave.
         with suppress(LinkClosedError):
             while True:
                 await self.admit(await listener.accept(), connections)

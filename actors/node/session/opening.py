@@ -108,7 +108,7 @@ class Opening:
         self._opened(request, asker, None)
 
     def again(self, request: OpenRequest, session: Session) -> None:
-        """Give a session back to whoever knows its token."""
+        """Give a session back to a holder of its token."""
         if self._is_permitted(request, session.asker):
             asked = ReopenAsked(request.port.number, request.token, request.port.acceptor.liveness)
             self._ask(request, session, asked)
@@ -125,7 +125,7 @@ class Opening:
     def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
         """Refuse a request, whatever the session would say."""
         self._exchange.trace.counters.count(Tally.REFUSALS, code)
-        self._exchange.tell_link(request.port, refuse(request.message, code, why))
+        self._exchange.send_to_link(request.port, refuse(request.message, code, why))
 
     def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
         if not self._is_permitted(request, asker):

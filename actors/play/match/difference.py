@@ -1,4 +1,4 @@
-"""How a run differs from its scenario, in the scenario's words."""
+"""Differences between a run and its scenario, in the scenario's words."""
 
 from typing import Final, final
 
@@ -34,12 +34,12 @@ class Candidate:
 
     Attributes:
         names: The names as they are if it is.
-        told: What it is, in the scenario's words.
+        text: What it is, in the scenario's words.
     """
 
     match: Match
     names: Names
-    told: str = ""
+    text: str = ""
 
 
 @final
@@ -49,21 +49,21 @@ class NearMiss:
 
     Attributes:
         likeness: How near; larger is nearer.
-        told: What it is, and what is wrong with it, in the scenario's words.
+        text: What it is, and what is wrong with it, in the scenario's words.
     """
 
     likeness: int
-    told: str
+    text: str
 
 
 @final
 @attrs.frozen
 class Difference:
-    """The first step that was not seen as it is told.
+    """The first step that was not seen as the scenario has it.
 
     Attributes:
         number: Of the step; 0 for something that contradicts the scenario as a whole.
-        expected: What the scenario tells.
+        expected: The step of the scenario.
         seen: What was seen instead: the nearest first; empty: nothing like it.
     """
 

@@ -1,12 +1,12 @@
-"""What must be seen of a message for it to have gone the way that a scenario tells.
+"""The facts that prove that a message took the route of its scenario.
 
-Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
-`xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
+Each hop leaves a trace: who handed it in leaves `submit` at the bus, a stub
+`xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A route
 that is only sketched (`..`) asks for less; a message that is denied ends where the ruling
 is. Session control, private to a link, leaves its traces at the stub. What is lost or
-doubled on its way leaves one of the network.
+doubled in the network leaves one of the network.
 
-Which message instances can be a scenario's message, and the ways they went.
+Which message instances can be a scenario's message, and the routes they took.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -86,7 +86,7 @@ class Need:
     is_beside: bool = False
 
     def holds(self, seen: Seen, names: Names) -> bool:
-        """Tell whether this was seen; binds what it needs to bind, so try with a copy."""
+        """Return whether this was seen; binds names, so try with a copy."""
         fact = seen.fact
         return (
             fact.op in self.ops
@@ -107,7 +107,7 @@ class Need:
             return True
         return _same(self.listener, fact.listener, names)
 
-    def told(self) -> str:
+    def described(self) -> str:
         """Say what is missing, in a few words."""
         parts = [" or ".join(sorted(self.ops))]
         named = {
@@ -142,15 +142,15 @@ def needs_of(step: MessageStep, places: Places, denied_at: Place | None = None) 
     Args:
         step: The message.
         places: The places of its scenario.
-        denied_at: Where a ruling ends its way.
+        denied_at: The place where a ruling ends its route.
     """
-    way = _Way(step, places)
-    needs = way.needs()
+    route = _Route(step, places)
+    needs = route.needs()
     if Flag.CONTROL in step.flags:
         needs = (need for need in needs if not _is_node(need.who))
     elif denied_at is not None:
         needs = _until(needs, places.process(denied_at))
-    return (*needs, *way.ending())
+    return (*needs, *route.ending())
 
 
 def _until(needs: Iterable[Need], process: str | None) -> Iterator[Need]:
@@ -168,7 +168,7 @@ def _is_node(process: str | None) -> bool:
 @final
 @attrs.frozen
 class _Leg:
-    """One part of a way: from a place to a place."""
+    """One part of a route: from a place to a place."""
 
     one: Place
     ride: Ride
@@ -179,8 +179,8 @@ class _Leg:
 
 
 @final
-class _Way:
-    """The way of one message, leg by leg; what a MiniBUS hands on is seen at its bus."""
+class _Route:
+    """The route of one message, leg by leg; what a MiniBUS hands on is seen at its bus."""
 
     def __init__(self, step: MessageStep, places: Places) -> None:
         self._step = step
@@ -202,7 +202,7 @@ class _Way:
                     yield from self._handed(leg)
 
     def _start(self) -> Iterator[Need]:
-        """Say how it begins: made by a router, or submitted before a way that is sketched."""
+        """Say how it begins: made by a router, or submitted before a route that is sketched."""
         first, flags = self._step.hop.first, self._step.flags
         who = self._places.process(first)
         is_made = first.part == _BUS and Flag.DUP not in flags and self._step.message.is_response
@@ -234,7 +234,7 @@ class _Way:
             yield Need(ops=frozenset({Op.RCV}), who=who, stub=stub)
 
     def _disturbed(self) -> Iterator[Need]:
-        """Yield that it is doubled or delayed, where its way has come to where it can be."""
+        """Yield that it is doubled or delayed, where its route has come to where it can be."""
         if self._is_to_come:
             self._is_to_come = False
             reason = DOUBLED if Flag.DOUBLED in self._step.flags else DELAYED
@@ -325,7 +325,7 @@ class Instance:
 
     @property
     def first(self) -> Seen:
-        """What was seen of it first."""
+        """The first record of the instance."""
         return self.seen[0]
 
     def message(self, until: int | None = None) -> Message | None:
@@ -365,8 +365,8 @@ class Instances:
 
 @final
 @attrs.frozen
-class Way:
-    """How far an instance went as it should.
+class Followed:
+    """The match of an instance with its expected route.
 
     Attributes:
         match: The things seen, if all is there.
@@ -377,7 +377,7 @@ class Way:
     missing: Need | None = None
 
 
-def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) -> Way:
+def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) -> Followed:
     """Find all that is needed, one thing behind the other, from a number on.
 
     Binds names; hand in a copy.
@@ -389,12 +389,12 @@ def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) 
         before = before if need.is_beside else place
         found = _first(instance, need, names, before)
         if found is None:
-            return Way(None, need)
+            return Followed(None, need)
         numbers.append(found)
         place = max(place, found) if need.is_beside else found
     if not numbers:
         numbers = [one.number for one in instance.seen if one.number >= since][:1]
-    return Way(Match(min(numbers), max(numbers))) if numbers else Way(None)
+    return Followed(Match(min(numbers), max(numbers))) if numbers else Followed(None)
 
 
 def _first(instance: Instance, need: Need, names: Names, since: int) -> int | None:
@@ -444,7 +444,7 @@ class MessageScore:
 
         Args:
             step: The message.
-            denied_at: Where a ruling ends its way.
+            denied_at: The place where a ruling ends its route.
         """
         self._instances.read()
         needs = needs_of(step, self._places, denied_at)
@@ -470,30 +470,30 @@ class MessageScore:
         wrong = self._unlike(step.message, instance, trial)
         if wrong is not None:
             return wrong
-        way = follow(instance, needs, trial, self._observer.start)
-        told = self._told(instance)
-        if way.match is None:
-            missing = "" if way.missing is None else f" (no {way.missing.told()})"
-            return NearMiss(4, f"by another way{missing}: {told}")
-        if not self._same_via(step.message, instance.message(way.match.last), trial):
-            return NearMiss(4, f"with another via: {told}")
-        return Candidate(way.match, trial, told)
+        route = follow(instance, needs, trial, self._observer.start)
+        text = self._shown(instance)
+        if route.match is None:
+            missing = "" if route.missing is None else f" (no {route.missing.described()})"
+            return NearMiss(4, f"by another route{missing}: {text}")
+        if not self._same_via(step.message, instance.message(route.match.last), trial):
+            return NearMiss(4, f"with another via: {text}")
+        return Candidate(route.match, trial, text)
 
     def _unlike(self, golden: Message, instance: Instance, trial: Names) -> NearMiss | None:
-        """Compare all but the way; None: it is the same."""
+        """Compare all but the route; None: it is the same."""
         fact = instance.first.fact
         if fact.type != golden.type or not trial.unify(golden.to, fact.to or ""):
-            return NearMiss(0, self._told(instance))
+            return NearMiss(0, self._shown(instance))
         if not trial.unify(golden.from_, fact.from_ or ""):
-            return NearMiss(1, self._told(instance))
+            return NearMiss(1, self._shown(instance))
         if (fact.code or 0) != golden.code:
-            return NearMiss(3, self._told(instance))
+            return NearMiss(3, self._shown(instance))
         sender = golden.to if golden.is_response else golden.from_
         if not trial.unify_id(sender, golden.id, fact.id or 0):
-            return NearMiss(2, f"with another id: {self._told(instance)}")
+            return NearMiss(2, f"with another id: {self._shown(instance)}")
         message = instance.message()
         if message is not None and not says_the_same(golden, message, trial):
-            return NearMiss(3, f"with another body: {self._told(instance)}")
+            return NearMiss(3, f"with another body: {self._shown(instance)}")
         return None
 
     def _same_via(self, golden: Message, seen: Message | None, trial: Names) -> bool:
@@ -501,7 +501,7 @@ class MessageScore:
             return True
         return Content(trial).holds(list(golden.via), list(seen.via))
 
-    def _told(self, instance: Instance) -> str:
+    def _shown(self, instance: Instance) -> str:
         message = instance.message()
         if message is None:
             return f"{instance.mid}, not seen in full"

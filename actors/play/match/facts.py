@@ -1,4 +1,4 @@
-"""Which facts are steps of entities, rows, routes and rulings, as a scenario tells them."""
+"""Facts that are steps of entities, rows, routes and rulings of a scenario."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, final
@@ -37,24 +37,24 @@ class Move:
 
 def moves(items: Iterable[Seen], machine: str) -> Iterator[Move]:
     """Yield the steps of a machine's entities; a P2P link is one for both of its ends."""
-    told: dict[str, Op] = {}
+    last: dict[str, Op] = {}
     for seen in items:
         fact = seen.fact
         if machine == LINK and fact.k is Kind.LINK and fact.kind == _PEER_LINK and fact.op:
             name = fact.link or ""
-            if told.get(name) is not fact.op:
-                told[name] = fact.op
+            if last.get(name) is not fact.op:
+                last[name] = fact.op
                 yield Move(seen.number, seen.who, name, *_LINK_STATES[fact.op])
         elif fact.k is Kind.STATE and fact.op is Op.STEP and fact.machine == machine:
             yield Move(seen.number, seen.who, fact.key or "", fact.old or ABSENT, fact.new or "")
 
 
 def belongs(move: Move, step: StateStep, names: Names) -> bool:
-    """Tell whether a step seen can be of the entity that a scenario means.
+    """Return whether a step seen can be of the entity that a scenario means.
 
     Each part of the scenario's key is a part of the entity's own, in this order; a
     node's name in front may also say where the entity is. What is left (which history,
-    which stub) the scenario does not tell.
+    which stub) the scenario does not name.
     """
     parts = move.key.split("|")
     if machine_name(step.machine) == LINK:
@@ -106,7 +106,7 @@ class FactScore:
         yield from self._observer.items[self._observer.start :]
 
     def _is_at(self, step: TableStep | ResolveStep | AuthzStep, seen: Seen) -> bool:
-        """Tell whether something was seen in the process where a step is."""
+        """Return whether something was seen in the process where a step is."""
         process = self._places.process(step.at)
         return process is None or self._names.actual(process) == seen.who
 
@@ -116,7 +116,7 @@ class FactScore:
         """Yield steps of entities that can be the step: one, or several in a row.
 
         One step of a scenario may be several of the entity: it may pass through states
-        that the scenario does not tell of this entity.
+        that the scenario does not have of this entity.
         """
         name = machine_name(step.machine)
         if name is None:
@@ -139,25 +139,25 @@ class FactScore:
         return belongs(move, step, trial)
 
     def _chain(self, step: StateStep, chain: list[Move], trial: Names) -> Candidate | NearMiss:
-        told = self._states[(step.machine, *step.key)]
+        known = self._states[(step.machine, *step.key)]
         for move in chain:
             if move.new == step.new:
                 return Candidate(Match(chain[0].number, move.number), trial, move.key)
-            if move.new in told:
+            if move.new in known:
                 break
         return NearMiss(_LIKE_KEY, _show_move(step, chain[0]))
 
     def bind(self, step: StateStep, candidate: Candidate) -> None:
         """Say which entity a step is of, once a candidate was taken."""
-        self.entities[step.machine, *step.key] = candidate.told
+        self.entities[step.machine, *step.key] = candidate.text
 
     # ---- rows
 
     def rows(self, step: TableStep) -> Iterator[Candidate | NearMiss]:
         """Yield changes of rows that can be the step.
 
-        What a scenario tells of a row that comes may be filled in by a later change of
-        it, and one change may be what the scenario tells as several.
+        The content of a row in a scenario that comes may be filled in by a later change of
+        it, and one change may be several in the scenario.
         """
         is_there = False
         for seen in self._items():
@@ -185,8 +185,8 @@ class FactScore:
     def routes(self, step: ResolveStep) -> Iterator[Candidate | NearMiss]:
         """Yield answers of a registry that can be the step.
 
-        A bus keeps the routes it was told: that it gives a message to the stub says
-        the same. That no way is known is seen when the search begins, or when a router
+        A bus keeps the routes that it was given: that it gives a message to the stub says
+        the same. That no route is known is seen when the search begins, or when a router
         answers 404 in place of the address.
         """
         for seen in self._items():
@@ -237,13 +237,13 @@ class FactScore:
 
 
 def _states_of(scenario: Scenario) -> dict[tuple[str, ...], set[str]]:
-    """Collect the states that a scenario tells of each entity."""
-    told: dict[tuple[str, ...], set[str]] = {}
+    """Collect the states of each entity in a scenario."""
+    found: dict[tuple[str, ...], set[str]] = {}
     for step in scenario.steps:
         if isinstance(step, StateStep):
-            states = told.setdefault((step.machine, *step.key), set())
+            states = found.setdefault((step.machine, *step.key), set())
             states |= {step.new, step.old or ABSENT}
-    return told
+    return found
 
 
 def _show_move(step: StateStep, move: Move) -> str:
@@ -258,9 +258,9 @@ _LINK_FIELDS: Final = ("status", "url")
 
 
 def row_holds(step: TableStep, fact: Fact, places: Places, content: Content) -> bool:
-    """Tell whether a row says what is told; what is not told may be anything.
+    """Return whether a row has the fields of the scenario; other fields may be anything.
 
-    A table of P2P links tells status, address and entities; a listener is a place; any
+    A table of P2P links has status, address and entities; a listener is a place; any
     other row names an address, perhaps behind a mark for people (`foreign@...`).
     """
     match step.val:
@@ -276,22 +276,22 @@ def row_holds(step: TableStep, fact: Fact, places: Places, content: Content) -> 
             return content.holds(step.val, fact.val)
 
 
-def _fields(told: JsonObject, val: str, names: Names) -> JsonObject:
-    """Return what a row of P2P links says; its entities are a set, in the order told."""
+def _fields(expected: JsonObject, val: str, names: Names) -> JsonObject:
+    """Return what a row of P2P links says; its entities are a set, in the order of the scenario."""
     status, url, *entities = val.split(" ")
-    order = told.get("entities")
+    order = expected.get("entities")
     listed_as = order if isinstance(order, list) else []
-    told_of = [names.actual(one) for one in listed_as if isinstance(one, str)]
-    last = len(told_of)
-    entities.sort(key=lambda one: told_of.index(one) if one in told_of else last)
+    named = [names.actual(one) for one in listed_as if isinstance(one, str)]
+    last = len(named)
+    entities.sort(key=lambda one: named.index(one) if one in named else last)
     listed: list[Json] = [one for one in entities if one]
     values: tuple[Json, ...] = (status, None if url == _NOTHING else url)
     return dict(zip(_LINK_FIELDS, values, strict=True)) | {"entities": listed}
 
 
-def _listens(told: str, actual: str, places: Places, content: Content) -> bool:
+def _listens(expected: str, actual: str, places: Places, content: Content) -> bool:
     try:
-        listener = places.listener(read_place(told))
+        listener = places.listener(read_place(expected))
     except ValueError:
         # Words for people, such as who passes it on to whom.
         return bool(actual)

@@ -44,11 +44,11 @@ _FIXED_PREFIXES: Final = ("domain-", "user-")
 @final
 @attrs.define
 class Bindings:
-    """What is bound, both ways.
+    """The bindings, in both directions.
 
     Attributes:
         actual: The actors' addresses by the scenario's.
-        golden: The other way round.
+        golden: The reverse.
         numbers: The actors' numbers, by who counts and number in the scenario.
     """
 
@@ -84,7 +84,7 @@ class Names:
     # ---- binding
 
     def bind(self, golden: str, actual: str) -> bool:
-        """Let a name stand for something observed; tell whether it may.
+        """Let a name stand for something observed; return whether it may.
 
         It may not if one of the two stands for something else already. What is below
         an address follows it: `O/changes` needs no binding of its own.
@@ -99,7 +99,7 @@ class Names:
         return True
 
     def unify(self, golden: str, actual: str) -> bool:
-        """Tell whether an address observed can be the scenario's; bind what is new in it.
+        """Return whether an address observed can be the scenario's; bind what is new in it.
 
         Part by part: parts are equal, or both are numbers, or both are what a node
         allocates, the first part behind the domain. A failed attempt may leave
@@ -136,7 +136,7 @@ class Names:
         return depth == 1 and not is_fixed
 
     def unify_id(self, sender: str, golden: int, actual: int) -> bool:
-        """Tell whether a number observed can be the scenario's; bind it if it is new.
+        """Return whether a number observed can be the scenario's; bind it if it is new.
 
         Numbers of one sender grow alike (MSG-03): a larger one stands for a larger one.
 
@@ -223,7 +223,7 @@ _VIA: Final = "via"
 
 
 def says_the_same(golden: Message, seen: Message, names: Names) -> bool:
-    """Tell whether a message says what the scenario's does; the ways may differ.
+    """Return whether a message says what the scenario's does; the routes may differ.
 
     Args:
         golden: The scenario's.
@@ -235,7 +235,7 @@ def says_the_same(golden: Message, seen: Message, names: Names) -> bool:
 
 
 def _subject(message: Message) -> str:
-    """Return the object whose versions a message tells."""
+    """Return the object whose versions a message has."""
     value = message.body.get("value")
     url = value.get("url") if isinstance(value, dict) else None
     return url if isinstance(url, str) else runtime_of(message.from_)
@@ -255,7 +255,7 @@ class Content:
     subject: str = ""
 
     def holds(self, golden: Json, seen: Json) -> bool:
-        """Tell whether a value of the scenario is contained in one that was seen."""
+        """Return whether a value of the scenario is contained in one that was seen."""
         match golden:
             case dict():
                 return isinstance(seen, dict) and self._object(golden, seen)
@@ -269,11 +269,11 @@ class Content:
                 return not isinstance(seen, bool) and golden == seen
 
     def body_holds(self, golden: JsonObject, seen: JsonObject) -> bool:
-        """Tell whether the body of a message of the scenario is contained in one that was seen."""
-        told = {key: value for key, value in golden.items() if key != _SENTENCE}
+        """Return whether the body of a message of the scenario is contained in a seen one."""
+        expected = {key: value for key, value in golden.items() if key != _SENTENCE}
         sentence = seen.get(_SENTENCE)
         is_said = _SENTENCE not in golden or (isinstance(sentence, str) and sentence != "")
-        return is_said and self.holds(told, seen)
+        return is_said and self.holds(expected, seen)
 
     def _object(self, golden: JsonObject, seen: JsonObject) -> bool:
         if golden.keys() >= _NESTED and not self._numbered(golden, seen):

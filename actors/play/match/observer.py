@@ -1,4 +1,4 @@
-"""What the actors of a scenario were seen doing: one list, whoever reported it."""
+"""The recorded acts of the actors of a scenario, in one list."""
 
 from typing import Unpack, final
 
@@ -23,7 +23,7 @@ class Seen:
         time: Seconds of the Trio clock.
         who: The process: a runtime's address or a node's, or an outsider's name.
         actor: The actor in it that reported.
-        message: The message in full, where the fact tells of one and it was given.
+        message: The message in full, where the fact has one and it was given.
     """
 
     number: int

@@ -1,24 +1,24 @@
-"""Which steps of a scenario come in which order: only where the protocol fixes it.
+"""The order of the steps of a scenario, where the protocol fixes it.
 
-A scenario is one telling of a run; other orders are as good where nothing forbids
-them. Two steps must be seen in the order in which they are told only if
+A scenario is one order of a run; other orders are as good where nothing forbids
+them. Two steps must be seen in the order of the scenario only if
 
 - both are steps of one entity of one machine, or of one row of one table (two changes
   of a row may be one);
-- both are messages from one sender to one receiver, as far as they are told from the
+- both are messages from one sender to one receiver, as far as the scenario follows them from the
   same place or to the same place (I-B7);
 - one answers the other: a provisional answer, too, comes before what follows it;
 - the later is a row that the earlier, a message, asks for where it arrives, or the row of
   a P2P connection in the registry of a runtime, which learns of its steps by events;
-- the later is a later hop of the earlier, told from where that ended;
+- the later is a later hop of the earlier, followed from where that ended;
 - the later is the status event of the step of a stub or P2P connection (I-S2, I-P2);
 - the earlier is the ruling on a message, the later its next hop, or its refusal;
-- the earlier is the route that a message takes, the later that message's way;
+- the earlier is the route that a message takes, the later that message's hop;
 - a fault, or time that passes, lies between them.
 
 It is a relation between steps, not a list of positions: steps that it does not relate
-may be seen in any order. Who tells two steps the other way round than the protocol has
-them tells a run that cannot be: they are related, too, and will not be seen so.
+may be seen in any order. A scenario with two steps in the reverse order of the protocol
+is a run that cannot be: they are related, too, and will not be seen so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,14 +56,14 @@ _P2P_MACHINES: Final = frozenset({"p2p", "p2p_connection"})
 @final
 @attrs.frozen
 class Match:
-    """Which of the things seen are a step: numbers of the first and the last of them."""
+    """The records that are a step: numbers of the first and the last of them."""
 
     first: int
     last: int
 
 
 class Precedence(Enum):
-    """How two steps lie to each other: what of the earlier comes before what of the later."""
+    """The relation of two steps: which part of the earlier precedes which of the later."""
 
     END_BEFORE_START = auto()
     END_NOT_AFTER_END = auto()
@@ -71,7 +71,7 @@ class Precedence(Enum):
     END_BEFORE_END = auto()
 
     def holds(self, earlier: Match, later: Match) -> bool:
-        """Tell whether two steps were seen so."""
+        """Return whether two steps were seen so."""
         match self:
             case Precedence.END_BEFORE_START:
                 return earlier.last < later.first
@@ -92,7 +92,7 @@ class Order:
         self._after: dict[int, list[tuple[int, Precedence]]] = {}
         for place, later in enumerate(scenario.steps):
             for earlier in scenario.steps[:place]:
-                for how in _told(scenario, earlier, later):
+                for how in _precedences(scenario, earlier, later):
                     self._before.setdefault(later.number, []).append((earlier.number, how))
                     self._after.setdefault(earlier.number, []).append((later.number, how))
 
@@ -111,8 +111,8 @@ class Order:
         return None
 
 
-def _told(scenario: Scenario, earlier: Step, later: Step) -> Iterator[Precedence]:
-    """Yield how two steps are related that are told in this order."""
+def _precedences(scenario: Scenario, earlier: Step, later: Step) -> Iterator[Precedence]:
+    """Yield the relations of two steps that the scenario has in this order."""
     related = list(_related(scenario, earlier, later))
     yield from related
     if not related and any(_related(scenario, later, earlier)):
@@ -170,7 +170,7 @@ def _before_message(earlier: Step, later: MessageStep) -> Iterator[Precedence]:
     match earlier:
         case MessageStep():
             yield from _between_messages(earlier, later)
-        case StateStep() if _is_told_by(earlier, later):
+        case StateStep() if _is_reported_by(earlier, later):
             yield Precedence.END_BEFORE_START
         case ResolveStep():
             yield from _after_route(earlier, later)
@@ -200,7 +200,7 @@ def _is_first_hop(earlier: MessageStep, later: MessageStep) -> bool:
     return Flag.DUP not in earlier.flags and Flag.DUP in later.flags
 
 
-def _is_told_by(step: StateStep, event: MessageStep) -> bool:
+def _is_reported_by(step: StateStep, event: MessageStep) -> bool:
     """Say whether a message is the status event of a step of its sender."""
     message = event.message
     if last_segment(message.to) != "status" or message.body.get("value") != step.new:
@@ -219,8 +219,8 @@ def _after_route(earlier: ResolveStep, later: MessageStep) -> Iterator[Precedenc
 
 
 def _after_ruling(ruled: Message, later: MessageStep) -> Iterator[Precedence]:
-    told = later.message
-    is_hop = Flag.DUP in later.flags and instance_id(told) == instance_id(ruled)
-    is_refusal = told.is_response and request_id(told) == instance_id(ruled)
+    message = later.message
+    is_hop = Flag.DUP in later.flags and instance_id(message) == instance_id(ruled)
+    is_refusal = message.is_response and request_id(message) == instance_id(ruled)
     if is_hop or is_refusal:
         yield Precedence.END_BEFORE_END

@@ -9,7 +9,7 @@ of the scenario to its last, these are contradictions (`contradiction`):
 - a step of an entity that the scenario follows, after the first of its steps in the scenario:
   all later ones are listed, up to the scenario's end; the contradiction is reported at the
   last listed step of the entity, or at a later fault or pause;
-- a second final answer to one request, unless the first is lost on its way;
+- a second final answer to one request, unless the first is lost;
 - a drop of a message that is listed without a drop or denial; a second copy may be dropped,
   and so may a creator's message about a child where it comes back to its creator;
 - an answer to a message that is listed as an event;
@@ -78,14 +78,14 @@ class Played:
 
     @property
     def items(self) -> list[Seen]:
-        """What belongs to the scenario."""
+        """The records that belong to the scenario."""
         return self.observer.items[self.observer.start :]
 
     def difference(self, number: int, seen: str) -> Difference:
         """Say what should not have been, by the step it speaks against."""
         step = self.scenario.step(number)
-        told = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
-        return Difference(number, told, (seen,))
+        text = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
+        return Difference(number, text, (seen,))
 
     @property
     def end(self) -> int:
@@ -109,7 +109,7 @@ class Played:
 def contradictions(played: Played) -> Iterator[Difference]:
     """Yield what speaks against a scenario."""
     yield from _undeclared(played)
-    yield from _untold_steps(played)
+    yield from _missing_steps(played)
     yield from _second_answers(played)
     for step in played.scenario.steps:
         if isinstance(step, MessageStep) and step.number in played.matches:
@@ -124,17 +124,17 @@ def _undeclared(played: Played) -> Iterator[Difference]:
     for seen in played.items:
         fact = seen.fact
         if fact.k is Kind.STATE and fact.op is Op.REFUSED:
-            told = f"{fact.machine}({fact.key}): {fact.cause} in {fact.old} is not declared"
-            yield played.difference(played.step_before(seen.number), told)
+            text = f"{fact.machine}({fact.key}): {fact.cause} in {fact.old} is not declared"
+            yield played.difference(played.step_before(seen.number), text)
 
 
-def _untold_steps(played: Played) -> Iterator[Difference]:
-    """Yield steps that are not told, the first seen first."""
-    for _, difference in sorted(_untold(played), key=lambda found: found[0]):
+def _missing_steps(played: Played) -> Iterator[Difference]:
+    """Yield steps that the scenario lacks, the first seen first."""
+    for _, difference in sorted(_missing(played), key=lambda found: found[0]):
         yield difference
 
 
-def _untold(played: Played) -> Iterator[tuple[int, Difference]]:
+def _missing(played: Played) -> Iterator[tuple[int, Difference]]:
     for (machine, *key), actual in played.entities.items():
         mine = [
             step
@@ -148,12 +148,12 @@ def _untold(played: Played) -> Iterator[tuple[int, Difference]]:
         begun = min(span.first for span in spans)
         ended = played.end
         for move in moves(played.items, name):
-            is_told = any(span.first <= move.number <= span.last for span in spans)
-            if move.key == actual and begun < move.number < ended and not is_told:
+            is_expected = any(span.first <= move.number <= span.last for span in spans)
+            if move.key == actual and begun < move.number < ended and not is_expected:
                 before = [step for step in mine if played.matches[step.number].last < move.number]
-                told = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
+                text = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
                 number = max(before[-1].number if before else 0, played.fence_before(move.number))
-                yield move.number, played.difference(number, told)
+                yield move.number, played.difference(number, text)
 
 
 def _second_answers(played: Played) -> Iterator[Difference]:
@@ -170,20 +170,20 @@ def _second_answers(played: Played) -> Iterator[Difference]:
             continue
         mid, number = known.setdefault(fact.ref, (fact.mid, seen.number))
         if mid != fact.mid and mid in numbers:
-            told = (
+            text = (
                 f"a second final answer: {fact.code} from {played.names.golden(fact.from_ or '')}"
             )
-            yield played.difference(_step_of(played, numbers[mid], number), told)
+            yield played.difference(_step_of(played, numbers[mid], number), text)
 
 
 def _answers(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
-    """Yield answers to what is told to be an event, unless the scenario tells them, too."""
+    """Yield answers to events of the scenario, unless the scenario has them, too."""
     if Flag.EVENT not in step.flags:
         return
-    told = set(played.claimed.values())
+    known = set(played.claimed.values())
     for seen in played.items:
         fact = seen.fact
-        if fact.ref == instance.mid and fact.op in _GIVEN and fact.mid not in told:
+        if fact.ref == instance.mid and fact.op in _GIVEN and fact.mid not in known:
             yield played.difference(step.number, f"it was answered: {fact.code}")
 
 
@@ -202,7 +202,7 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
         for one in played.scenario.steps
         if isinstance(one, MessageStep) and instance_id(one.message) == instance_id(step.message)
     ]
-    is_told = any(
+    is_expected = any(
         one.drop is not None
         or one.is_lost
         or one.deliver_to is not None
@@ -211,7 +211,7 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
     )
     for seen in instance.seen:
         fact = seen.fact
-        if fact.op is not Op.DROP or is_told:
+        if fact.op is not Op.DROP or is_expected:
             continue
         if fact.reason != DropReason.DUPLICATE and not _is_echo(instance, seen):
             yield played.difference(step.number, f"it was dropped: {fact.reason}")
@@ -283,7 +283,7 @@ class Score:
             self.matches[step.number] = Match(now, now)
 
     def seek(self, step: Step) -> bool:
-        """Look for a step among all that was seen; tell whether it is there."""
+        """Look for a step among all that was seen; return whether it is there."""
         match step:
             case IngestStep():
                 return self._is_read(step)
@@ -309,14 +309,14 @@ class Score:
                 misses.append(finding)
                 continue
             if finding.match.first <= self._last_fault(step.number):
-                misses.append(NearMiss(_ORDER, f"before the fault: {finding.told}"))
+                misses.append(NearMiss(_ORDER, f"before the fault: {finding.text}"))
                 continue
             other = self._order.conflict(step.number, finding.match, self.matches)
             if other is None:
                 self._take(step, finding)
                 return True
-            told = f": {finding.told}" if finding.told else ""
-            misses.append(NearMiss(_ORDER, f"on the wrong side of step {other}{told}"))
+            text = f": {finding.text}" if finding.text else ""
+            misses.append(NearMiss(_ORDER, f"on the wrong side of step {other}{text}"))
         self._misses[step.number] = misses
         return False
 
@@ -359,11 +359,11 @@ class Score:
     def difference(self, step: Step) -> Difference:
         """Say what was seen instead of a step that was not found."""
         nearest = sorted(self._misses.get(step.number, ()), key=lambda miss: -miss.likeness)
-        told = tuple(dict.fromkeys([*_said_of(step), *(miss.told for miss in nearest)]))
-        return Difference(step.number, show_step(step), told[:_SHOWN])
+        shown = tuple(dict.fromkeys([*_said_of(step), *(miss.text for miss in nearest)]))
+        return Difference(step.number, show_step(step), shown[:_SHOWN])
 
     def contradiction(self) -> Difference | None:
-        """Find the first thing seen that the scenario rules out, though it does not tell it."""
+        """Find the first thing seen that the scenario rules out, though it does not have it."""
         self._instances.read()
         played = Played(
             scenario=self._scenario,
@@ -383,5 +383,5 @@ def _said_of(step: Step) -> Iterator[str]:
         what = "lost" if step.is_lost else "doubled" if Flag.DOUBLED in step.flags else "delayed"
         yield (
             f"no such message went between a runtime and a message node, so none was {what}: "
-            "let its way go by ~wire~, or leave out hops (..)"
+            "let its route go by ~wire~, or leave out hops (..)"
         )

@@ -1,4 +1,4 @@
-"""What the short names of a scenario mean: macros, places of hops, parts of processes."""
+"""The meaning of the short names of a scenario: macros, places of hops, parts of processes."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -109,10 +109,10 @@ _PATHS: Final = {
 """Paths of a runtime's parts, by their short names."""
 
 _LISTENERS: Final = {"alloc": "address-allocation", "registry": "registry", "sm": "sync-manager"}
-"""What a Message BUS calls the parts that listen to it, by their short names."""
+"""The listeners of a Message BUS, by their short names."""
 
 SANDBOX: Final = "sandbox"
-"""Where a component sends from that forges its address."""
+"""Sender address of a component that forges it."""
 
 _WHOLE: Final = frozenset({"", SANDBOX})
 _NODE: Final = "domain"

@@ -1,8 +1,8 @@
-"""The way of a message as a scenario writes it: `HA>RA.bus>SAB~wire~MN.b`.
+"""The route of a message as a scenario writes it: `HA>RA.bus>SAB~wire~MN.b`.
 
 Places stand between carriers: `>` hands on inside a process, `~wire~` is the link of a
 stub to a message node, `=L1=` a P2P link called L1, `..` hops that are not repeated, at
-any place of the way.
+any place of the route.
 """
 
 import re
@@ -25,7 +25,7 @@ _PLACE: Final = re.compile(
 
 
 class Ride(Enum):
-    """What takes a message from one place to the next."""
+    """A carrier of a message from one place to the next."""
 
     HANDED = auto()
     WIRE = auto()
@@ -36,7 +36,7 @@ class Ride(Enum):
 @final
 @attrs.frozen
 class Carrier:
-    """What takes a message from one place to the next.
+    """A carrier of a message from one place to the next.
 
     Attributes:
         link: The scenario's name of the P2P link; None for other rides.
@@ -49,7 +49,7 @@ class Carrier:
 @final
 @attrs.frozen
 class Place:
-    """Where a message passes, or where something happens.
+    """A place that a message passes, or where something happens.
 
     Attributes:
         text: As it is written.
@@ -67,7 +67,7 @@ class Place:
 @final
 @attrs.frozen
 class Hop:
-    """The way of a message.
+    """The route of a message.
 
     Attributes:
         text: As it is written.
@@ -82,12 +82,12 @@ class Hop:
 
     @property
     def first(self) -> Place:
-        """Where the way begins."""
+        """The first place of the route."""
         return self.stations[0][0]
 
     @property
     def last(self) -> tuple[Place, ...]:
-        """Where it ends: one place, or several for what is fanned out."""
+        """The last places of the route: several for a message that is fanned out."""
         return self.stations[-1]
 
     @property
@@ -97,7 +97,7 @@ class Hop:
 
 
 GAP: Final = Place("..", "..")
-"""Where a way begins whose first hops are not repeated."""
+"""The first place of a route whose first hops are not repeated."""
 
 
 def read_place(text: str) -> Place:
@@ -113,24 +113,24 @@ def read_place(text: str) -> Place:
 
 
 def read_hop(text: str) -> Hop:
-    """Read the way of a message.
+    """Read the route of a message.
 
     Raises:
         ValueError: It is none; the text says why.
     """
-    way = _Way(text)
+    route = _Route(text)
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
             raise ValueError(f"hop {text!r} cannot be read from {text[position:]!r} on")
-        way.take(match)
+        route.take(match)
         position = match.end()
-    return way.done()
+    return route.done()
 
 
 @final
-class _Way:
+class _Route:
     """Puts stations and carriers together as they are read."""
 
     def __init__(self, text: str) -> None:

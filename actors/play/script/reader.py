@@ -150,7 +150,7 @@ _FIELD_READERS: Final[Mapping[FieldKind, Callable[[Fields, str], object]]] = Map
         FieldKind.RECORDS: Fields.objects,
     }
 )
-"""How fields are read; the others are addresses."""
+"""Readers of fields; the others are addresses."""
 
 
 # ---- steps
@@ -321,7 +321,7 @@ _STEP_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 @final
 @attrs.frozen
 class _Line:
-    """What one line says, and where it stands."""
+    """The content of one line, and its place."""
 
     file: str
     line: int

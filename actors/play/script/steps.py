@@ -48,7 +48,7 @@ __all__ = [
 @final
 @attrs.frozen(kw_only=True)
 class Setting:
-    """Who exists in a scenario, and in what state.
+    """The participants of a scenario, and their states.
 
     Attributes:
         deployed: Hyperties that are deployed in the scenario, and their runtimes.
@@ -129,7 +129,7 @@ class MessageStep:
         number: Of the step, within the scenario.
         message: In normal form; `via`, where it stands, is in the body.
         drop: Why somebody ends it here; None: nobody does.
-        is_lost: Whether the network loses it, on the last part of its way; written
+        is_lost: Whether the network loses it, on the last hop; written
             `"drop": "lost"` (ours).
         delay: Seconds by which the network delays it, beyond what all messages take;
             written `"delayed": 5` (ours).
@@ -194,7 +194,7 @@ class TableStep:
 @final
 @attrs.frozen(kw_only=True)
 class ResolveStep:
-    """A registry finds where messages for an address go; `result` None: no way known yet."""
+    """A registry resolves an address; `result` None: no route is known yet."""
 
     number: int
     at: Place

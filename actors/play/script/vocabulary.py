@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 LINK: Final = "link"
-"""What scenarios call a P2P link itself, which no table describes."""
+"""The name of a P2P link itself, which no table describes."""
 
 _MACHINE_WORDS: Final = {
     "alloc": "address",
@@ -95,7 +95,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class FieldKind(Enum):
-    """What stands in a field; the last ones name something that the scenario must give."""
+    """The content of a field; the last kinds name something that the scenario must give."""
 
     TEXT = auto()
     TEXTS = auto()
@@ -287,7 +287,7 @@ class AddressAllocated:
 @final
 @attrs.frozen(kw_only=True)
 class Denial:
-    """What the policy of a bus forbids.
+    """A prohibition by the policy of a bus.
 
     Attributes:
         at: The runtime or node whose bus it is.
@@ -313,7 +313,7 @@ class Alias:
 @final
 @attrs.frozen(kw_only=True)
 class Beginning:
-    """From where on things seen are the scenario's, if not only once all of the above is there.
+    """The begin of the scenario's records, if it precedes the end of the set-up.
 
     Attributes:
         before: `boot`: from the start of all processes; `observers`: before the observers
@@ -352,7 +352,7 @@ GIVEN_WORDS: Final[Mapping[str, type[Given]]] = MappingProxyType(
         "beginning": Beginning,
     }
 )
-"""What can be given."""
+"""The kinds of `given` lines."""
 
 
 # ---- do
@@ -552,7 +552,7 @@ Action: TypeAlias = (
     | Forge
     | Fault
 )
-"""What the player does before it looks for a step."""
+"""Acts of the player before it looks for a step."""
 
 DO_WORDS: Final[Mapping[str, type[Action]]] = MappingProxyType(
     {
@@ -572,7 +572,7 @@ DO_WORDS: Final[Mapping[str, type[Action]]] = MappingProxyType(
         "forge": Forge,
     }
 )
-"""What somebody does that no actor does by itself."""
+"""Acts that no actor does by itself."""
 
 FAULT_WORDS: Final[Mapping[str, type[Fault]]] = MappingProxyType(
     {
@@ -583,4 +583,4 @@ FAULT_WORDS: Final[Mapping[str, type[Fault]]] = MappingProxyType(
         "clock jump": ClockJump,
     }
 )
-"""What breaks; a message that is lost, doubled or delayed says so in its step."""
+"""Faults; a message that is lost, doubled or delayed says so in its step."""

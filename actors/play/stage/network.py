@@ -32,7 +32,7 @@ _OUTAGE: Final = 0.1
 @final
 @attrs.frozen
 class Carried:
-    """What the network makes of a frame.
+    """The fate of a frame in the network.
 
     Attributes:
         frame: What is left of it, and added to it; None: it is lost.
@@ -44,7 +44,7 @@ class Carried:
 
 
 Disturbance: TypeAlias = Callable[[str, str, bytes], Carried]
-"""What becomes of a frame on its way from one process to another, given by address."""
+"""The fault that applies to a frame between two processes, given by address."""
 
 
 @final
@@ -91,7 +91,7 @@ class ScenarioNetwork:
     # ---- what breaks
 
     def cut(self, one: str, other: str) -> bool:
-        """Break the open wires between two, abruptly; tell whether there were any.
+        """Break the open wires between two, abruptly; return whether there were any.
 
         For a moment neither reaches the other: who dials again at once fails once.
         """

@@ -1,4 +1,4 @@
-"""Who acts for the player: hyperties in runtimes, and peers that no runtime holds.
+"""Participants that act for the player: hyperties in runtimes, and peers outside runtimes.
 
 What cannot be played.
 """
@@ -53,7 +53,7 @@ OWN_WORDS: Final = "the player asks"
 
 @final
 class Manners(Enum):
-    """What a hyperty does with a request."""
+    """The reaction of a hyperty to a request."""
 
     AGREEABLE = auto()
     """Answers 200 at once."""
@@ -114,7 +114,7 @@ class ScriptedHyperty(Actor[Delivery]):
     async def answer(self, asker: str, body: JsonObject) -> bool:
         """Answer the oldest request of somebody that has no final answer yet.
 
-        Waits for it as long as a request waits for its answer; tells whether one came.
+        Waits for it as long as a request waits for its answer; returns whether one came.
         """
         with trio.move_on_after(REPLY_TIMEOUT):
             request = await self._request_of(asker)
@@ -180,7 +180,7 @@ class Peer:
     async def _take(self, line: Message | BadLine) -> None:
         if isinstance(line, BadLine):
             return
-        self._tell(Op.RCV, line)
+        self._record(Op.RCV, line)
         if line.is_response:
             self._answers[line.id] = line
             self._more.set()
@@ -194,10 +194,10 @@ class Peer:
         Raises:
             LinkError: The link is gone.
         """
-        self._tell(Op.XMIT, message)
+        self._record(Op.XMIT, message)
         await self._link.send(encode(message))
 
-    def _tell(self, op: Op, message: Message) -> None:
+    def _record(self, op: Op, message: Message) -> None:
         actor = f"stub:{self.stub}"
         self._tracer.message(actor, op, message, stub=self.stub, link=self._link.name)
 

@@ -48,7 +48,7 @@ _PATIENCE: Final = 60.0
 
 _OUTSIDE: Final = "outsider"
 _ATTRIBUTE: Final = "t"
-"""What changes in an object whose data is not given."""
+"""The part that changes in an object whose data is not given."""
 
 
 async def set_up(world: World) -> None:

@@ -99,11 +99,11 @@ class _Watch:
 
 @final
 class Disturbances:
-    """What becomes of the messages of one scenario on their way.
+    """The network faults of the messages of one scenario.
 
     Args:
         names: What the scenario's names stand for; not changed.
-        observer: Is told what is lost or doubled.
+        observer: Is notified of lost and doubled messages.
     """
 
     def __init__(self, scenario: Scenario, names: Names, observer: Observer) -> None:
@@ -179,18 +179,18 @@ class Disturbances:
         )
 
     def _goes_there(self, step: MessageStep, sender: str, receiver: str) -> bool:
-        """Say whether this is the part of its way on which it is to happen."""
+        """Return whether this is the hop on which the fault is to happen."""
         hop = step.hop
         rides = [carrier.ride for carrier in hop.carriers]
-        # It is lost at the end of what is told of its way, and doubled where it can be first.
+        # It is lost on the last hop of the scenario, and doubled on the first possible hop.
         places = [len(rides) - 1] if step.is_lost else range(len(rides))
         for place in places:
             if rides and rides[place] is Ride.UNSAID:
                 return True
             if rides and rides[place] is Ride.WIRE:
                 ends = (hop.stations[place][0], hop.stations[place + 1][0])
-                told = zip(map(self._places.process, ends), (sender, receiver), strict=True)
-                return all(one is None or one == other for one, other in told)
+                named = zip(map(self._places.process, ends), (sender, receiver), strict=True)
+                return all(one is None or one == other for one, other in named)
         return False
 
 
@@ -272,7 +272,7 @@ def _translated(world: World, value: JsonObject) -> JsonObject:
 
 
 def _body(world: World, message: Message) -> JsonObject:
-    """Return what a message says as it leaves its sender: without a way yet."""
+    """Return a message as it leaves its sender: without `via`."""
     body = {key: value for key, value in message.body.items() if key != _VIA}
     return _translated(world, body)
 
@@ -488,7 +488,7 @@ async def open_stage(
 
     Args:
         scenario: What is to be played.
-        observer: Sees everything, from the opening on; is told when the scenario begins.
+        observer: Sees everything, from the opening on; is notified when the scenario begins.
         names: Learns what the addresses that are given stand for.
 
     Raises:
@@ -524,7 +524,7 @@ class Stage:
         Raises:
             StageError: It cannot be done.
         """
-        # Whoever acts is slower than what goes on inside a process, faster than a wire.
+        # An act is slower than a step inside a process, faster than a wire.
         await wait_all_tasks_blocked()
         self._disturbances.expect(step)
         for action in self._world.scenario.actions.get(step.number, ()):

@@ -42,7 +42,7 @@ from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.sandbox.local import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
-from specs.bodies.session import QualityWish, TurnServer
+from specs.bodies.session import QualityRequest, TurnServer
 from specs.identity import Identity
 from specs.jsonvalue import JsonObject
 from specs.message import Message
@@ -107,7 +107,7 @@ class RelaysFake(QualityBroker):
         self._granted: dict[str, TurnServer] = {}
 
     @override
-    async def reserve(self, name: str, quality: QualityWish) -> TurnServer | None:
+    async def reserve(self, name: str, quality: QualityRequest) -> TurnServer | None:
         await trio.lowlevel.checkpoint()
         if name not in self._granted and self._free:
             self._granted[name] = self._free.pop(0)
@@ -224,7 +224,7 @@ class World:
 
     @property
     def setting(self) -> Setting:
-        """Who is given."""
+        """The given participants."""
         return self.scenario.setting
 
     def member(self, runtime: str | None) -> Member:

@@ -1,1 +1,1 @@
-"""Where a message goes next in a runtime."""
+"""Routing and delivery of messages in a runtime."""

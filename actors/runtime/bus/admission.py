@@ -76,7 +76,7 @@ class Admission:
         self._origins: dict[str, Origin] = {}
         self._granted: dict[str, set[str]] = {}
         self._local: set[str] = set()
-        self._tellers: dict[str, str] = {}
+        self._reporters: dict[str, str] = {}
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let `owner` send from an address and from what is below it."""
@@ -100,12 +100,12 @@ class Admission:
             self._granted.pop(owner, None)
             self._origins.pop(owner, None)
 
-    def let_tell(self, address: str, link: str | None) -> None:
+    def allow_changes(self, address: str, link: str | None) -> None:
         """Let changes of an object come by this link, and no other; None: by none."""
         if link is None:
-            self._tellers.pop(address, None)
+            self._reporters.pop(address, None)
         else:
-            self._tellers[address] = link
+            self._reporters[address] = link
 
     def origin(self, by: str) -> Origin | None:
         """Return what kind of component submits; of a link, what its stub is."""
@@ -163,7 +163,7 @@ class Admission:
     # ---- stages
 
     def source(self, row: Interception) -> Stage:
-        """Make the check that whoever submits has the address it speaks from (BUS-12)."""
+        """Check that the submitting component owns its sender address (BUS-12)."""
 
         def check(message: Message, by: str) -> Refusal | None:
             # Looked at last: nearly every message needs no exemption.
@@ -182,7 +182,7 @@ class Admission:
         objection = Refusal(row.drop, "only its owner reports a status", row.refusal)
 
         def check(message: Message, by: str) -> Refusal | None:
-            return None if self._may_tell(message, by) else objection
+            return None if self._may_report(message, by) else objection
 
         return check
 
@@ -240,16 +240,16 @@ class Admission:
 
         return check
 
-    def _may_tell(self, message: Message, by: str) -> bool:
+    def _may_report(self, message: Message, by: str) -> bool:
         """Say whether a status comes from whom it must: its owner, or a domain's registry.
 
         That one speaks by a node; a peer that does has borrowed its name (M-30). So has one
-        that tells changes of an object of which it was not asked (I-D1), or its observers to go.
+        that reports changes of an object without a request for it (I-D1), or expels its observers.
         """
         if self.origin(by) is Origin.P2P_STUB:
             url = taken_off(message)
             if url is not None:
-                return self._tellers.get(f"{url}/{_CHANGES}") == by
+                return self._reporters.get(f"{url}/{_CHANGES}") == by
         match last_segment(message.to):
             case "status":
                 return message.to == status_of(message.from_)
@@ -258,7 +258,7 @@ class Admission:
                 return is_by_node and message.from_ == domain_registry(domain_of(message.to))
             case "changes" if self.origin(by) is Origin.P2P_STUB and not message.is_response:
                 is_of_registry = scheme_of(message.to) == RUNTIME_SCHEME
-                return is_of_registry or self._tellers.get(message.to) == by
+                return is_of_registry or self._reporters.get(message.to) == by
             case _:
                 return True
 
@@ -404,9 +404,9 @@ class SenderProofs:
             # One that finds no room is said again with the next such message.
             registry.try_tell(LinkForged(link))
 
-    def proven(self, news: SenderEvents, now: float) -> None:
+    def proven(self, happened: SenderEvents, now: float) -> None:
         """Take what the registry says of links, and of whose an address is."""
-        match news:
+        match happened:
             case PeerKnown(link, remote):
                 self._hops.rows(self._senders.opened(link, remote))
             case PeerGone(link):
@@ -418,7 +418,7 @@ class SenderProofs:
                 self._hops.rows(rows)
                 self._go_on(decided, now)
             case _:
-                assert_never(news)
+                assert_never(happened)
 
     def _go_on(self, decided: Sequence[Decided[_Item]], now: float) -> None:
         for one in decided:

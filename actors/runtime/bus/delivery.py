@@ -20,7 +20,7 @@ __all__ = ["Deliveries", "LinkListener", "Listener"]
 
 
 class Listener(Protocol):
-    """Whoever is in a bus's table."""
+    """A listener in a bus's table."""
 
     @property
     def name(self) -> str:
@@ -28,10 +28,10 @@ class Listener(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody will ever read there again."""
+        """Whether the listener is gone for good."""
 
     def try_tell(self, message: Delivery) -> bool:
-        """Put a message where it is read, if there is room; tell whether there was."""
+        """Put a message where it is read, if there is room; return whether there was."""
 
 
 @final
@@ -40,9 +40,9 @@ class LinkListener:
     """Sends what it is given out by one link of a stub, whatever it was found under.
 
     Attributes:
-        stub: Whoever the link's address leads to.
+        stub: The stub that the link's address leads to.
         behind: What the link announces before the first message: what went by the node may
-            still be on its way (I-B7). None: it has been announced.
+            still be outstanding (I-B7). None: it has been announced.
     """
 
     stub: Listener
@@ -68,7 +68,7 @@ class LinkListener:
 
 @final
 class Deliveries:
-    """The listeners of one bus, and the way into their mailboxes; it never waits.
+    """The listeners of one bus, and the delivery into their mailboxes; it never waits.
 
     Attributes:
         routing: Who listens to what.
@@ -87,7 +87,7 @@ class Deliveries:
         behind: Behind | None = None,
         purpose: Purpose = Purpose.SEND,
     ) -> bool:
-        """Give a message to all listeners of a route; tell whether one had room.
+        """Give a message to all listeners of a route; return whether one had room.
 
         If some had, the others' copies are drops. The rest is for the stub of a link.
         """

@@ -1,7 +1,8 @@
-"""How the Message BUS keeps one component from crowding out the others (R11).
+"""Fair access to the Message BUS: one component does not crowd out the others (R11).
 
-A component has so many messages on their way into the bus. Each gives its place back when
-the bus has taken it; of who takes more than a share while others want theirs, later.
+A component has a limited number of messages on their way into the bus. Each gives its place
+back when the bus has taken it. A component that takes more than its share while others wait
+gets its places back later.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ __all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]
 
 
 class Permit(ABC):
-    """A place on the way into the bus, taken by one message."""
+    """A permit for one message on its way into the bus."""
 
     __slots__ = ()
 
@@ -46,7 +47,7 @@ class Permits(Permit):
         self._line = trio.StrictFIFOLock()
 
     def enter_nowait(self) -> bool:
-        """Take a place if there is one that nobody waits for; tell whether there was."""
+        """Take a place if there is one that nobody waits for; return whether there was."""
         if self._line.locked():
             return False
         try:

@@ -86,7 +86,7 @@ class Arrivals:
                 self._hops.say(Op.FLUSH, submitted.message)
             if self._take(submitted, path, now):
                 queue.extend(self._order.given(submitted.message, path, now))
-        self._tell_caught_up(now)
+        self._report_caught_up(now)
 
     def announced(self, behind: Behind, link: str, now: float) -> None:
         """Take from a link what the messages of a pair follow."""
@@ -94,19 +94,19 @@ class Arrivals:
 
     def expects(self, address: str, link: str) -> None:
         """Take it that a link is going to announce the events of an address."""
-        self._order.expects(_teller(address), address, link)
+        self._order.expects(_reporter_of(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Tell when a link brings the events of an address, and all before it has come."""
+        """Report when a link brings the events of an address, and all before it has come."""
         self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
-        self._tell_caught_up(now)
+        self._report_caught_up(now)
 
-    def _tell_caught_up(self, now: float) -> None:
+    def _report_caught_up(self, now: float) -> None:
         if not self._catching_up:
             return
         behind: list[_CatchingUp] = []
         for one in self._catching_up:
-            is_reached = self._order.is_reached(_teller(one.address), one.address, one.link)
+            is_reached = self._order.is_reached(_reporter_of(one.address), one.address, one.link)
             if is_reached or one.until <= now:
                 one.done.send(None)
             else:
@@ -123,7 +123,7 @@ class Arrivals:
         self._take_in_order(self._order.tick(now), now)
 
 
-def _teller(address: str) -> str:
+def _reporter_of(address: str) -> str:
     """Return the source of what is heard at an address: `O` at `O/changes`."""
     return address.rpartition("/")[0]
 
@@ -134,7 +134,7 @@ _GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
 
 @final
 class Forwarding:
-    """The messages of one runtime on their way.
+    """The forwarding of the messages of one runtime.
 
     Attributes:
         routing: Who listens to what.
@@ -220,7 +220,7 @@ class Forwarding:
         if passed.is_response:
             self._answer(passed, now)
             return
-        if not passed.is_event and not self._is_only_told(passed, direction):
+        if not passed.is_event and not self._is_notice(passed, direction):
             if self._answers.is_crowding(passed) and self.routing.find(passed.to):
                 why = "too many requests to this receiver are open; wait for answers"
                 self._answers.reject(submitted, Code.TOO_LARGE, why)
@@ -242,10 +242,10 @@ class Forwarding:
             return not terms.awaited <= {self._runtime, *terms.direct}
         return direction is Direction.OUTGOING and parent_of(passed.to) is not None
 
-    def _is_only_told(self, request: Message, direction: Direction) -> bool:
+    def _is_notice(self, request: Message, direction: Direction) -> bool:
         """Say whether nobody here answers it: a child is acknowledged by the reporter's end."""
-        is_told = direction is Direction.INCOMING and parent_of(request.to) is not None
-        return is_told and not self.admission.is_granted(request.to)
+        is_child = direction is Direction.INCOMING and parent_of(request.to) is not None
+        return is_child and not self.admission.is_granted(request.to)
 
     def _repeated(self, message: Message, by: str) -> Refusal | None:
         # The transaction of an answer knows better; what is forwarded for others is looked at.
@@ -272,7 +272,7 @@ class Forwarding:
         if message.is_response:
             self._deny_answer(message, refusal, now)
         elif again is not None and refusal.code is None:
-            # The answer was lost on its way, or the request came by two.
+            # The answer was lost, or the request came by two routes.
             answer, waiter = again
             self._hops.submitted(answer, answer.from_)
             self._give(answer, waiter, now)
@@ -288,7 +288,7 @@ class Forwarding:
         return self.admission.origin(by) is Origin.LOCAL
 
     def _deny_answer(self, response: Message, refusal: Refusal, now: float) -> None:
-        """Tell who asked that a stage of the application's own kept the answer."""
+        """Notify the requester that a stage of the application kept the answer."""
         if refusal.reason not in {DropReason.DENIED, DropReason.CRASHED} or not response.is_final:
             return
         request = self._answers.asked_of(response)
@@ -366,7 +366,7 @@ class Forwarding:
     def _is_wanted(self, message: Message, now: float) -> bool:
         """Say whether a message that waited still matters; a 408 may have come first.
 
-        A new child, whoever has answered it, is for all who observe.
+        A new child is for all observers, also if it was answered here.
         """
         is_for_all = not message.is_request or parent_of(message.to) is not None
         if is_for_all or self._answers.is_open(message):
@@ -394,8 +394,8 @@ class Forwarding:
                 self.refuse(message, Code.UNAVAILABLE, "the link is gone", now)
             elif self._is_wanted(message, now):
                 is_published = is_below(message.to, message.from_)
-                way = Intent.NODE if is_published else intent_of(message)
-                self.outbound.go(message, way, now)
+                intent = Intent.NODE if is_published else intent_of(message)
+                self.outbound.go(message, intent, now)
 
     def hand_on(self, message: Message, component: str, now: float) -> None:
         """Give a component what came to another part of this runtime."""

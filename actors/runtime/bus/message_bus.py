@@ -3,7 +3,7 @@
 Those who submit wait while its mailbox is full, and that is the backpressure; it
 waits for nobody itself.
 
-What becomes of messages in the mailboxes of actors that are gone (OBS-06).
+Messages in the mailboxes of actors that are gone (OBS-06).
 """
 
 from typing import Final, assert_never, final
@@ -63,7 +63,7 @@ __all__ = ["DeadMail", "MessageBus"]
 class DeadMail(DeadLetters):
     """Counts them all; requests among them are answered 503 by the Message BUS.
 
-    When that is gone, too, its end tells the requester so; each message is a drop.
+    When that is gone, too, its end answers the requester; each message is a drop.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class MessageBus(Actor[BusMessage]):
                     if isinstance(row, LinkListener) and row.link == link:
                         self._hops.rows(routing.remove(address, row, writer))
             case HeardBy(_, link):
-                self._forwarding.admission.let_tell(address, link)
+                self._forwarding.admission.allow_changes(address, link)
                 if link is not None:
                     self._forwarding.arrivals.expects(address, link)
             case _:

@@ -45,7 +45,7 @@ __all__ = [
 
 
 class Origin(Enum):
-    """What kind of component submits: it decides what its `from` may be."""
+    """The kind of the submitting component: it decides which `from` is allowed."""
 
     LOCAL = "local"
     NODE_STUB = "node-stub"
@@ -112,10 +112,10 @@ class Announced:
 @final
 @attrs.frozen(slots=True)
 class CaughtUp:
-    """Tell when a link brings the events of an address, and all that went before has come.
+    """Report when a link brings the events of an address, and all that went before has come.
 
     Attributes:
-        done: Told then, or after `REPLY_TIMEOUT`.
+        done: Answered then, or after `REPLY_TIMEOUT`.
     """
 
     address: str
@@ -126,7 +126,7 @@ class CaughtUp:
 @final
 @attrs.frozen(slots=True)
 class Granted:
-    """From now on what submits as `owner` may send from `address` and below it."""
+    """Allow messages submitted as `owner` to be sent from `address` and below it."""
 
     owner: str
     address: str
@@ -137,7 +137,7 @@ class Granted:
 @final
 @attrs.frozen(slots=True)
 class Revoked:
-    """What submits as `owner` may not send from `address` any more; repeated is fine."""
+    """Forbid messages submitted as `owner` to be sent from `address`. Idempotent."""
 
     owner: str
     address: str
@@ -147,11 +147,11 @@ class Revoked:
 @final
 @attrs.frozen(slots=True)
 class ListenerAdded:
-    """From now on `listener` gets what is sent to `address` (BUS-02).
+    """Add `listener` as a receiver of messages to `address` (BUS-02).
 
     Attributes:
         writer: Who writes the row (BUS-18).
-        done: Told when the row is there.
+        done: Answered when the row is there.
     """
 
     address: str
@@ -178,7 +178,7 @@ class ListenerRemoved:
 @final
 @attrs.frozen(slots=True)
 class Followed:
-    """Whoever listens to `component` gets what is sent to `address`, too (SYN-06)."""
+    """Add the listeners of `component` as receivers of messages to `address` (SYN-06)."""
 
     address: str
     component: str
@@ -189,7 +189,7 @@ class Followed:
 @final
 @attrs.frozen(slots=True)
 class Unfollowed:
-    """Whoever listens to `component` no longer gets what is sent to `address` (I-D7).
+    """Remove the listeners of `component` as receivers of messages to `address` (I-D7).
 
     Others that get it stay; repeated is fine.
     """
@@ -203,7 +203,7 @@ class Unfollowed:
 @final
 @attrs.frozen(slots=True)
 class Expelled:
-    """Whoever listens to `component` gets nothing more, whatever it is sent to."""
+    """Remove the listeners of `component` as receivers of all messages."""
 
     component: str
     writer: str
@@ -213,7 +213,7 @@ class Expelled:
 @final
 @attrs.frozen(slots=True)
 class SentOut:
-    """What is sent to `address` goes out by a link, too, which has a listener (P2P-25)."""
+    """Send messages to `address` also by a link, which has a listener (P2P-25)."""
 
     address: str
     link: str
@@ -260,7 +260,7 @@ class Lost:
 @final
 @attrs.frozen(slots=True)
 class RegistryJoined:
-    """From now on this registry knows the ways out."""
+    """Set the registry that resolves routes."""
 
     registry: ActorRef["BusQuestion"]
     done: Reply[None]
@@ -270,15 +270,15 @@ BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
 """Messages of a Message BUS to the registry."""
 
 FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
-"""What speaks of a listener by the component it listens to."""
+"""Messages that name a listener by its component."""
 
 LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
-"""What has a link listen, or tell."""
+"""Messages that make a link a listener, or a sender of changes."""
 
 RoutingMessage: TypeAlias = (
     Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage
 )
-"""What changes a Message BUS's tables."""
+"""Messages that change a Message BUS's tables."""
 
 BusMessage: TypeAlias = (
     Submitted

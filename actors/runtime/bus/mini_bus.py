@@ -86,7 +86,7 @@ class MiniBusPort(ABC):
         """Give back messages that this stub cannot deliver any more: they are routed again.
 
         The order is kept, and nothing is admitted twice. Without messages the call says that
-        nothing is under way by the link `by`, which has ended.
+        no message is outstanding by the link `by`, which has ended.
 
         Args:
             messages: The messages as they were delivered: without the stamp of the stub in
@@ -101,7 +101,7 @@ class MiniBusPort(ABC):
 
     @abstractmethod
     async def announce(self, behind: Behind, by: str) -> None:
-        """Tell the bus which messages of a pair precede those read from a link (C-20).
+        """Notify the bus which messages of a pair precede those read from a link (C-20).
 
         Args:
             behind: The announcement of the peer.

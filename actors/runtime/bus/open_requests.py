@@ -34,13 +34,13 @@ __all__ = ["OpenRequests", "PendingReply", "intent_for"]
 @final
 @attrs.frozen(slots=True)
 class PendingReply:
-    """Who is to get the answer to a request.
+    """The receiver of the answer to a request.
 
     Attributes:
         is_ours: Whether a component of this runtime asks, a stub for itself included.
         intent: What might be done for the request; of no matter if it is ours.
         session: The node stub by whose session it came; None: it came otherwise.
-        reply: The way back, if a component here awaits the answer in place.
+        reply: Receives the answer, if a component here awaits it in place.
     """
 
     is_ours: bool
@@ -57,7 +57,7 @@ def intent_for(request: Message, direction: Direction, origin: Origin) -> Intent
     """Return what may be done for a request, or for the answer to one that came from outside."""
     if direction is Direction.OUTGOING:
         return Intent.REACH
-    # Whoever asks by a link is answered by it, if it is there still.
+    # A request by a link is answered by it, if it is there still.
     return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)
 
 
@@ -161,7 +161,7 @@ class OpenRequests:
         return ended
 
     def reject(self, submitted: Submitted, code: Code, why: str) -> None:
-        """Answer the one who submitted, whoever `from` says it is."""
+        """Answer the submitting component, whatever `from` is."""
         response = refuse(submitted.message, code, why)
         self._hops.synthesised(response, submitted.message)
         if submitted.reply is not None:

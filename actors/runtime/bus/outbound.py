@@ -32,7 +32,7 @@ _CAPACITY: Final = 4096
 
 
 class Asking(Enum):
-    """What became of a message that had no known route."""
+    """The result for a message that had no known route."""
 
     ASK = auto()
     """It waits, and the registry must be asked."""
@@ -149,7 +149,7 @@ class Outbound:
 
     Attributes:
         routes: The routes out that the registry reported.
-        registry: Knows the ways out; None before it has joined.
+        registry: Resolves routes; None before it has joined.
     """
 
     def __init__(self, handing: Deliveries, hops: HopTrace, refuse: Refuse) -> None:
@@ -184,7 +184,7 @@ class Outbound:
                 pass
 
     def ask(self, to: str, intent: Intent, now: float) -> None:
-        """Ask the registry for the way to a target."""
+        """Ask the registry for the route to a target."""
         asked = Asked(to, intent)
         if self.registry is None or not self.registry.try_tell(asked):
             self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
@@ -223,7 +223,7 @@ class Outbound:
         self.go_by(message, route, now)
 
     def go_by(self, message: Message, route: str, now: float) -> None:
-        """Send a message by this route, behind what the pair has under way."""
+        """Send a message by this route, behind the outstanding messages of the pair."""
         forwards = self._paths.send(message, route, now)
         if forwards is None:
             self._refuse(message, Code.TOO_LARGE, "too many wait for a change of paths", now)
@@ -274,8 +274,8 @@ class Outbound:
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
         """Make a link a listener of an address, behind what went by the node."""
         behind = self._paths.behind(address.rpartition("/")[0], address, now)
-        is_told = stub.try_tell(_announcement(behind, link))
-        return LinkListener(stub, link, None if is_told else behind)
+        is_taken = stub.try_tell(_announcement(behind, link))
+        return LinkListener(stub, link, None if is_taken else behind)
 
     def deadline(self) -> float:
         """Return when something that is held may go."""

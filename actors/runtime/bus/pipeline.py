@@ -111,7 +111,7 @@ class Pipelines:
             Check.DUPLICATE: lambda _: duplicate,
         }
         self._stages = {
-            way: tuple(_stages(way, work, interceptors, admission)) for way in Direction
+            one: tuple(_stages(one, work, interceptors, admission)) for one in Direction
         }
 
     def passed(self, message: Message, by: str, direction: Direction) -> Message | Refusal:

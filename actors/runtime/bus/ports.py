@@ -45,7 +45,7 @@ def _asked(attempts: int) -> Terms:
 
 
 class _Port(MiniBusPort):
-    """What every component can do: post, request, hand back."""
+    """The operations of every component: post, request, hand back."""
 
     def __init__(self, url: str, bus: ActorRef[BusMessage]) -> None:
         self.url = url
@@ -109,12 +109,12 @@ class HypertyPort(SandboxPort):
             return
         if not self._places.enter_nowait():
             await self._places.enter()
-        is_told = False
+        is_sent = False
         try:
             await self._bus.tell(Submitted(message, by or self.url, place=self._places))
-            is_told = True
+            is_sent = True
         finally:
-            if not is_told:
+            if not is_sent:
                 self._places.give_back()
 
     @override
@@ -224,8 +224,8 @@ class CorePort(_Port):
         The answer is 503 if there is no link, or it ends first (P2P-30). If cancelled, the
         request may have been sent; its answer is dropped.
         """
-        by, way = self.url, Intent.DIRECT
-        return await self._bus.ask(lambda reply: Submitted(message, by, reply, intent=way))
+        by, intent = self.url, Intent.DIRECT
+        return await self._bus.ask(lambda reply: Submitted(message, by, reply, intent=intent))
 
     async def hear_by(self, address: str, link: str | None) -> None:
         """Accept what is published at `address` by this direct link, and by no other.
@@ -270,8 +270,8 @@ class CorePort(_Port):
         If cancelled, the message was not published.
         """
         # By the node: where the object was reported before, a link may lead all the same.
-        terms, way = Terms(runtimes, direct=direct), Intent.NODE
-        await self._bus.tell(Submitted(message, self.url, terms=terms, intent=way))
+        terms, intent = Terms(runtimes, direct=direct), Intent.NODE
+        await self._bus.tell(Submitted(message, self.url, terms=terms, intent=intent))
 
     async def hand_on(self, message: Message, component: str) -> None:
         """Pass a message for this component on to another one, which may answer it.

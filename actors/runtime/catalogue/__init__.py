@@ -1,1 +1,1 @@
-"""Which stub leads to another domain, and where it is fetched."""
+"""Stubs of other domains, and the catalogues they are fetched from."""

@@ -88,7 +88,7 @@ SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
         "rest": _rest,
     }
 )
-"""What a profile may name: our own code, which a foreign domain only points at its node."""
+"""Code that a profile may name: our own, which a foreign domain only points at its node."""
 
 CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 """Makes a stub of a package: its bytes, its entry point, the places it may dial."""
@@ -97,7 +97,7 @@ CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 @final
 @attrs.frozen
 class StubMakers:
-    """What stubs are made by.
+    """The makers of stubs.
 
     Attributes:
         shipped: Those that a profile may name.
@@ -111,7 +111,7 @@ class StubMakers:
 @final
 @attrs.frozen
 class Evidence:
-    """Where it is told what was fetched and what became of it."""
+    """The records of what was fetched and what became of it."""
 
     tracer: Tracer
     counters: Counters
@@ -127,8 +127,8 @@ class FetchingCatalogue(Catalogue):
     Args:
         own: What is configured.
         client: Fetches and judges.
-        makers: What stubs are made by.
-        evidence: Where it is told.
+        makers: The makers of stubs.
+        evidence: Records of the fetches.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class FetchingCatalogue(Catalogue):
         except RefusedDescriptorError as exc:
             if exc.refused.reason in _NO_SCHEMA:
                 return None
-            self._tell_refused(entry, exc)
+            self._report_refused(entry, exc)
             is_away = exc.refused.reason is Reason.AWAY
             code = Code.BACKEND_TIMEOUT if is_away else Code.BAD_BACKEND
             raise SchemaRefusedError(code, str(exc)) from exc
@@ -177,9 +177,9 @@ class FetchingCatalogue(Catalogue):
             found = await self._client.find(entry)
             made = self._made(entry, found)
         except RefusedDescriptorError as exc:
-            self._tell_refused(entry, exc)
+            self._report_refused(entry, exc)
             raise
-        self._tell_trusted(entry, found)
+        self._report_trusted(entry, found)
         return made
 
     def _made(self, entry: Entry, found: Found) -> Descriptor:
@@ -187,16 +187,16 @@ class FetchingCatalogue(Catalogue):
         options = dict(found.descriptor.configuration or {})
         if found.package is not None and package is not None:
             if self._makers.code is None:
-                raise RefusedDescriptorError(entry.told, _NO_SANDBOX)
+                raise RefusedDescriptorError(entry.described, _NO_SANDBOX)
             places = found.descriptor.endpoints
             make = self._makers.code(found.package, package.entry_point, places)
             return _descriptor(entry, _fenced(make, found.reach), None, options)
         if profile is None:
-            raise RefusedDescriptorError(entry.told, _NO_PROFILE)
+            raise RefusedDescriptorError(entry.described, _NO_PROFILE)
         make = _fenced(self._makers.shipped[profile.stub], found.reach)
         return _descriptor(entry, make, profile.endpoint, {**profile.options, **options})
 
-    def _tell_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
+    def _report_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
         reason = error.refused.reason
         _log.warning("stub refused", entry=entry.address, reason=str(reason), why=str(error))
         self._evidence.counters.count(Tally.DESCRIPTORS, reason)
@@ -210,7 +210,7 @@ class FetchingCatalogue(Catalogue):
             )
         )
 
-    def _tell_trusted(self, entry: Entry, found: Found) -> None:
+    def _report_trusted(self, entry: Entry, found: Found) -> None:
         counter, digest = found.descriptor.counter, found.digest
         _log.info("stub trusted", entry=entry.address, counter=counter, level=found.level.value)
         self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)

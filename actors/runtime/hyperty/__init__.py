@@ -1,1 +1,1 @@
-"""What an application writes, and the actor that it runs in."""
+"""The hyperties of an application, and the actor that runs each."""

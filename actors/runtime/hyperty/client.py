@@ -1,4 +1,4 @@
-"""What can be done in the name of a hyperty, by itself or by the program that deployed it.
+"""Operations in the name of a hyperty, by itself or by the program that deployed it.
 
 Copies of bodies between applications and messages, so that no object is shared.
 
@@ -213,7 +213,7 @@ class HypertyClient:
 
     @final
     async def progress(self, request: Message, value: Json = None) -> None:
-        """Tell the sender of a request that it is being worked on; the final answer comes later.
+        """Send a provisional answer to a request; the final answer comes later.
 
         The sender then waits for the final answer for `REPLY_TIMEOUT` seconds from now.
 

@@ -130,7 +130,7 @@ class HypertyHost(Actor[Delivery]):
         """Handle an event, or a notice that nobody answers here."""
         if CHILDREN in message.to and await self._context.hears_of_child(message):
             return
-        if (message.is_event or _is_told(message)) and not await self._hears(message):
+        if (message.is_event or _is_notice(message)) and not await self._hears(message):
             await self._hyperty.on_event(own(message))
 
     async def _hears(self, message: Message) -> bool:
@@ -231,8 +231,8 @@ def _invited(request: Message) -> Invited:
     return Invited(url, invitation.source, invitation.schema, invitation.value, request)
 
 
-def _is_told(request: Message) -> bool:
-    """Whether an observed object sends a notice to all its observers (M-47).
+def _is_notice(request: Message) -> bool:
+    """Return whether a message is the notice of an observed object to its observers (M-47).
 
     The sync manager of the observer answers it; what others send there is no such notice.
     """

@@ -21,7 +21,7 @@ __all__ = ["Delegated", "Hyperty", "HypertyMaker", "Invited", "Profile", "Refuse
 @final
 @attrs.frozen
 class Profile:
-    """How a hyperty is described to the domain registry.
+    """The description of a hyperty in the domain registry.
 
     Attributes:
         name: Name for people; need not be unique.

@@ -19,8 +19,8 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HandInResult, HostTools, SandboxHost
+from actors.pipe.message import PipeMessage, Word
 from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
-from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Lifecycle
@@ -41,19 +41,19 @@ from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode
 
-__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "RoomMail", "sandboxed_hyperty"]
+__all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "SandboxMail", "sandboxed_hyperty"]
 
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
 @final
-class RoomMail:
+class SandboxMail:
     """The mail of one sandbox; part of its host's task."""
 
     def __init__(self, port: MiniBusPort, counters: Counters, host: SandboxHost[Delivery]) -> None:
         self._port = port
         self._counters = counters
-        self._keeper = host
+        self._host = host
         self._handed = OutstandingCore()
         self._asking = 0
 
@@ -69,7 +69,7 @@ class RoomMail:
         except BadMessageError as exc:
             await self.refuse(message, exc.code, exc.reason)
             return
-        match self._keeper.hand(line):
+        match self._host.hand(line):
             case HandInResult.TAKEN:
                 if message.is_request:
                     self._handed.ask(message, trio.current_time())
@@ -81,7 +81,7 @@ class RoomMail:
                 await self.refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     async def refuse(self, message: Message, code: Code, why: str) -> None:
-        """End a message that was on its way in: a request is answered, anything else counted."""
+        """End an inbound message: a request is answered, anything else is counted."""
         self._handed.forget(message)
         if message.is_request:
             await self._port.post(refuse(message, code, why))
@@ -97,7 +97,7 @@ class RoomMail:
     # ---- out
 
     def answered(self, message: Message) -> bool:
-        """Note an answer; tell whether, from the right place, it is to what was handed in."""
+        """Note an answer; return whether it comes from the receiver of a delivered request."""
         request = self._handed.asked(message)
         return request is not None and request.to == message.from_
 
@@ -107,12 +107,12 @@ class RoomMail:
             self.answer(refuse(message, Code.TOO_LARGE, "too many requests are open"))
         elif message.is_request:
             self._asking += 1
-            self._keeper.spawn(self._ask, message)
+            self._host.spawn(self._ask, message)
 
     async def _ask(self, message: Message) -> None:
         try:
             answer = await self._port.request(message)
-            await self._keeper.tell(_handed_in(message, answer))
+            await self._host.tell(_handed_in(message, answer))
         finally:
             self._asking -= 1
 
@@ -122,7 +122,7 @@ class RoomMail:
         Raises:
             BadMessageError: It is too large, or cannot be written.
         """
-        self._keeper.say(_hand(answer))
+        self._host.say(_hand(answer))
 
     def _drop(self, message: Message, reason: DropReason) -> None:
         self._counters.drop(reason, message, self._port.url)
@@ -130,12 +130,12 @@ class RoomMail:
     # ---- the end
 
     async def give_up(self, why: str) -> None:
-        """Answer whoever still waits: the sandbox is no more."""
+        """Answer the open requests: the sandbox has ended."""
         for request in self._handed.unanswered():
             await self._port.post(refuse(request, Code.UNAVAILABLE, why))
 
 
-def _handed_in(request: Message, answer: Message) -> Said:
+def _handed_in(request: Message, answer: Message) -> PipeMessage:
     """Return how an answer is handed in, or that it cannot be: who answers ends nobody."""
     try:
         return _hand(answer)
@@ -143,7 +143,7 @@ def _handed_in(request: Message, answer: Message) -> Said:
         return _hand(refuse(request, exc.code, exc.reason))
 
 
-def _hand(answer: Message) -> Said:
+def _hand(answer: Message) -> PipeMessage:
     """Return how an answer is handed in.
 
     Raises:
@@ -152,7 +152,7 @@ def _hand(answer: Message) -> Said:
     line = encode(answer)
     if len(line) > MAX_MESSAGE_BYTES:
         raise BadMessageError(_TOO_LARGE, Code.TOO_LARGE)
-    return Said(Word.HAND, rest=line)
+    return PipeMessage(Word.HAND, rest=line)
 
 
 _FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -176,7 +176,7 @@ class NoCodeError(ProtoflyError):
 @final
 @attrs.frozen
 class HypertyCode:
-    """Where another process imports a hyperty from.
+    """The module and class by which another process imports a hyperty.
 
     Attributes:
         where: `module:Class`.
@@ -206,12 +206,12 @@ class HypertyCode:
 @final
 @attrs.frozen
 class HypertyTools:
-    """What a runtime provides to a hyperty in a sandbox of its own.
+    """The objects of a runtime that a hyperty in a sandbox uses.
 
     Attributes:
         runtime: Address of the runtime.
         ids: Message ids of the hyperty begin where this source is.
-        counters: Counts messages that are dropped on the way in or out.
+        counters: Counts inbound and outbound messages that are dropped.
         life: Lifecycle of the hyperty; records the exceptions of its handlers.
     """
 
@@ -248,16 +248,16 @@ class _Processes:
         self._tools = tools
         self.last_id = 0
 
-    def raised(self, said: Said) -> None:
+    def raised(self, item: PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
-        trace = said.rest[-SANDBOX_FAULT:].decode(errors="replace")
+        trace = item.rest[-SANDBOX_FAULT:].decode(errors="replace")
         lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
         correlation, handler = (
-            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (said.text, said.get("handler"))
+            "".join(map(_shown, text[:SANDBOX_REASON])) for text in (item.text, item.get("handler"))
         )
         self._tools.life.noted(correlation, handler, exception="\n".join(lines))
 
-    def begin(self, port: MiniBusPort) -> "RoomHyperty":
+    def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
         """Make the host of one process."""
         given = self._tools
         self.last_id = max(self.last_id, given.ids.next(port.url))
@@ -276,11 +276,11 @@ class _Processes:
             rate=HYPERTY_RATE,
             burst=HYPERTY_BURST,
         )
-        return RoomHyperty(plan, tools, port, self)
+        return SandboxedHyperty(plan, tools, port, self)
 
 
 @final
-class RoomHyperty(SandboxHost[Delivery]):
+class SandboxedHyperty(SandboxHost[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
@@ -289,7 +289,7 @@ class RoomHyperty(SandboxHost[Delivery]):
         super().__init__(plan, tools)
         self._port = port
         self._processes = processes
-        self._mail = RoomMail(port, tools.counters, self)
+        self._mail = SandboxMail(port, tools.counters, self)
         self._is_ready = trio.Event()
 
     @override
@@ -328,11 +328,11 @@ class RoomHyperty(SandboxHost[Delivery]):
         await self._mail.lost(message)
 
     @override
-    async def told(self, said: Said) -> None:
-        if said.word is Word.FAULT:
-            self._processes.raised(said)
+    async def reported(self, item: PipeMessage) -> None:
+        if item.word is Word.FAULT:
+            self._processes.raised(item)
             return
-        raise PipeError(f"{said.word} is nothing a hyperty says")
+        raise PipeError(f"{item.word} is nothing a hyperty says")
 
     @override
     def ended(self, why: str) -> None:

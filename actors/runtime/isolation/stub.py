@@ -17,7 +17,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HostTools, StubHost
 from actors.pipe.plan import PackageContents, SandboxPlan, Spawn
-from actors.runtime.isolation.hyperty import RoomMail
+from actors.runtime.isolation.hyperty import SandboxMail
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
@@ -50,7 +50,7 @@ def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> 
     """Return what keeps such a stub in a sandbox, for each of its deployments.
 
     Its actor starts when the stub runs; if that cannot be it raises why. When the sandbox
-    ends by itself it crashes, and whoever waits for the stub is answered 503.
+    ends by itself it crashes, and messages that wait for the stub are answered 503.
 
     Args:
         code: Goes through the pipe and is imported from memory.
@@ -85,17 +85,17 @@ def _keep(
         rate=HYPERTY_RATE,
         burst=HYPERTY_BURST,
     )
-    return RoomStub(plan, tools, context)
+    return SandboxedStub(plan, tools, context)
 
 
 @final
-class RoomStub(StubHost[Delivery]):
+class SandboxedStub(StubHost[Delivery]):
     """The stub, as the rest of the runtime knows it."""
 
     def __init__(self, plan: SandboxPlan, tools: HostTools, context: StubContext) -> None:
         super().__init__(plan, tools)
         self._context = context
-        self._mail = RoomMail(context.bus, context.counters, self)
+        self._mail = SandboxMail(context.bus, context.counters, self)
         self._is_ready = trio.Event()
         self._offences = 0
         self._token: str | None = None
@@ -162,7 +162,7 @@ class RoomStub(StubHost[Delivery]):
         """Refuse what the stub had no right to say; one that goes on so is ended."""
         self._offences += 1
         if self._offences >= PEER_OFFENCES:
-            raise PipeError("it said too much that it had no right to")
+            raise PipeError("it sent too many messages that it may not send")
         self._drop(message, DropReason.UNKNOWN_SOURCE)
         if message.is_request:
             why = f"{message.from_} is not of {self.plan.domain}"

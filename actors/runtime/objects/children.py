@@ -193,7 +193,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
-        self._news = trio.lowlevel.ParkingLot()
+        self._changed = trio.lowlevel.ParkingLot()
         self._timer = trio.Event()
         self._known = trio.Event()
         self._known.set()
@@ -362,7 +362,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
     def _perform(self, effect: ChildrenEffect) -> None:
         match effect:
             case ChildShown() | ChildGone():
-                self._news.unpark_all()
+                self._changed.unpark_all()
             case ChildrenNeeded(read):
                 self._begin(partial(self._read, read))
             case SaidAgain():
@@ -432,7 +432,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         """End all iterations, unless several contexts are open: no change will come any more."""
         if len(self._open) <= 1:
             self._is_over = True
-            self._news.unpark_all()
+            self._changed.unpark_all()
 
     async def _run(self) -> None:
         while True:
@@ -452,7 +452,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         if self._is_over:
             await trio.lowlevel.checkpoint()
         else:
-            await self._news.park()
+            await self._changed.park()
         return not self._is_over
 
 

@@ -61,7 +61,7 @@ class Observers:
 
     def changed(self, change: ObserversChange) -> None:
         """Take a notice of the sync manager."""
-        self._add(self._core.told(change))
+        self._add(self._core.changed(change))
 
     def read(self, whole: ObserverList) -> None:
         """Take the whole list."""
@@ -453,6 +453,6 @@ class HypertyContext:
 
 
 async def _send(events: trio.MemorySendChannel[Message], message: Message) -> None:
-    # Whoever has just stopped observing does not listen any more.
+    # An observation that has just ended does not listen any more.
     with suppress(trio.BrokenResourceError):
         await events.send(message)

@@ -14,7 +14,7 @@ _ADVICE: Final = {
     int(Code.UNAVAILABLE): "try again when the message node is in reach",
     int(Code.TIMEOUT): "try again when its reporter is in reach",
 }
-"""What to do, by code; the reason of any other code says it itself."""
+"""Advice by code; the reason of any other code says it itself."""
 
 
 @final

@@ -346,7 +346,7 @@ _FOR_NOW: Final = frozenset(
 )
 """Codes of a failed read after which the next one may succeed."""
 
-_News: TypeAlias = Message | ObserverInput
+_Input: TypeAlias = Message | ObserverInput
 
 
 @asynccontextmanager
@@ -372,21 +372,21 @@ async def open_observation(
             reporter refuses; 404: no such object; 408: no answer in time; 409: the hyperty
             observes it already; 410: the runtime has closed; 413: the store is full.
     """
-    news, intake = trio.open_memory_channel[_News](_WAITING)
+    inputs, intake = trio.open_memory_channel[_Input](_WAITING)
     url = wanted.resource
     if wanted.store:
         check_room(context, url)
-    context.watch(url, news)
+    context.watch(url, inputs)
     copy = ObservedObject(url, Children.of(context, url))
     try:
         async with copy.children.open(), open_background() as nursery:
-            observation = _Observation(context, copy, news, nursery)
+            observation = _Observation(context, copy, inputs, nursery)
             await nursery.start(observation.run, wanted, intake)
             copy.check()
             yield copy
     finally:
         intake.close()
-        # Whoever was refused, or undeployed, does not observe anyway.
+        # A refused or undeployed hyperty does not observe anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await context.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
         context.unwatch(url)
@@ -400,12 +400,12 @@ class _Observation:
         self,
         context: HypertyContext,
         copy: ObservedObject,
-        news: trio.MemorySendChannel[_News],
+        inputs: trio.MemorySendChannel[_Input],
         nursery: trio.Nursery,
     ) -> None:
         self._context = context
         self._copy = copy
-        self._news = news
+        self._inputs = inputs
         self._nursery = nursery
         self._core = ObserverCore(copy.url, context.url)
         self._refusal: ObjectError | None = None
@@ -415,7 +415,7 @@ class _Observation:
     async def run(
         self,
         wanted: Observe,
-        intake: trio.MemoryReceiveChannel[_News],
+        intake: trio.MemoryReceiveChannel[_Input],
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -440,13 +440,13 @@ class _Observation:
                     is_started = True
                     task_status.started()
         finally:
-            # Nobody reads any more: whoever still reports to the copy must not wait.
+            # The copy is not read any more: its tasks must not wait for capacity.
             intake.close()
-            # What is stored stays so: whoever left may come back.
+            # The stored copy stays: the observer may come back.
             self._stored = None
             self._feed(GivenUp("the observer leaves"))
 
-    async def _next(self, intake: trio.MemoryReceiveChannel[_News]) -> ObserverInput:
+    async def _next(self, intake: trio.MemoryReceiveChannel[_Input]) -> ObserverInput:
         with trio.move_on_at(self._core.deadline()):
             received = await intake.receive()
             happened = self._understood(received) if isinstance(received, Message) else received
@@ -485,18 +485,18 @@ class _Observation:
         body, url = write_body(wanted), wanted.resource
         recalled = None if self._stored is None else await self._stored.recall()
         if recalled is not None:
-            await self._tell(recalled)
+            await self._enqueue(recalled)
         try:
             answer = await self._granted(body, url, READ_PAUSE if recalled else None)
         except ObjectError as refusal:
             self._refusal = refusal
-            await self._tell(GivenUp(refusal.why))
+            await self._enqueue(GivenUp(refusal.why))
             return
         snapshot = _snapshot(answer)
         if isinstance(snapshot, SnapshotRead):
             shown = snapshot.snapshot.children_objects
             self._copy.children.begin(shown, is_by_link=answer.body.get("p2p") is True)
-        await self._tell(snapshot)
+        await self._enqueue(snapshot)
 
     async def _granted(self, body: JsonObject, url: str, pause: float | None) -> Message:
         """Subscribe; with a pause, again while the refusal is for now only.
@@ -516,10 +516,10 @@ class _Observation:
                 await trio.sleep(pause)
                 pause = min(2 * pause, REPEAT_LAST)
 
-    async def _tell(self, happened: ObserverInput) -> None:
+    async def _enqueue(self, happened: ObserverInput) -> None:
         """Feed an input to the core; after its end inputs are dropped."""
         with suppress(trio.BrokenResourceError):
-            await self._news.send(happened)
+            await self._inputs.send(happened)
 
     async def _leave(self) -> None:
         body = write_body(ObjectName(self._copy.url))
@@ -535,16 +535,16 @@ class _Observation:
             # Its subscription may be over, and nobody could say so: another is asked for.
             answer = await self._resume()
         if answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
-            await self._tell(_snapshot(answer))
+            await self._enqueue(_snapshot(answer))
             return
         why = reason_in(answer)
         if answer.code in _FOR_NOW or answer.code <= LAST_SUCCESS:
-            await self._tell(ReadFailed(read, why))
+            await self._enqueue(ReadFailed(read, why))
         elif answer.code == Code.NOT_FOUND:
-            await self._tell(NotFound(read, why))
+            await self._enqueue(NotFound(read, why))
         else:
             self._refusal = ObjectError(self._copy.url, answer.code, why)
-            await self._tell(GivenUp(why))
+            await self._enqueue(GivenUp(why))
 
     async def _resume(self) -> Message:
         """Subscribe again; return the answer of the sync manager."""

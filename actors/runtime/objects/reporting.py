@@ -1,4 +1,4 @@
-"""How a hyperty begins and ends to report a data object (SYN-01, SYN-05, SYN-25).
+"""Begin and end of reporting a data object (SYN-01, SYN-05, SYN-25).
 
 Also: how it takes over an object of another reporter (SYN-26), and which schema the value of an
 object must obey (CAT-05).
@@ -299,7 +299,7 @@ async def _await_creation(
         try:
             await is_over.wait()
         finally:
-            # What was asked for is under way: who asked cannot tell whether it comes to be.
+            # The creation is open: the requester cannot know whether it succeeds.
             hold.deadline = trio.current_time() + GOODBYE_TIMEOUT
     return created[0]
 

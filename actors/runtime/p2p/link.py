@@ -50,7 +50,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class LinkUse:
-    """What a link works for.
+    """The objects that a link works with.
 
     Attributes:
         stub: Address stamped into `via` and posted under: PQ or PC.
@@ -231,7 +231,7 @@ class P2PLink:
             self._end(str(exc))
 
     async def _wrote_goodbye(self) -> bool:
-        """Wait for output and write it; tell whether the last word was among it."""
+        """Wait for output and write it; return whether the last message was part of it."""
         while not self._core.has_output:
             await self._woken()
         if self._core.may_wait:

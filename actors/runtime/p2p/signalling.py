@@ -112,7 +112,7 @@ class Signalling:
         )
 
     def over(self, link: str) -> Message:
-        """Tell the registry that a link has ended for good (I-P19)."""
+        """Notify the registry that a link has ended for good (I-P19)."""
         return self._message(
             MessageType.DELETE, f"{self._runtime}/registry", write_body(ObjectName(link))
         )

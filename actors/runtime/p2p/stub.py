@@ -61,9 +61,9 @@ from specs.trace import Fact, Kind, Op
 from transports.errors import CloseReason, DialError, LinkError
 from transports.link import Link
 
-__all__ = ["LinkWork", "Tell"]
+__all__ = ["LinkWork", "Report"]
 
-Tell: TypeAlias = Callable[[Happened | LinkProven], Awaitable[None]]
+Report: TypeAlias = Callable[[Happened | LinkProven], Awaitable[None]]
 """Sends a message to the stub."""
 
 _Job: TypeAlias = Callable[[], Awaitable[None]]
@@ -76,14 +76,16 @@ _JOBS = 16
 class LinkWork:
     """Runs what one end asks for in one negotiation, in tasks that end with that."""
 
-    def __init__(self, context: StubContext, policy: DialPolicy, end: LinkEnd, tell: Tell) -> None:
+    def __init__(
+        self, context: StubContext, policy: DialPolicy, end: LinkEnd, report: Report
+    ) -> None:
         self._context = context
         self._policy = policy
         self._end = end.name
         self._remote = end.remote
         self._negotiation = end.negotiation
         self._keys = end.keys
-        self._tell = tell
+        self._report = report
         self._scope = trio.CancelScope()
         self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
 
@@ -108,14 +110,14 @@ class LinkWork:
         try:
             link = await dial_candidate(network, dial.candidate, self._keys, entropy)
         except (DialError, LinkError):
-            await self._tell(Happened(self._end, DialFailed(dial.attempt)))
+            await self._report(Happened(self._end, DialFailed(dial.attempt)))
         else:
             await self._hand_over(link, Opening.DIALLED)
 
     async def _hand_over(self, link: ProvenLink, opening: Opening) -> None:
         """Give a link to the stub; one that it does not take any more is closed."""
         try:
-            await self._tell(LinkProven(self._end, link, opening, self._negotiation))
+            await self._report(LinkProven(self._end, link, opening, self._negotiation))
         except BaseException:
             await trio.aclose_forcefully(link.pipe)
             raise
@@ -132,12 +134,12 @@ class LinkWork:
                 self._keys.offer(each.candidate.address, secret)
                 nursery.start_soon(self._accept, each)
             candidates = tuple(each.candidate for each in offered)
-            await self._tell(Happened(self._end, CandidatesReady(candidates, self._negotiation)))
+            await self._report(Happened(self._end, CandidatesReady(candidates, self._negotiation)))
 
     async def _accept(self, offered: Offered) -> None:
         """Let some at a time prove themselves; for one more the one that is longest there goes.
 
-        So whoever says nothing keeps nobody out: the peer has proven itself at once.
+        So a silent dialler keeps no other out: the peer has proven itself at once.
         """
         proving: deque[trio.CancelScope] = deque()
         async with trio.open_nursery() as nursery:
@@ -374,16 +376,16 @@ class P2PStub(Actor[P2PMessage]):
 
     # --- links ----------------------------------------------------------------------------
 
-    async def _hear(self, news: Happened | LinkProven) -> None:
-        """Put news of a task into the mailbox; a link in it is closed with the stub."""
-        if not isinstance(news, LinkProven):
-            await self.me.tell(news)
+    async def _hear(self, report: Happened | LinkProven) -> None:
+        """Put the report of a task into the mailbox; a link in it is closed with the stub."""
+        if not isinstance(report, LinkProven):
+            await self.me.tell(report)
             return
-        self._unread.add(news.link.pipe)
+        self._unread.add(report.link.pipe)
         try:
-            await self.me.tell(news)
+            await self.me.tell(report)
         except BaseException:
-            self._unread.discard(news.link.pipe)
+            self._unread.discard(report.link.pipe)
             raise
 
     async def _proven(self, event: LinkProven) -> None:
@@ -426,7 +428,7 @@ class P2PStub(Actor[P2PMessage]):
             return
         link.break_off()
         self._trace_link(Op.CLOSE, end, link.name)
-        # Also if nothing is owed: the bus must know that nothing is on its way by this link.
+        # Also if nothing is owed: the bus must know that no message is outstanding by this link.
         await self.context.bus.hand_back(link.owed(), end.name)
 
     @override

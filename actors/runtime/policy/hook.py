@@ -15,7 +15,7 @@ __all__ = ["PERMIT_ALL", "Policy", "Refusal"]
 @final
 @attrs.frozen(slots=True)
 class Refusal:
-    """Why a Message BUS does not admit a message.
+    """The reason why a Message BUS does not admit a message.
 
     Attributes:
         reason: Drop reason for the ledger and the trace.

@@ -1,1 +1,1 @@
-"""Who is where, and by which way: registry and address allocation of a runtime."""
+"""Addresses and routes: registry and address allocation of a runtime."""

@@ -11,7 +11,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.addresses import AddressReuse, Purpose
 from specs.addresses.address import address_allocation
-from specs.bodies.registry import Allocate, Allocated, AllocationWish, Free
+from specs.bodies.registry import Allocate, Allocated, AllocationRequest, Free
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType, reason_in, refuse
@@ -97,7 +97,7 @@ class AddressWanted:
 @final
 @attrs.frozen(slots=True)
 class AddressKept:
-    """Nobody uses an address now; keep it for whoever has the same purpose."""
+    """Keep an unused address for the next object with the same purpose."""
 
     address: str
     purpose: Purpose
@@ -214,7 +214,7 @@ class AddressAllocation(Actor[AllocationMessage]):
                 await self._give_back(addresses)
 
     async def _allocated(self, scheme: str, number: int) -> tuple[str, ...]:
-        body = write_body(Allocate(scheme, AllocationWish(number)))
+        body = write_body(Allocate(scheme, AllocationRequest(number)))
         answer = await self._ask(MessageType.CREATE, body)
         addresses = _allocated(answer)
         if len(addresses) != number:

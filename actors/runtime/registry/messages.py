@@ -34,18 +34,18 @@ __all__ = [
     "LinkWitnessed",
     "LinksClosed",
     "LinksWanted",
+    "PendingRoutes",
     "RegistryMessage",
     "RegistryParts",
     "RegistryView",
-    "RegistryWays",
-    "WaysWanted",
+    "RouteQuestion",
 ]
 
 
 @final
 @attrs.frozen(slots=True)
 class LinkAwaited:
-    """Tell which live link leads to an entity or a runtime, once it is not `known`.
+    """Report the live link that leads to an entity or a runtime, once it is not `known`.
 
     Attributes:
         known: The link that leads there as far as is known; None: none does.
@@ -62,7 +62,7 @@ class LinkAwaited:
 @final
 @attrs.frozen(slots=True)
 class LinkWitnessed:
-    """Tell whether who speaks over a link speaks for an entity, by that one's record.
+    """Return whether the sender over a link may send for an entity, by the entity's record.
 
     Attributes:
         part: Who speaks: a part of the runtime at the other end, or nobody who may.
@@ -74,13 +74,13 @@ class LinkWitnessed:
     reply: Reply[bool]
 
 
-WaysWanted: TypeAlias = LinkAwaited | LinkWitnessed
-"""What the registry is asked about its links."""
+RouteQuestion: TypeAlias = LinkAwaited | LinkWitnessed
+"""Questions to the registry about its links."""
 
 
 @final
-class RegistryWays:
-    """Who waits for news of links; part of the registry's task.
+class PendingRoutes:
+    """Open questions about links; part of the registry's task.
 
     Memory: one entry per question that somebody still waits for.
     """
@@ -90,31 +90,31 @@ class RegistryWays:
         self._awaited: list[LinkAwaited] = []
         self._witnessed: list[LinkWitnessed] = []
 
-    def asked(self, wanted: WaysWanted, now: float) -> list[do.Effect]:
+    def asked(self, wanted: RouteQuestion, now: float) -> list[do.Effect]:
         """Answer at once, or later; return what is to be done for that."""
         match wanted:
             case LinkAwaited(entity, _, is_wanted):
                 self._awaited.append(wanted)
-                self._tell_links()
+                self._answer_links()
                 may_seek = is_wanted and wanted.reply.is_open
                 effects = self._core.feed(Asked(entity, Intent.LINK), now) if may_seek else []
-                # No message waits for a way: that it may go by the node, too, is known.
+                # No message waits for a route: it may go by the node, too.
                 return [one for one in effects if not isinstance(one, do.Route | do.NoRoute)]
             case LinkWitnessed(link, _, entity):
                 self._witnessed.append(wanted)
                 called = WitnessCalled(link, entity)
                 effects = self._core.feed(called, now)
-                self._tell_witnesses(now)
+                self._answer_witnesses(now)
                 return effects
 
     def look(self, effects: list[do.Effect], now: float) -> None:
         """Answer what can be answered, after something has happened."""
         if self._awaited and any(isinstance(effect, do.RoutesChanged) for effect in effects):
-            self._tell_links()
+            self._answer_links()
         if self._witnessed:
-            self._tell_witnesses(now)
+            self._answer_witnesses(now)
 
-    def _tell_links(self) -> None:
+    def _answer_links(self) -> None:
         waiting: list[LinkAwaited] = []
         for one in self._awaited:
             link = self._core.live_link(one.entity)
@@ -124,7 +124,7 @@ class RegistryWays:
                 waiting.append(one)
         self._awaited = waiting
 
-    def _tell_witnesses(self, now: float) -> None:
+    def _answer_witnesses(self, now: float) -> None:
         waiting: list[LinkWitnessed] = []
         for one in self._witnessed:
             speaks = self._core.speaks_for(one.link, one.part, one.entity, now)
@@ -146,7 +146,7 @@ class LinksWanted:
 @final
 @attrs.frozen(slots=True)
 class RegistryView:
-    """What the registry's tables say at one moment.
+    """The registry's tables at one moment.
 
     Attributes:
         watched: Whose registrations are followed.
@@ -175,14 +175,14 @@ RegistryMessage: TypeAlias = (
     | changes.LocalLive
     | changes.LocalGone
     | changes.SnapshotRead
-    | WaysWanted
+    | RouteQuestion
 )
 
 
 @final
 @attrs.frozen(slots=True)
 class RegistryParts:
-    """Whom the registry works with.
+    """The actors that the registry works with.
 
     Attributes:
         paths_lost: Gets the domain whose node has forgotten our session.

@@ -26,10 +26,10 @@ from actors.runtime.registry.messages import (
     LinksClosed,
     LinksWanted,
     LinkWitnessed,
+    PendingRoutes,
     RegistryMessage,
     RegistryParts,
     RegistryView,
-    RegistryWays,
 )
 from actors.runtime.registry.watch import (
     LinkOrder,
@@ -101,13 +101,13 @@ class RegistryChanges:
 
     Attributes:
         runtime: The own one.
-        ways: The links there are, and where entities live.
+        routes: The links, and the runtimes of entities.
         learn: Takes what was learnt of where entities live.
-        answer: Sends an answer by the way known now, before the reports after it.
+        answer: Sends an answer by the route known now, before the reports after it.
     """
 
     runtime: str
-    ways: ResolveCore
+    routes: ResolveCore
     talk: RegistryTalk
     port: CorePort
     ids: IdSource
@@ -133,10 +133,10 @@ class RegistryChanges:
             await self.port.post(refuse(request, error.code, error.reason))
             return
         if entry is None:
-            why = "what lives here is told to another registry, over a link to its runtime"
+            why = "the contents are reported to the registry of a linked runtime only"
             await self.port.post(refuse(request, Code.FORBIDDEN, why))
         elif resources != (changes_of(self.runtime),):
-            await self.port.post(refuse(request, Code.NOT_FOUND, "nothing else is told here"))
+            await self.port.post(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
         elif request.type is MessageType.SUBSCRIBE:
             await self.feed(changes.Asked(request, entry.remote, entry.link))
         else:
@@ -162,7 +162,7 @@ class RegistryChanges:
         The bus stamped the link's address last.
         """
         by = message.via[-1:]
-        found = next((entry for entry in self.ways.links() if (entry.link,) == by), None)
+        found = next((entry for entry in self.routes.links() if (entry.link,) == by), None)
         is_own_word = found is not None and message.from_ == registry_of(found.remote)
         return found if is_own_word else None
 
@@ -185,7 +185,7 @@ class RegistryChanges:
                 return self.publisher.feed(happened, now)
 
     def end(self, happened: LinkGone) -> None:
-        """Tell how it ends with a link, when nothing can be done any more."""
+        """Report how a link ends, when nothing can be done any more."""
         for effect in self._decide(happened):
             if isinstance(effect, Step):
                 self.hops.step(effect)
@@ -300,10 +300,10 @@ class Registry(Actor[RegistryMessage]):
         self._rows = RowQuestions(self._core)
         self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
         self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
-        self._ways = RegistryWays(self._core)
+        self._pending_routes = PendingRoutes(self._core)
         self._changes = RegistryChanges(
             runtime=config.runtime,
-            ways=self._core,
+            routes=self._core,
             talk=talk,
             port=parts.port,
             ids=parts.ids,
@@ -365,7 +365,7 @@ class Registry(Actor[RegistryMessage]):
     ) -> None:
         match message:
             case LinkAwaited() | LinkWitnessed():
-                await self._perform_all(self._ways.asked(message, trio.current_time()))
+                await self._perform_all(self._pending_routes.asked(message, trio.current_time()))
             case _:
                 await self._watch.feed(message)
 
@@ -419,7 +419,7 @@ class Registry(Actor[RegistryMessage]):
         now = trio.current_time()
         effects = self._core.feed(happened, now)
         await self._perform_all(effects)
-        self._ways.look(effects, now)
+        self._pending_routes.look(effects, now)
         await self._post(self._rows.decided())
 
     async def _post(self, answers: Iterable[Message]) -> None:
@@ -475,11 +475,11 @@ class Registry(Actor[RegistryMessage]):
             case do.ReadRecord(entity) | do.ReadOwner(entity):
                 is_owner = isinstance(effect, do.ReadOwner)
                 read = talk.read_owner if is_owner else talk.read_record
-                self.spawn(self._tell, read(entity))
+                self.spawn(self._report, read(entity))
             case do.SetPath(url):
-                self.spawn(self._tell, talk.set_path(url))
+                self.spawn(self._report, talk.set_path(url))
             case do.RegisterLink(link, handler):
-                self.spawn(self._tell, talk.register_link(link, handler))
+                self.spawn(self._report, talk.register_link(link, handler))
             case do.RemovePath(url):
                 self.spawn(talk.remove_path, url)
             case do.UnregisterLink(link):
@@ -496,17 +496,17 @@ class Registry(Actor[RegistryMessage]):
             await self.me.tell(inputs.StubGone(order.stub))
 
     def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
-        self.spawn(self._tell, answer)
+        self.spawn(self._report, answer)
 
     async def _answer_now(self, answer: Message) -> None:
-        """Send an answer, with its way: while the bus asks for it, what follows would go first."""
+        """Send an answer with its route: if the bus asked for it, later messages would go first."""
         await self._feed(inputs.Asked(answer.to, Intent.KNOWN))
         await self._parts.port.post(answer)
 
     def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:
-        self.spawn(self._tell, answer)
+        self.spawn(self._report, answer)
 
-    async def _tell(self, answer: Awaitable[RegistryMessage]) -> None:
+    async def _report(self, answer: Awaitable[RegistryMessage]) -> None:
         await self.me.tell(await answer)
 
     async def _load(self, effect: do.Deploy | do.Undeploy) -> None:

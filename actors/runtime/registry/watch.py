@@ -55,7 +55,7 @@ from transports.bodies import read_body, write_body
 __all__ = ["LinkOrder", "RegistrationWatch", "RegistryTalk", "WatchTask", "is_registration"]
 
 LinkOrder: TypeAlias = Connect | Disconnect | Yield | Resume
-"""What a registry orders a stub of its own."""
+"""A command of a registry to its own stub."""
 
 
 @final
@@ -110,7 +110,7 @@ class RegistryTalk:
         await self._port.unfollow_all(link)
 
     async def order(self, order: LinkOrder) -> bool:
-        """Tell a P2P stub what to do with one link (M-11, M-12); return whether it does.
+        """Command a P2P stub (M-11, M-12); return whether it obeys.
 
         A requester whose link has ended for good, or that is stuck, neither connects nor
         resumes.
@@ -131,7 +131,7 @@ class RegistryTalk:
         return answer.code <= LAST_SUCCESS
 
     async def follow_changes(self, remote: str) -> Message:
-        """Ask another registry to tell what lives in its runtime (M-08)."""
+        """Subscribe to the entities of another runtime at its registry (M-08)."""
         body = write_body(Path((changes_of(remote),)))
         return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), body)
 
@@ -193,10 +193,10 @@ class RegistrationWatch:
     """Hosts the table of records that are followed; part of the registry's task.
 
     Attributes:
-        ways: Which node leads to a record's domain, and by which stub.
+        routes: The node of a record's domain, and the stub that leads to it.
     """
 
-    ways: ResolveCore
+    routes: ResolveCore
     talk: RegistryTalk
     port: CorePort
     hops: HopTrace
@@ -215,7 +215,7 @@ class RegistrationWatch:
 
     async def _named(self, request: Message) -> str | None:
         """Return the record a request is about; one that may not ask is refused."""
-        if not self.ways.is_local(request.from_):
+        if not self.routes.is_local(request.from_):
             why = "a registry follows records for its own runtime only"
             await self.port.post(refuse(request, Code.FORBIDDEN, why))
             return None
@@ -243,13 +243,13 @@ class RegistrationWatch:
         if url not in self.core:
             return DropReason.UNSUBSCRIBED
         # The bus has seen that it names the right registry, and came from a node; the stub
-        # that it came by, the last in `via`, tells from which.
-        is_by_node = event.via[-1:] == (self.ways.node_stub(url),)
+        # that it came by, the last in `via`, shows from which.
+        is_by_node = event.via[-1:] == (self.routes.node_stub(url),)
         return None if is_by_node else DropReason.FORGED_STATUS
 
     async def node_forgot(self, domain: str) -> tuple[RecordReported, ...]:
         """Set the paths again that a node has lost; what it would have reported is unknown."""
-        urls = [url for url in self.core.urls if self.ways.node_of(url) == domain]
+        urls = [url for url in self.core.urls if self.routes.node_of(url) == domain]
         await self.feed(NodeForgot(frozenset(urls)))
         return tuple(RecordReported(url, None) for url in urls)
 
@@ -276,7 +276,7 @@ class RegistrationWatch:
                 assert_never(effect)
 
     async def _path(self, effect: SetWatch | RenewWatch | UnwatchRecord) -> WatchSet | WatchRemoved:
-        url, node = effect.url, self.ways.node_of(effect.url)
+        url, node = effect.url, self.routes.node_of(effect.url)
         match effect:
             case SetWatch():
                 return WatchSet(url, await self.talk.watch(f"{url}{_PART}", node))

@@ -1,1 +1,1 @@
-"""What a runtime stores, to find it after a restart."""
+"""The stored state of a runtime, which survives a restart."""

@@ -1,6 +1,6 @@
 """The SQLite file in which a runtime stores data objects, and its tables.
 
-What `commit` has returned for survives the process and a failure of power. What is stored is
+Data that `commit` has returned for survives the process and a failure of power. What is stored is
 known in memory, too, so that a file that breaks while the runtime runs can be written anew.
 
 The size of the file follows what is stored now: per object its value and about 200 bytes for
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 VERSION: Final = 2
-"""Of the form in which all this is kept; 1 knew no leases."""
+"""Version of the form of the file; 1 had no leases."""
 
 TABLES: Final = frozenset({"object", "observer", "guest", "child", "copy", "home", "session"})
 
@@ -210,7 +210,7 @@ def whole(rest: Rest) -> Iterator[Keep]:
 class StoreFileError(PlaceError):
     """The file in which a runtime stores data objects cannot be used."""
 
-    told = "cannot use the store {}"
+    summary = "cannot use the store {}"
 
 
 _FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER, is_private=True)

@@ -59,7 +59,7 @@ __all__ = [
 _log = structlog.get_logger("actors.runtime")
 
 Stored: TypeAlias = StoreFileError | None
-"""What a commit came to: an error, and nothing of it is durable; or None, and all is."""
+"""The result of a commit: an error, and nothing of it is durable; or None, and all is."""
 
 
 @final
@@ -148,7 +148,7 @@ class ObjectStore(Actor[StoreMessage]):
 
 
 Act: TypeAlias = Callable[[], Awaitable[None]]
-"""What is said once all is written."""
+"""The reply once all is written."""
 
 
 @final
@@ -269,7 +269,7 @@ class RuntimeStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has anything to come back to."""
+        """Whether nothing is stored that a component could resume."""
         return not self.rest.objects and not self._copies
 
     async def start(self, core: Supervisor) -> None:

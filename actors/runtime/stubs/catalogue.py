@@ -49,7 +49,7 @@ class StubKind(Enum):
 @final
 @attrs.frozen(slots=True)
 class Descriptor:
-    """What is needed to deploy a stub.
+    """The descriptor that a stub is deployed by.
 
     Attributes:
         address: Its catalogue address.

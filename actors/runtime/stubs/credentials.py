@@ -99,7 +99,7 @@ _log = structlog.get_logger("actors.runtime")
 
 
 class Credentials(ABC):
-    """Where a stub gets the token for a login."""
+    """The source of the tokens for a stub's logins."""
 
     @abstractmethod
     async def fresh(self) -> str | None:

@@ -129,7 +129,7 @@ LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Hosted | Delivery | _End
 @final
 @attrs.frozen(slots=True)
 class LoaderTools:
-    """What the loader uses beside other actors.
+    """The objects that the loader uses beside other actors.
 
     Attributes:
         hops: Takes its trace records.

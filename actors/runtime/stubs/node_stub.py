@@ -131,18 +131,18 @@ class NodeLink:
                 why = await self._live(await self.wire.dial())
             except (DialError, LinkError) as error:
                 why = str(error)
-        await self._tell(Unavailable(self.attempt, why))
+        await self._report(Unavailable(self.attempt, why))
 
-    async def _tell(self, news: LinkEvents) -> None:
-        # A stub that has stopped wants no news; its tasks are cancelled at once.
+    async def _report(self, happened: LinkEvents) -> None:
+        # A stub that has stopped needs no report; its tasks are cancelled at once.
         with suppress(ActorStoppedError):
-            await self._owner.tell(news)
+            await self._owner.tell(happened)
 
     async def _live(self, link: Link) -> str:
         self.name = link.name
         self._link = link
         try:
-            await self._tell(Opened(self.attempt))
+            await self._report(Opened(self.attempt))
             why = "it cannot be written to"
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, link, nursery.cancel_scope)
@@ -157,7 +157,7 @@ class NodeLink:
         try:
             while True:
                 frame = await link.receive()
-                await self._tell(Read(self.attempt, frame))
+                await self._report(Read(self.attempt, frame))
         except LinkError as error:
             return str(error)
 
@@ -174,7 +174,7 @@ class NodeLink:
             except LinkError:
                 scope.cancel()
                 return
-            await self._tell(Wrote(self.attempt, messages))
+            await self._report(Wrote(self.attempt, messages))
 
     def control(self, line: bytes) -> None:
         """Write a line that counts as no message, with the next `flush`."""
@@ -285,10 +285,10 @@ class NodeStub(Actor[NodeStubMessage]):
                 await self._feed(ev.SendAsked(outbound))
             case Opened() | Unavailable() | Read() | Wrote():
                 if self._link is not None and message.attempt == self._link.attempt:
-                    await self._news(message, self._link)
+                    await self._link_changed(message, self._link)
 
-    async def _news(self, news: LinkEvents, link: NodeLink) -> None:
-        match news:
+    async def _link_changed(self, happened: LinkEvents, link: NodeLink) -> None:
+        match happened:
             case Opened():
                 await self._feed(ev.Dialled())
             case Unavailable(_, why):

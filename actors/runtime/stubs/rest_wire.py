@@ -67,7 +67,7 @@ _EVENTS: Final = {"accept": "text/event-stream"}
 @final
 @attrs.define
 class RestPast:
-    """What one link of a stub leaves to the next.
+    """The state that one link of a stub leaves to the next.
 
     Attributes:
         links: How many there were.
@@ -88,8 +88,17 @@ class RestLink(Link):
     """
 
     __slots__ = (
-        "_apart", "_has_session", "_inbox", "_is_closed", "_is_leaving", "_news", "_past",
-        "_posts", "_receiving", "_sending", "http",
+        "_apart",
+        "_change",
+        "_has_session",
+        "_inbox",
+        "_is_closed",
+        "_is_leaving",
+        "_past",
+        "_posts",
+        "_receiving",
+        "_sending",
+        "http",
     )  # fmt: skip
 
     def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
@@ -99,7 +108,7 @@ class RestLink(Link):
         self._apart: Final = apart
         self._past: Final = past
         self._inbox: Final[deque[bytes]] = deque()
-        self._news = trio.Event()
+        self._change = trio.Event()
         self._has_session = False
         self._is_leaving = False
         self._is_closed = False
@@ -135,7 +144,7 @@ class RestLink(Link):
             self._has_session = True
             self._past.read = 0
         self._inbox.append(answer.body)
-        self._news.set()
+        self._change.set()
 
     async def _post(self, frame: bytes) -> None:
         self._posts += 1
@@ -173,8 +182,8 @@ class RestLink(Link):
                 if self._has_session and not self._is_leaving:
                     await self._ask_for_more()
                 else:
-                    await self._news.wait()
-                    self._news = trio.Event()
+                    await self._change.wait()
+                    self._change = trio.Event()
             return self._inbox.popleft()
 
     @abstractmethod
@@ -201,7 +210,7 @@ class RestLink(Link):
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
-        self._news.set()
+        self._change.set()
         await self.http.aclose()
 
     def _check_open(self) -> None:
@@ -227,7 +236,7 @@ class PollLink(RestLink):
 
 @final
 class EventLink(RestLink):
-    """Has the messages sent as events, and says of each part that it was read."""
+    """A link that receives messages as events, and acknowledges each part."""
 
     __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
 
@@ -359,7 +368,7 @@ _KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
 @final
 @unique
 class Receive(StrEnum):
-    """How what comes is asked for; words of a profile."""
+    """The mode of receiving messages; words of a profile."""
 
     LONG_POLL = "long-poll"
     SSE = "sse"
@@ -479,4 +488,4 @@ class _Stream(httpcore.AsyncNetworkStream):
 
     @override
     def get_extra_info(self, info: str) -> None:
-        """Tell nothing: that an idle connection was hung up is seen when it is used."""
+        """Report nothing: a write shows that an idle connection was closed."""

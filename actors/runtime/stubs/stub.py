@@ -1,4 +1,4 @@
-"""What a protostub is given, and what it must keep to (STB-01..07).
+"""The interface of a protostub, and its obligations (STB-01..07).
 
 A stub is an actor, alone in its sandbox. Its MiniBUS hands it, as `Delivery`,
 everything the Message BUS routes to its address (the sandbox's `*` listener is
@@ -10,8 +10,8 @@ Every stub keeps to this:
    status event to `<stub>/status`, in order (STB-05, I-S4).
 2. It transmits only while live; what it does not deliver it hands back or refuses.
    On loss of its link: first the status event, then `hand_back`.
-3. It drops what already crossed it and appends its own address to `via`, on the way
-   out and on the way in (STB-06).
+3. It drops what already crossed it and appends its own address to `via`, outbound
+   and inbound (STB-06).
 
 A P2P stub keeps to this, too:
 
@@ -133,7 +133,7 @@ class StubContext:
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]
-"""What a stub module exports as `activate` (STB-01, C-67).
+"""The function that a stub module exports as `activate` (STB-01, C-67).
 
 The actor may take more message classes than `Delivery`, for its own tasks.
 """

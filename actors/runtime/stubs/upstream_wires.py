@@ -1,8 +1,8 @@
-"""What the wires of both forms of upstream's nodes have in common (protocol page 11).
+"""Common parts of the wires of both forms of upstream's nodes (protocol page 11).
 
 A message is a frame. A node is spoken to as its own stubs spell: `runtime://`, `via` as
 one address. Ids and the name of a path's list differ from node to node, so that a profile
-may say which. What comes back is read as everything is, by the one way in.
+may say which. Answers are read like all input, by the same decoder.
 
 `/stub/connect?runtimeURL=`: upstream's plain form; the link is the session.
 
@@ -13,7 +13,7 @@ no place; a node that asks for a login shows such a stub out.
 
 `/ws`: upstream's form with a session at `mn:/session`, opened and re-opened.
 
-Session control is no message of the protocol: no body on the way out, ids of its own. A
+Session control is no message of the protocol: no outbound body, ids of its own. A
 close is answered by the end of the link. There is no ping but the link's, and no place
 for credentials. A re-open that is refused with 500 means that the session is unknown:
 upstream's nodes say nothing else of it.
@@ -107,7 +107,7 @@ _DISCONNECT: Final = "disconnect"
 
 @final
 class PlainWire(LegacyWire):
-    """Whoever dials has the session of the runtime it names."""
+    """A wire whose dialler has the session of the runtime that it names."""
 
     def __init__(self, context: StubContext, dialect: Dialect) -> None:
         super().__init__(context, dialect)

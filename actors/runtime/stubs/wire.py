@@ -1,7 +1,7 @@
 """The wire protocol between a node stub and its node, and its normal form `protofly.v1`.
 
 A wire is made for one link. It dials, writes session controls, and converts messages to frames
-and back; `fsm.session.stub_client` decides when, for every form in the same way. In the normal
+and back; `fsm.session.stub_client` decides when, alike for every form. In the normal
 form a frame is lines, and session control is messages (M-14..M-17). The module of another form
 says what it cannot do. A profile may set options of a shipped stub beside its URL.
 """
@@ -108,7 +108,7 @@ class Stray:
 Item: TypeAlias = Message | BadLine | SessionAnswered | Reply | Stray
 
 Asked: TypeAlias = bytes | SessionAnswered | None
-"""What a session control becomes: a line to write; an answer without the node; or None: the link
+"""The form of a session control: a line to write; an answer without the node; or None: the link
 itself is asked for a sign of life.
 """
 
@@ -167,7 +167,7 @@ WireMaker: TypeAlias = Callable[[], NodeWire]
 
 
 class OwnWire(NodeWire):
-    """What our own stubs and nodes speak."""
+    """The wire format of our own stubs and nodes."""
 
     def __init__(self, context: StubContext) -> None:
         super().__init__(context)

@@ -30,7 +30,7 @@ from actors.runtime.registry.allocation import (
     AllocationMessage,
     FreeWanted,
 )
-from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, WaysWanted
+from actors.runtime.registry.messages import LinkAwaited, LinkWitnessed, RouteQuestion
 from actors.runtime.registry.registrations import (
     ForgetWanted,
     RegisterWanted,
@@ -40,7 +40,7 @@ from actors.runtime.registry.registrations import (
 )
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from actors.runtime.sync.messages import LinkIs, TaskReport, Tell
+from actors.runtime.sync.messages import LinkIs, Report, TaskReport
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
@@ -200,7 +200,7 @@ class SyncContext:
     records: RegisteredObjects
     ids: IdSource
     tracer: Tracer
-    registry: ActorRef[LocalLive | LocalGone | Delivery | WaysWanted]
+    registry: ActorRef[LocalLive | LocalGone | Delivery | RouteQuestion]
     topology: Topology = Topology.TRIANGLE
     counters: Counters = attrs.field(factory=Counters, eq=False)
     schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
@@ -445,10 +445,10 @@ class LinkWatches:
     One question per watched entity waits at the registry.
     """
 
-    def __init__(self, registry: ActorRef[WaysWanted], spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, registry: ActorRef[RouteQuestion], spawn: Spawn, report: Report) -> None:
         self._registry = registry
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._watched: dict[str, trio.CancelScope] = {}
 
     def watched(self) -> tuple[str, ...]:
@@ -471,7 +471,7 @@ class LinkWatches:
         return False
 
     def watch(self, entity: str, known: str | None, *, is_wanted: bool = False) -> None:
-        """Tell of each other link that leads to an entity from now on; repeated is fine.
+        """Report each other link that leads to an entity from now on. Idempotent.
 
         Args:
             entity: A runtime, or what lives in one.
@@ -497,4 +497,4 @@ class LinkWatches:
                     known = await self._registry.ask(partial(one.question, known))
                 except ActorStoppedError:
                     return
-                await self._tell(LinkIs(one.entity, known))
+                await self._report(LinkIs(one.entity, known))

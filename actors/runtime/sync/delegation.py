@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.messages import DelegationAnswered, TakeOverAnswered, Tell
+from actors.runtime.sync.messages import DelegationAnswered, Report, TakeOverAnswered
 from actors.runtime.sync.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.reporter import ObjectTransfers
 from fsm.engine import Step
@@ -49,7 +49,7 @@ from transports.bodies import write_body
 
 __all__ = ["Delegations", "HandOvers", "TakeOvers", "heard", "parts_of"]
 
-_ANOTHER: Final = "another hand-over of it is under way here"
+_ANOTHER: Final = "another delegation of it is open here"
 _OUT_OF_ORDER: Final = "a part of the hand-over is missing"
 _CROWD: Final = "too many objects are being handed over to this runtime"
 _NAMED: Final = 4 * HAND_OVER_PART
@@ -80,14 +80,14 @@ class _Taking:
 
 @final
 class TakeOvers:
-    """What is being handed over to this runtime, by object."""
+    """The objects that are being handed over to this runtime."""
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
+        self, context: SyncContext, spawn: Spawn, report: Report, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._reported = reported
         self._coming: dict[tuple[str, str], _Taking] = {}
         self._numbers: dict[str, int] = {}
@@ -99,7 +99,7 @@ class TakeOvers:
 
     @property
     def takers(self) -> set[str]:
-        """Who takes something, once the node has answered."""
+        """The hyperties that take an object over, once the node has answered."""
         return {to for (_, to), one in self._coming.items() if one.core is not None}
 
     def is_taking(self, url: str) -> bool:
@@ -239,7 +239,9 @@ class TakeOvers:
         to = address_allocation(self._context.domain)
         asked = self._context.request(MessageType.UPDATE, to, write_body(body))
         answer = heard(await self._context.bus.request(asked))
-        await self._tell(TakeOverAnswered(core.url, core.to, core.number, answer.code, answer.why))
+        await self._report(
+            TakeOverAnswered(core.url, core.to, core.number, answer.code, answer.why)
+        )
 
     def let_go(self) -> None:
         """End everything without a word: the runtime leaves."""
@@ -269,7 +271,7 @@ _NOTHING_HANDED: Final = Answered(Code.INTERNAL, "nothing was handed over")
 
 @final
 class HandOvers:
-    """Asks, and says what was answered; whoever asks decides what it means."""
+    """Sends the requests of a delegation, and reports the answers to the core that decides."""
 
     def __init__(self, context: SyncContext) -> None:
         self._context = context
@@ -285,7 +287,7 @@ class HandOvers:
         return heard(answer, is_here=lives_in == self._context.runtime)
 
     async def offer(self, core: DelegationCore) -> Answered:
-        """Tell the node who may take the address."""
+        """Notify the node who may take the address."""
         body = MoveAddress(core.url, AddressMethod.OFFER.value, core.number, core.to)
         return await self._ask_node(body)
 
@@ -366,35 +368,35 @@ class Delegations:
     """
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
+        self, context: SyncContext, spawn: Spawn, report: Report, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._reported = reported
         self._work = HandOvers(context)
         self._giving: dict[str, _Giving] = {}
         self._numbers: dict[str, int] = {}
         self._given: dict[str, None] = {}
-        self.taking: Final = TakeOvers(context, spawn, tell, reported)
+        self.taking: Final = TakeOvers(context, spawn, report, reported)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is on its way."""
+        """Whether no object is being handed over."""
         return not self._giving and self.taking.is_empty
 
     @property
     def takers(self) -> set[str]:
-        """Who is being handed something."""
+        """The hyperties that an object is being handed over to."""
         return self.taking.takers
 
     def is_moving(self, address: str) -> bool:
-        """Say whether an address is of an object on its way to another runtime, or from one."""
+        """Return whether an address is of an object that is being handed over."""
         url = address.removesuffix(f"/{SUBSCRIPTION}")
         return url in self._given or self.taking.is_taking(url)
 
     async def put_off(self, request: Message) -> None:
-        """Answer a request to an object that is on its way."""
+        """Answer a request to an object that is being handed over."""
         await self._context.refuse(request, Code.UNAVAILABLE, _MOVING)
 
     # --- the end that gives -----------------------------------------------------------------
@@ -423,7 +425,7 @@ class Delegations:
         await self._feed(url, terms.Begun())
 
     async def _say_trying(self, url: str, number: int, request: Message) -> None:
-        """Let the reporter's request live for as long as the hand-over is under way."""
+        """Keep the reporter's request open as long as the delegation lasts."""
         giving: _Giving | None = self._giving[url]
         while giving is not None and giving.core.number == number:
             await self._context.answer(request, Code.TRYING)
@@ -501,14 +503,14 @@ class Delegations:
         heard = _SILENCE
         with trio.move_on_after(patience):
             heard = await work()
-        await self._tell(
+        await self._report(
             DelegationAnswered(core.url, core.number, heard.code, heard.why, heard.is_here)
         )
 
     async def _end(
         self, giving: _Giving, effect: terms.Kept | terms.GivenAway | terms.Passed
     ) -> None:
-        """Tell the reporter what came of it, when all is in place."""
+        """Report the outcome to the reporter, when all is in place."""
         url, request = giving.core.url, giving.request
         del self._giving[url]
         match effect:

@@ -4,7 +4,7 @@ It alone writes versions and publishes; a reporter asks it to (`update` to `R/sm
 that its snapshot is never behind what was published. What waits for others runs in
 tasks; the tables change only in the mailbox's own task.
 
-Whom a sync manager serves: the components of its own runtime (SYN-01, SYN-06).
+A sync manager serves the components of its own runtime (SYN-01, SYN-06).
 """
 
 from typing import Final, assert_never, final
@@ -112,16 +112,16 @@ class SyncManager(Actor[SyncMessage]):
 
     def __init__(self, context: SyncContext) -> None:
         self._context = context
-        self._reported = ReportedObjects(context, self.spawn, self._tell)
+        self._reported = ReportedObjects(context, self.spawn, self._report)
         self._observed = ObservedObjects(
-            context, self.spawn, self._tell, self._reported.children.answering
+            context, self.spawn, self._report, self._reported.children.answering
         )
         self._reported.children.observes = self._observed.observes
-        self._moves = Delegations(context, self.spawn, self._tell, self._reported.transfers)
+        self._moves = Delegations(context, self.spawn, self._report, self._reported.transfers)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
 
-    async def _tell(self, done: TaskReport) -> None:
+    async def _report(self, done: TaskReport) -> None:
         await self.me.tell(done)
 
     @override
@@ -211,11 +211,11 @@ class SyncManager(Actor[SyncMessage]):
 
     @property
     def _busy(self) -> set[str]:
-        """Who has to do with an object here."""
+        """The hyperties that report, observe or take over an object here."""
         return self._reported.reporters | self._observed.observers | self._moves.takers
 
     async def _close(self) -> None:
-        """End what is to end, and what came of it meanwhile; tell who waits for that."""
+        """End the objects that must end, and answer the requests that wait for it."""
         gone = {left.component for left in self._leaving}
         if self._closing:
             gone |= self._busy
@@ -248,7 +248,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     async def stop(self) -> None:
-        # Whoever did not answer in time, or came to a crash: every entity reaches an end.
+        # Also after a timeout or a crash, every entity reaches an end.
         self._moves.let_go()
         self._reported.lifecycle.let_go()
 
@@ -302,11 +302,11 @@ class SyncManager(Actor[SyncMessage]):
                 await self._unsubscribe(message, read_body(message, unsubscribe_class(message)))
             case MessageType.READ:
                 asked = read_body(message, ObjectName)
-                self.spawn(self._tell_schema, message, asked.resource)
+                self.spawn(self._answer_schema, message, asked.resource)
             case _:
                 raise BadMessageError("a sync manager does not do this")
 
-    async def _tell_schema(self, request: Message, address: str) -> None:
+    async def _answer_schema(self, request: Message, address: str) -> None:
         """Say what values of a data schema must obey, to who is about to report one."""
         try:
             found = await self._context.schemas.find(address)

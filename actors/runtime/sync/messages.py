@@ -23,6 +23,7 @@ __all__ = [
     "ObserverLeft",
     "ObserverReport",
     "PathClosed",
+    "Report",
     "ReporterReport",
     "Route",
     "RouteMoved",
@@ -30,7 +31,6 @@ __all__ = [
     "StillObserved",
     "TakeOverAnswered",
     "TaskReport",
-    "Tell",
 ]
 
 
@@ -90,7 +90,7 @@ class ObjectRemoved:
 @final
 @attrs.frozen(slots=True)
 class Route:
-    """By which route an observer was answered.
+    """The route by which an observer was answered.
 
     Attributes:
         link: The link; None: the node.
@@ -227,12 +227,12 @@ class LinkIs:
 @final
 @attrs.frozen(slots=True)
 class DelegationAnswered:
-    """What was asked of others to hand an object over is answered.
+    """A request to others in a delegation is answered.
 
     Attributes:
         number: Of the attempt.
         code: What was answered; 408: nothing in time.
-        is_here: Whether whoever answered lives in this runtime.
+        is_here: Whether the answer came from this runtime.
     """
 
     url: str
@@ -262,18 +262,18 @@ class TakeOverAnswered:
 ReporterReport: TypeAlias = (
     ObjectReady | ObjectRegistered | Decided | ObjectRemoved | SenderChecked | StillObserved
 )
-"""What tasks tell of objects that are reported here."""
+"""Reports of tasks about objects that are reported here."""
 
 ObserverReport: TypeAlias = (
     ObserveDone | ObserverLeft | RefusedAgain | LeaseAnswered | PathClosed | RouteMoved
 )
-"""What tasks tell of objects that are observed here."""
+"""Reports of tasks about objects that are observed here."""
 
 DelegationReport: TypeAlias = DelegationAnswered | TakeOverAnswered
-"""What tasks tell of objects that change hands."""
+"""Reports of tasks about objects that are handed over."""
 
 TaskReport: TypeAlias = ReporterReport | ObserverReport | DelegationReport | LinkIs
 """Any of these messages."""
 
-Tell: TypeAlias = Callable[[TaskReport], Awaitable[None]]
+Report: TypeAlias = Callable[[TaskReport], Awaitable[None]]
 """Sends a message to the sync manager."""

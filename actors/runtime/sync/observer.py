@@ -1,6 +1,6 @@
 """The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47).
 
-What the owners of observed objects are asked once more (M-38, M-42, STB-09).
+Repeated requests to the owners of observed objects (M-38, M-42, STB-09).
 """
 
 import math
@@ -20,8 +20,8 @@ from actors.runtime.sync.messages import (
     ObserverLeft,
     PathClosed,
     RefusedAgain,
+    Report,
     Route,
-    Tell,
 )
 from actors.runtime.sync.observer_routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
@@ -73,10 +73,12 @@ class Observed:
 class ReporterRequests:
     """Asks for all who observe an object, when its consent is forgotten; or takes it back."""
 
-    def __init__(self, context: SyncContext, objects: Mapping[str, Observed], tell: Tell) -> None:
+    def __init__(
+        self, context: SyncContext, objects: Mapping[str, Observed], report: Report
+    ) -> None:
         self._context = context
         self._objects = objects
-        self._tell = tell
+        self._report = report
 
     async def ask_again(self, url: str) -> None:
         """Ask an owner again for everybody who observes here.
@@ -105,7 +107,7 @@ class ReporterRequests:
             if answer.code <= LAST_SUCCESS:
                 await self.show(url, observer, answer.body.get("value"))
             elif answer.code == Code.FORBIDDEN:
-                await self._tell(RefusedAgain(url, observer, number))
+                await self._report(RefusedAgain(url, observer, number))
         return True
 
     async def show(self, url: str, observer: str, value: Json) -> None:
@@ -114,7 +116,7 @@ class ReporterRequests:
         await self._context.bus.post(self._context.request(MessageType.UPDATE, observer, body))
 
     async def say_refused(self, url: str, observer: str) -> None:
-        """Tell an observer that it does not observe any more (M-45)."""
+        """Notify an observer that it does not observe any more (M-45)."""
         body = write_body(ObjectName(url))
         await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
 
@@ -148,14 +150,16 @@ class ObservedObjects:
         paths: By which routes their changes come here.
     """
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell, reporter: Reporter) -> None:
+    def __init__(
+        self, context: SyncContext, spawn: Spawn, report: Report, reporter: Reporter
+    ) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._objects: dict[str, Observed] = {}
-        self._requests = ReporterRequests(context, self._objects, tell)
+        self._requests = ReporterRequests(context, self._objects, report)
         self._reporter = reporter
-        self.paths: Final = ObserverPaths(context, spawn, tell, self._renew, reporter)
+        self.paths: Final = ObserverPaths(context, spawn, report, self._renew, reporter)
         self._renewals = RenewalsCore()
         self._listener: ActorRef[Delivery]
 
@@ -170,7 +174,7 @@ class ObservedObjects:
 
     @property
     def observers(self) -> set[str]:
-        """Who observes something, is about to, or is about to stop."""
+        """The hyperties that observe something, are about to, or are about to stop."""
         found: set[str] = set()
         for there in self._objects.values():
             found |= there.leaving.union(there.observers, (one.from_ for one, _ in there.waiting))
@@ -204,7 +208,7 @@ class ObservedObjects:
         number = None if there is None else there.observers.get(observer)
         if there is not None and number is not None:
             answer, link = await self.paths.join(url, observer, there.version or None)
-            await self._tell(LeaseAnswered(url, observer, number, answer, link))
+            await self._report(LeaseAnswered(url, observer, number, answer, link))
 
     async def lease_answered(self, report: LeaseAnswered) -> None:
         """Take it how a renewal ended; it is made again if it is not decided.
@@ -259,7 +263,7 @@ class ObservedObjects:
             await self._observe(request, body)
 
     async def resume(self, request: Message) -> None:
-        """Tell an observer whether it had a stored copy of anything (M-52)."""
+        """Answer an observer whether it had a stored copy of anything (M-52)."""
         if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
             await self._context.answer(request, Code.OK)
         else:
@@ -290,21 +294,21 @@ class ObservedObjects:
         url = body.resource
         answer, link, barred = await self.paths.open(url, request.from_)
         await self._let_hear_of_children(url, link)
-        await self._tell(ObserveDone(request, url, answer, Route(link, barred, is_first=True)))
+        await self._report(ObserveDone(request, url, answer, Route(link, barred, is_first=True)))
 
     async def _join(self, request: Message, body: Observe) -> None:
         url = body.resource
         there = self._objects.get(url)
         link: str | None = None
         if there is not None and request.from_ in there.observers:
-            # Whoever goes on is no new one: what was expelled does not come back so.
+            # A renewal is no new subscription: an expelled observer does not come back so.
             is_known = body.resume and there.version
             version = there.version if is_known else None
             answer, link = await self.paths.join(url, request.from_, version)
             await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        await self._tell(ObserveDone(request, url, answer, Route(link)))
+        await self._report(ObserveDone(request, url, answer, Route(link)))
 
     async def _let_hear_of_children(self, url: str, link: str | None) -> None:
         if link is not None:
@@ -362,7 +366,7 @@ class ObservedObjects:
             await self._context.answer(request, Code.OK, value=value, **by_link)
             return
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
-            # The reporter's yes may be on its way: it must not stay. Of an observer that has
+            # The reporter's yes may be outstanding: it must not stay. Of an observer that has
             # asked again it is the other request's.
             await self._requests.take_back(url, request.from_)
         if asked == request.id:
@@ -422,7 +426,7 @@ class ObservedObjects:
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         await self._requests.leave(url, observer, self.paths.leave)
-        await self._tell(ObserverLeft(url, observer, request))
+        await self._report(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
         """Take note that an observer is gone; with the last one the path goes (SYN-20)."""
@@ -455,7 +459,7 @@ class ObservedObjects:
             await self._close_if_left(url, None)
 
     async def refused_again(self, report: RefusedAgain) -> None:
-        """Let an observer hear nothing more, and tell it: it is not let in any more."""
+        """Cut an observer off, and notify it: it is not admitted any more."""
         url, observer = report.url, report.observer
         there = self._objects.get(url)
         is_same = there is not None and there.observers.get(observer) == report.number
@@ -478,7 +482,7 @@ class ObservedObjects:
     async def _close_path(self, url: str, request: Message | None) -> None:
         await self._context.bus.remove_listener(f"{url}/{CHANGES}", self._listener)
         await self.paths.close(url)
-        await self._tell(PathClosed(url))
+        await self._report(PathClosed(url))
         if request is not None:
             await self._context.answer(request, Code.OK)
 

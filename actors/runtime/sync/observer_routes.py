@@ -1,4 +1,4 @@
-"""The ways by which changes of observed objects come here: links, and paths at nodes (P2P-30).
+"""Routes of the changes of observed objects: links, and paths at nodes (P2P-30).
 
 What is decided of them is decided in the sync manager's own task; its other tasks ask.
 """
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext
-from actors.runtime.sync.messages import LinkIs, Route, RouteMoved, Tell
+from actors.runtime.sync.messages import LinkIs, Report, Route, RouteMoved
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.routes import MoveTo, Moving, ObserverRoute
@@ -49,20 +49,20 @@ class ObserverPaths:
     Args:
         context: What the sync manager may use.
         spawn: Runs a task of it.
-        tell: Tells it.
+        report: Reports to it.
         renew: Sets a path.
         reporter: Who reports an object here: then the path of its children is for that, too.
     """
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, renew: Renew, reporter: Reporter
+        self, context: SyncContext, spawn: Spawn, report: Report, renew: Renew, reporter: Reporter
     ) -> None:
         self._context = context
         self._reporter = reporter
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._renew = renew
-        self._watches = LinkWatches(context.registry, spawn, tell)
+        self._watches = LinkWatches(context.registry, spawn, report)
         self._routes: dict[str, ObserverRoute] = {}
         self._paths: set[str] = set()
         self._with_children: set[str] = set()
@@ -141,7 +141,7 @@ class ObserverPaths:
         return of_observer(self._context, MessageType.SUBSCRIBE, url, asks)
 
     async def leave(self, url: str, observer: str) -> Message:
-        """Tell the reporter that an observer leaves, by the route in use; return its answer."""
+        """Notify the reporter that an observer leaves, by the route in use; return its answer."""
         if not self.is_by_node(url):
             answer = await self._ask_by_link(MessageType.UNSUBSCRIBE, url, observer)
             if answer.code not in _NOT_BY_LINK:
@@ -203,7 +203,7 @@ class ObserverPaths:
     def children_of(self, url: str) -> tuple[str, ...]:
         """Return the address of events about children of an object: by the node, or not at all.
 
-        Whoever wants to hear of an object by a link only hears of no children.
+        An observer that wants an object by a link only gets no children.
         """
         route = self._routes.get(url)
         return () if route is not None and route.is_link_only else children_addresses(url)
@@ -240,7 +240,7 @@ class ObserverPaths:
         await self._renew(url)
         if self._routes.get(url) is route:
             await self._hear_by(url, None)
-        await self._tell(RouteMoved(url, route, None, Moving.DONE))
+        await self._report(RouteMoved(url, route, None, Moving.DONE))
 
     async def _to_link(self, url: str, route: ObserverRoute, link: str) -> None:
         """Ask for one observer by the link: then its whole runtime is served by that (I-D12).
@@ -258,7 +258,7 @@ class ObserverPaths:
             await self._context.bus.caught_up(f"{url}/{CHANGES}", link)
             if self._routes.get(url) is route:
                 await self.remove_path(url)
-        await self._tell(RouteMoved(url, route, link, how))
+        await self._report(RouteMoved(url, route, link, how))
 
     def moved(self, report: RouteMoved) -> None:
         """Take it how a move ended; one of an object that was left means nothing."""

@@ -1,4 +1,4 @@
-"""What a data object has outside of its reporter: address, path, listeners and record.
+"""The registrations of a data object: address, path, listeners and record.
 
 All of it is the reporter's runtime's to set up and to take down (M-18, M-35, M-21, M-23).
 
@@ -259,7 +259,7 @@ class ObjectRegistrations:
         """Set all paths of an object that was handed over to this runtime (SYN-26).
 
         If the domain registry does not take its new record, the object can be observed all the
-        same; as with any record, the next keep-alive tells it again.
+        same; as with any record, the next keep-alive repeats it.
         """
         if await self.renewals.renew(thing.url):
             await self._context.registry.tell(LocalLive(thing.url))

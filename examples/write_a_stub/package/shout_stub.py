@@ -26,7 +26,7 @@ from transports.urls import read_endpoint
 MAX_WAITING = 100
 
 Happened: TypeAlias = Delivery | Link | str | DialError | LinkError
-"""What the stub is told: by the runtime; and by its own task a new link, a line, the end."""
+"""Messages of the stub: from the runtime; and from its own task a new link, a line, the end."""
 
 
 def activate(context: StubContext) -> Actor[Delivery]:
@@ -94,7 +94,7 @@ class ShoutStub(Actor[Happened]):
     # The side of the protocol.
 
     async def _listen(self) -> None:
-        """Dial, and tell the actor each line, until the link is gone."""
+        """Dial, and send the actor each line, until the link is gone."""
         endpoint, rest = read_endpoint(self._context.config.endpoints[0]), b""
         try:
             async with await self._context.network.dial(endpoint.kind, endpoint.address) as link:

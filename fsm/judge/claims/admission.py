@@ -5,7 +5,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, at_bus, msg, on, others, rows
-from fsm.judge.claims.told import BUS, SLACK, expects_answer, is_answer
+from fsm.judge.claims.records import BUS, SLACK, expects_answer, is_answer
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
 from specs.child import parent_of
@@ -52,7 +52,7 @@ class AuthoriseFirst(Fold, claims=("I-B8",)):
 
 @final
 class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
-    """What a runtime delivers was let in, or is its own word; so it is with routes (I-B8)."""
+    """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -78,7 +78,7 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
 
 @final
 class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
-    """What came to a node by a link was let in before it goes anywhere (I-B8)."""
+    """A message that came to a node by a link was admitted before it goes on (I-B8)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -100,7 +100,7 @@ class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
 
 @final
 class DeniedIsDead(Fold, claims=("I-B9",)):
-    """What is denied goes nowhere, and the component that asked is told (I-B9)."""
+    """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -202,7 +202,7 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
 
 @final
 class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
-    """What reaches a sandbox came from the bus (I-B11)."""
+    """A message that reaches a sandbox came from the bus (I-B11)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -21,7 +21,7 @@ from fsm.judge.claims.fold import (
     others,
     rows,
 )
-from fsm.judge.claims.told import BUS, LISTENERS, is_answer, is_p2p_end, is_shared
+from fsm.judge.claims.records import BUS, LISTENERS, is_answer, is_p2p_end, is_shared
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below
 from specs.trace import Kind, Op
@@ -42,7 +42,7 @@ other evidence the runtime that recorded it."""
 
 @final
 class Registered(Fold, claims=("I-B1",)):
-    """Whoever gets a message listens at that time: to its target, or to the way there (I-B1)."""
+    """The receiver of a message listens at that time: to its target, or to its route (I-B1)."""
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -132,13 +132,13 @@ class CallbackExclusive(Fold, claims=("I-B4",), place=Place.RUNTIME):
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
-        self._ways: dict[str, str] = {}
+        self._operations: dict[str, str] = {}
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
         if is_answer(record):
-            way = self._ways.setdefault(record.mid or "", record.op or "")
-            if way != record.op:
+            operation = self._operations.setdefault(record.mid or "", record.op or "")
+            if operation != record.op:
                 self.broken(record, "either who waits for it or a listener")
 
 
@@ -173,19 +173,19 @@ class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
     def begun(self, record: TraceLine) -> None:
         to = record.to or ""
         if is_below(to, self.process.home or ""):
-            self.broken(record, "no way to be looked for: it is this runtime's")
+            self.broken(record, "a route is searched without need: it is this runtime's")
         elif self._listened.get(to, False) and self.process.listeners.of(BUS, to):
-            self.broken(record, "no way to be looked for: somebody listens here")
+            self.broken(record, "a route is searched without need: somebody listens here")
 
 
 @final
 class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
-    """What one component sends to one target reaches a listener in that order (I-B7).
+    """Messages of one component to one target reach a listener in that order (I-B7).
 
-    Whatever paths the messages took: those of another runtime are in the order in which
+    On any path of the messages: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
     copy, and as late as its last. One that several runs or processes admitted as their own is
-    not judged: which of them was given is not told. An answer of which the way by the node lost
+    not judged: which of them was given is not recorded. An answer whose route by the node lost
     a copy may come at any time: unlike a late request it is not refused.
 
     A process whose trace is not whole may have admitted or carried further copies of a message:
@@ -201,8 +201,8 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
     @override
     def take(self, item: Evidence) -> None:
-        op, told, listener, *admitted = item.data
-        mid, one = str(told), str(listener)
+        op, instance, listener, *admitted = item.data
+        mid, one = str(instance), str(listener)
         if op not in _GIVEN and (listener or None) not in self.whole:
             self._unclear.add(mid)
         if op in _CARRIED:
@@ -240,7 +240,7 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
 @final
 class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
-    """What one component sends to one target reaches a listener in that order (I-B7).
+    """Messages of one component to one target reach a listener in that order (I-B7).
 
     Within one process here; `Overtaken` judges what crosses between processes. A message that
     is sent and received in one process is no evidence for that.
@@ -313,7 +313,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self._alone.pop(record.mid, None)
 
     def _is_target(self, record: TraceLine) -> bool:
-        """Whether a message is given to what listens to its target, not to a route there."""
+        """Return whether a message is delivered to a listener of its target, not to a route."""
         return record.listener in self.process.listeners.of(BUS, record.to or "")
 
     @override

@@ -43,15 +43,15 @@ BY_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
 
 NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "I-R10": "which reading belongs to which search is not told",
+        "I-R10": "no record relates a reading to its search",
         "I-S10": "that somebody had a stub disconnect is said in a body",
-        "I-C3": "it compares the tables of two runtimes at a time when nothing is under way",
-        "I-M6": "by which way a change came is not told where it is delivered",
-        "I-M9": "the topology of a runtime is not told",
-        "I-M10": "the topology of a runtime is not told",
-        "I-K1": "the attributes of a request are not told",
-        "I-K2": "the results of single rules are not told",
-        "I-K3": "that an obligation was executed is not told",
+        "I-C3": "it compares the tables of two runtimes while no message is outstanding",
+        "I-M6": "the record of a delivery has no route",
+        "I-M9": "no record has the topology of a runtime",
+        "I-M10": "no record has the topology of a runtime",
+        "I-K1": "no record has the attributes of a request",
+        "I-K2": "no record has the results of single rules",
+        "I-K3": "no record has the execution of an obligation",
         "I-X1": _RUNS,
         "I-X3": _RUNS,
     }
@@ -75,7 +75,7 @@ FOLDS: Final[tuple[type[Fold], ...]] = (
     stubs.DeployBeforeRun, stubs.TransmitWhenLive, stubs.QueueOrder,
     links.Agreement, links.SideOrder, links.UniquePair, links.OneAtATime, links.Writers,
     links.SentEarly, links.LinkOrder, links.RegistrationOrder, links.RouteNeedsListener,
-    links.Unbind, links.Glare, links.SilentAfterClose, links.ExactlyOnce,
+    links.Unbind, links.SimultaneousOpen, links.SilentAfterClose, links.ExactlyOnce,
     sessions.Fresh, sessions.Spoken, sessions.LateReleases, sessions.FalseLasting,
     sessions.SessionFirst, sessions.OnePerRuntime, sessions.StateSurvives,
     sessions.NothingAfterClose, sessions.PolicyOnce, sessions.ExpiryTiming, sessions.FailClosed,

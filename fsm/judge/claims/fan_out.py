@@ -5,7 +5,7 @@ from collections import defaultdict
 from typing import Final, final
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, msg, on, others, rows, steps
-from fsm.judge.claims.told import Key, is_answer, key_of
+from fsm.judge.claims.records import Key, is_answer, key_of
 from fsm.judge.trace_line import TraceLine
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import is_below, is_node

@@ -1,12 +1,12 @@
-"""How a claim is judged: a fold over the records of one process, or over evidence of several.
+"""The judgement of a claim: a fold over the records of one process, or over evidence of several.
 
 A fold declares the claims that it judges, where it applies (runtimes, message nodes, or both)
 and, by the routes of its methods, which records it needs. A record visits the methods that
 declared its kind and operation, and no others. At the end of the process the fold reports
 what never came.
 
-What one process alone cannot decide is handed over as evidence under a key (a link, an object,
-a pair of addresses): an `Across` folds the evidence of all processes under one key.
+A matter that one process alone cannot decide is handed over as evidence under a key (a link,
+an object, a pair of addresses): an `Across` folds the evidence of all processes under one key.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.told import BUS, LISTENERS, Listeners, Rows
+from fsm.judge.claims.records import BUS, LISTENERS, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
@@ -56,7 +56,7 @@ class Finding:
 
 @unique
 class GroupKey(StrEnum):
-    """What the records have in common that one fold sees."""
+    """The common key of the records that one fold sees."""
 
     ENTITY = "entity"
     PROCESS = "runtime"
@@ -68,7 +68,7 @@ class GroupKey(StrEnum):
 
 @unique
 class Place(StrEnum):
-    """Which processes a fold applies to."""
+    """The processes that a fold applies to."""
 
     ANY = "any process"
     RUNTIME = "a runtime"
@@ -78,7 +78,7 @@ class Place(StrEnum):
 @final
 @attrs.frozen
 class Evidence:
-    """What a process hands over to be judged together with what others do.
+    """Evidence of one process, judged together with that of others.
 
     Attributes:
         fold: Name of the class that folds it.
@@ -108,7 +108,7 @@ class Route:
         names: Operations; of `state` the machines, of `table` the tables; empty: all.
         is_at_bus: Only messages that the Message BUS of the process recorded.
         has_ends: Only messages whose record names both ends.
-        has_body: Only messages whose record has what may be told of the body.
+        has_body: Only messages whose record has the body, redacted.
     """
 
     kind: Kind
@@ -118,7 +118,7 @@ class Route:
     has_body: bool = False
 
     def takes(self, record: TraceLine) -> bool:
-        """Whether a record is in the set."""
+        """Return whether a record is in the set."""
         if record.k != self.kind or (self.names and self._name(record) not in self.names):
             return False
         if self.is_at_bus and record.actor != BUS:
@@ -190,7 +190,7 @@ def on(*routes: Route) -> Callable[[_M], _M]:
 
 @final
 class Process:
-    """What folds know of the process whose records they read.
+    """The process whose records a fold reads.
 
     Attributes:
         home: Address of the runtime; None: it is a message node, or listeners are not recorded.
@@ -244,11 +244,11 @@ class Process:
             self._arrived.setdefault(record.mid, record.ln)
 
     def is_local(self, record: TraceLine) -> bool:
-        """Whether a message came from here: not over a link, up to this record."""
+        """Return whether a message came from here: not over a link, up to this record."""
         return self._arrived.get(record.mid or "", record.ln) >= record.ln
 
     def is_over_since(self, time: float) -> bool:
-        """Whether the process lasted beyond a time, and ended orderly."""
+        """Return whether the process lasted beyond a time, and ended orderly."""
         return self.end is not None and self.end.t > time
 
 

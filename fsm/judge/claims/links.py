@@ -23,7 +23,7 @@ from fsm.judge.claims.fold import (
     rows,
     steps,
 )
-from fsm.judge.claims.told import (
+from fsm.judge.claims.records import (
     BUS,
     LINK_MACHINE,
     LISTENERS,
@@ -44,7 +44,6 @@ __all__ = [
     "Agreement",
     "AskedFirst",
     "ExactlyOnce",
-    "Glare",
     "LinkOrder",
     "OneAtATime",
     "OpenedAtBoth",
@@ -55,6 +54,7 @@ __all__ = [
     "SentEarly",
     "SideOrder",
     "SilentAfterClose",
+    "SimultaneousOpen",
     "Unbind",
     "UniquePair",
     "Writers",
@@ -129,7 +129,7 @@ class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
 
 @final
 class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
-    """By a session of a message node what arrives is what was sent (I-P16)."""
+    """A message arrives by a session of a message node as it was sent (I-P16)."""
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
         super().__init__(whole)
@@ -219,7 +219,7 @@ class SilentAfterClose(Fold, claims=("I-P21",)):
 
 @final
 class ExactlyOnce(Fold, claims=("I-P22",)):
-    """A request is given to its receiver once, whatever ways it was sent (I-P22).
+    """A request is given to its receiver once, by whatever routes it was sent (I-P22).
 
     What goes to all who observe an object goes to the stub of its links once for each link.
     """
@@ -241,7 +241,7 @@ class ExactlyOnce(Fold, claims=("I-P22",)):
 
 
 def _is_carried(record: TraceLine) -> bool:
-    """Whether a message is given to a stub of direct links for others."""
+    """Return whether a message is given to a stub of direct links for others."""
     stub = (record.listener or "").removeprefix("minibus:")
     return is_p2p_end(stub) and not is_below(record.to or "", stub)
 
@@ -287,7 +287,7 @@ class RouteNeedsListener(Fold, claims=("I-P18",)):
 
 @final
 class Unbind(Fold, claims=("I-P19",)):
-    """Of a link that is over no listener stays (I-P19)."""
+    """No listener stays of a link that is over (I-P19)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -446,7 +446,7 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
 
 
 @final
-class Glare(Fold, claims=("I-P20",), is_forgetful=True):
+class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
 
     def __init__(self, process: Process) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import final
 
 from fsm.judge.claims.fold import Fold, Process, msg, on
-from fsm.judge.claims.told import split
+from fsm.judge.claims.records import split
 from fsm.judge.trace_line import TraceLine
 from specs.limits.protocol import HOP_LIMIT
 from specs.trace import Op
@@ -79,15 +79,15 @@ class HopBound(Fold, claims=("I-L4",)):
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        way = (record.mid, record.to, record.link)
-        self._sent[way] += 1
-        if self._sent[way] > HOP_LIMIT * max(1, self._came[record.mid]):
+        route = (record.mid, record.to, record.link)
+        self._sent[route] += 1
+        if self._sent[route] > HOP_LIMIT * max(1, self._came[record.mid]):
             self.broken(record, f"at most {HOP_LIMIT} sendings over one link")
 
 
 @final
 class NoEcho(Fold, claims=("I-L5",)):
-    """What came by a link does not go back on it, but children to their author (I-L5)."""
+    """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

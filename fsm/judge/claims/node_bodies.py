@@ -11,7 +11,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, on, rows, steps, with_body
-from fsm.judge.claims.told import SLACK, addresses_in, split
+from fsm.judge.claims.records import SLACK, addresses_in, split
 from fsm.judge.trace_line import Body, TraceLine, body_of
 from fsm.machines.registration import State
 from specs.addresses.address import domain_of, is_below, runtime_of, scheme_of
@@ -26,7 +26,7 @@ _ALLOCATION: Final = "/address-allocation"
 _REGISTRY: Final = "domain://registry."
 _STATUS: Final = "/registration"
 _SHOWN: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
-"""As what a status is told, where that is not its own name."""
+"""Name under which a status is reported, where that is not its own name."""
 
 
 @final
@@ -119,7 +119,7 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
 class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=Place.NODE):
     """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
 
-    They are live as long as they are refreshed (I-G4), and each change is told (I-G5).
+    They are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
     """
 
     def __init__(self, process: Process) -> None:
@@ -127,7 +127,7 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
         self._asked = _Asked()
         self._owners: dict[str, str | None] = {}
         self._statuses: dict[str, str] = {}
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._known: set[str] = set()
         self._fresh: dict[str, TraceLine] = {}
         self._expires: dict[str, float] = {}
@@ -141,7 +141,7 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     def stepped(self, record: TraceLine) -> None:
         url, status = split(record.key)[0], record.new or ""
         if _SHOWN.get(status, status) != _SHOWN.get(self._statuses.get(url, ""), ""):
-            self._told.pop(url, None)
+            self._reported.pop(url, None)
         if status == State.DISCONNECTED.value:
             self._overdue(url, record.t)
             self._fresh.pop(url, None)
@@ -200,10 +200,10 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
         url = (record.to or "").removesuffix(_STATUS)
         if url == record.to or not (record.from_ or "").startswith(_REGISTRY):
             return
-        told, status = body_of(record).get("value"), self._statuses.get(url, "")
-        if told != _SHOWN.get(status, status) or self._told.get(url) == told:
+        shown, status = body_of(record).get("value"), self._statuses.get(url, "")
+        if shown != _SHOWN.get(status, status) or self._reported.get(url) == shown:
             self.broken(record, f"a change to {_SHOWN.get(status, status)}", url, claim="I-G5")
-        self._told[url] = str(told)
+        self._reported[url] = str(shown)
 
     @override
     def end(self) -> None:

@@ -25,7 +25,7 @@ from fsm.judge.claims.fold import (
     rows,
     steps,
 )
-from fsm.judge.claims.told import LISTENERS, MANAGER, is_p2p_end, split
+from fsm.judge.claims.records import LISTENERS, MANAGER, is_p2p_end, split
 from fsm.judge.trace_line import TraceLine
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -167,7 +167,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
                 self.broken(record, "the reporter to have let it in", claim="I-D9")
 
     def _let_in(self, url: str, observer: str, why: str | None) -> bool:
-        """Whether an observer that is accepted may be; a yes of the reporter counts once."""
+        """Return whether an observer that is accepted may be; a yes of the reporter counts once."""
         if why == _INVITED:
             return (url, observer) in self._rows
         if why == _PUBLIC:
@@ -180,7 +180,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
 class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
     """At one version an observer holds what the reporter held (I-D4).
 
-    If two write one version differently, which of them was first is not told by the names of
+    If two write one version differently, the order of the writes cannot be read from the names of
     their runs, which are times of different clocks: that of the smaller node is taken as right.
     """
 
@@ -328,7 +328,7 @@ class Versions(Fold, claims=("I-D2",)):
 
 @final
 class Applied(Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
-    """What an observer applies: every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
+    """An observer applies every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
 
     A version is left out only by reading the object anew. A copy that begins anew may begin
     with what was stored of one before it.

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from fsm.intent import Intent
 from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, others, rows, steps
-from fsm.judge.claims.told import (
+from fsm.judge.claims.records import (
     BUS,
     LINK_MACHINE,
     LISTENERS,
@@ -147,7 +147,7 @@ class LiveOnly(Fold, claims=("I-R2",)):
 
 @final
 class Preference(Fold, claims=("I-R3",)):
-    """What is bound to a live link goes by it, if the sender does not want the node (I-R3)."""
+    """An entity bound to a live link is reached by it, unless the sender wants the node (I-R3)."""
 
     @on(_DONE)
     def resolved(self, record: TraceLine) -> None:
@@ -157,7 +157,7 @@ class Preference(Fold, claims=("I-R3",)):
         links = self.process.links.all()
         lives = [row[1] for row in links if row[0] == LIVE and entity in row[2:]]
         if lives and record.result not in lives:
-            self.broken(record, f"the way by {lives[0]}")
+            self.broken(record, f"the route by {lives[0]}")
 
 
 @final
@@ -175,7 +175,7 @@ class SetUpGoesOn(Fold, claims=("I-R4",)):
         is_near = [*self.process.stubs.words(domain_of(to))[1:]] == [LIVE]
         bound = [row for row in self.process.links.all() if entity_of(to) in row[2:]]
         if is_near and any(row[0] != LIVE for row in bound):
-            self.broken(record, "the way by the node")
+            self.broken(record, "the route by the node")
 
 
 @final
@@ -244,7 +244,7 @@ class Termination(Fold, claims=("I-R7",)):
 
 @final
 class FallbackKeeps(Fold, claims=("I-R9",)):
-    """What could not go by a link goes by the node, once for each time it is asked for (I-R9).
+    """A message that could not go by a link goes by the node, once for each request (I-R9).
 
     What is said to all who follow an object goes by the node and by links, so each of those
     links may have the node carry it once more.
@@ -271,10 +271,10 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
         # A stub sends what is no answer; a request that is repeated is answered again.
         if record.seq is None or is_answer(record) or is_p2p_end(record.stub or ""):
             return
-        way, ways = (
+        route, routes = (
             (record.stub, record.link, record.to),
             self._sent.setdefault(record.mid, Counter()),
         )
-        ways[way] += 1
-        if ways[way] > 1 + len(self._branches.get(record.mid, ())):
+        routes[route] += 1
+        if routes[route] > 1 + len(self._branches.get(record.mid, ())):
             self.broken(record, "it to be sent once over one link")

@@ -21,7 +21,7 @@ from fsm.judge.claims.fold import (
     steps,
     with_body,
 )
-from fsm.judge.claims.told import SLACK, addresses_in, is_p2p_end, split
+from fsm.judge.claims.records import SLACK, addresses_in, is_p2p_end, split
 from fsm.judge.trace_line import TraceLine, body_of
 from specs.addresses.address import last_segment, runtime_of, scheme_of
 from specs.message import MessageType
@@ -36,7 +36,7 @@ _CHANGES: Final = "/registry/changes"
 
 @final
 class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
-    """A runtime tells what is live in it, all of it (I-C2), and of nothing else (I-C4)."""
+    """A runtime reports what is live in it, all of it (I-C2), and nothing else (I-C4)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -65,7 +65,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
             self._asked.add(record.mid or "")
 
     @on(bodies_at_bus(Op.SUBMIT))
-    def told(self, record: TraceLine) -> None:
+    def reported(self, record: TraceLine) -> None:
         if record.from_ != f"{self.process.home}{_REGISTRY}":
             return
         body = body_of(record)
@@ -101,7 +101,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
 
 @final
 class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
-    """What another runtime tells of an address alternates: it came, it left (I-C6)."""
+    """Reports of another runtime about an address alternate: it came, it left (I-C6)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -182,7 +182,7 @@ class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
 
 @final
 class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
-    """What is bound to a link was said to be there (I-R8): by a record, or from over the link."""
+    """An entity bound to a link was reported there (I-R8): by a record, or over the link."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -219,7 +219,7 @@ class StatusOf(Fold, claims=("I-S11",), place=Place.RUNTIME):
     """A status names a runtime exactly if it is that of a direct link to it (I-S11)."""
 
     @on(bodies_at_bus(Op.SUBMIT))
-    def told(self, record: TraceLine) -> None:
+    def reported(self, record: TraceLine) -> None:
         stub = record.from_ or ""
         if record.to != f"{stub}/status":
             return

@@ -12,7 +12,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, on, others, rows, steps
-from fsm.judge.claims.told import SLACK, is_answer, split, waited
+from fsm.judge.claims.records import SLACK, is_answer, split, waited
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
@@ -143,7 +143,7 @@ class StateSurvives(Fold, claims=("I-M3",)):
 
 @final
 class NothingAfterClose(Fold, claims=("I-M4",)):
-    """What a session had goes silent with it (I-M4)."""
+    """Addresses of a session are silent after its end (I-M4)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -216,7 +216,7 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
 
 @final
 class FailClosed(Fold, claims=("I-K4",)):
-    """What is not permitted is not let in (I-K4)."""
+    """A message that is not permitted is not admitted (I-K4)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

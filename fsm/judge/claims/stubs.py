@@ -6,7 +6,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, any_msg, at_bus, msg, on, rows, steps
-from fsm.judge.claims.told import BUS, LINK_MACHINE, LISTENERS, LIVE, SLACK, split
+from fsm.judge.claims.records import BUS, LINK_MACHINE, LISTENERS, LIVE, SLACK, split
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment, status_of
 from specs.limits.protocol import STUB_QUEUE
@@ -93,7 +93,7 @@ class TableAgrees(Fold, claims=("I-S5",)):
             return
         known, since = self._states[stub], self._reached[stub]
         if status not in known[since:]:
-            self.broken(record, f"{stub} as it was last told")
+            self.broken(record, f"{stub} as it was last reported")
         else:
             self._reached[stub] = known.index(status, since)
 
@@ -163,7 +163,7 @@ class TransmitWhenLive(Fold, claims=("I-S8",)):
 
 @final
 class QueueOrder(Fold, claims=("I-S9",)):
-    """What waits for a stub leaves in the order it came, and not too much waits (I-S9)."""
+    """Messages that wait for a stub leave in their order, and not too many wait (I-S9)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -10,7 +10,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, steps
-from fsm.judge.claims.told import (
+from fsm.judge.claims.records import (
     BUS,
     SLACK,
     Key,
@@ -86,7 +86,7 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
     """A request made here gets a final answer before the wait for it is over (I-T3).
 
     Attributes:
-        refused: Requests that the process refused when it ended: whoever asked is gone by then.
+        refused: Requests that the process refused when it ended: the requester is gone by then.
     """
 
     def __init__(self, process: Process) -> None:
@@ -158,7 +158,7 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
 
 @final
 class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
-    """What answers a request after the router's own 408 is given to nobody (I-T5)."""
+    """An answer after the router's own 408 is delivered to nobody (I-T5)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -256,7 +256,7 @@ class RetryIdentity(Fold, claims=("I-T8",)):
 
 @final
 class Conservation(Fold, claims=("I-T9",)):
-    """What is admitted goes on, is answered, or is dropped with a reason (I-T9).
+    """An admitted message goes on, is answered, or is dropped with a reason (I-T9).
 
     What is queued is released, answered or dropped, and nothing is released twice.
     """
@@ -265,7 +265,7 @@ class Conservation(Fold, claims=("I-T9",)):
         super().__init__(process)
         self._admitted: dict[str, TraceLine] = {}
         # What came twice may wait twice: nobody but the receiver knows that it is the same.
-        # And whoever queues a request does not hear of its answer, so it may release it still.
+        # A queue does not see the answer to its request, so it may still release the request.
         self._queued: defaultdict[tuple[str | None, str], list[TraceLine]] = defaultdict(list)
         self._settled: set[str | None] = set()
 
@@ -311,7 +311,7 @@ class Conservation(Fold, claims=("I-T9",)):
 
 @final
 class NormalForm(Fold, claims=("I-T10",)):
-    """What is admitted or sent is in normal form (I-T10)."""
+    """An admitted or sent message is in normal form (I-T10)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -2,7 +2,7 @@
 
 One entity per object and invited observer (SYN-04, SYN-05, M-33, M-34, I-D11): the sync manager of
 the reporter keeps it from sending the invitation to the observer's final answer. Silence
-is not a refusal here: the reporter is told that nobody answered. Each provisional answer
+is not a refusal here: the reporter is notified that nobody answered. Each provisional answer
 begins the wait anew.
 """
 

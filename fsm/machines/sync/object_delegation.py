@@ -87,11 +87,11 @@ OBJECT_DELEGATION: Final = Table(
         Deadline(State.ASKED, "REPLY_TIMEOUT", Trigger.REFUSE, "the other must decide"),
         Deadline(State.OFFERED, "REPLY_TIMEOUT", Trigger.REFUSE, "the node must answer"),
         Deadline(State.HANDING, "REPLY_TIMEOUT", Trigger.DOUBT, "the other must have taken it"),
-        Deadline(State.DOUBTFUL, "REPLY_TIMEOUT", Trigger.AGAIN, "only the node can tell"),
+        Deadline(State.DOUBTFUL, "REPLY_TIMEOUT", Trigger.AGAIN, "only the node knows"),
     ),
     meanings={
         State.ASKED: "The other hyperty is being asked; the reporter writes on.",
-        State.OFFERED: "Nobody writes; the node is told who may take the address.",
+        State.OFFERED: "Nobody writes; the node knows who may take the address.",
         State.HANDING: "Nobody writes here; the other runtime gets the object, and takes it.",
         State.DOUBTFUL: "Nobody writes here; the offer is taken back, if it is not too late.",
         State.GIVEN: "The other hyperty reports the object.",

@@ -3,9 +3,9 @@
 One entity per object and observer (SYN-10..SYN-12, SYN-20, SYN-22, M-38, M-39, M-43, M-47): the
 sync manager of the reporter keeps it. An observer that was invited is accepted unasked;
 of any other the reporter is asked, and its silence is a refusal. An object that goes
-ends it: who was active is told first (SC-34).
+ends it: an active observer is notified first (SC-34).
 
-What an observer says at its end may be lost, and it may end without a word. So a grant is a
+The last message of an observer may be lost, and it may end without one. So a grant is a
 lease: it lasts some seconds, from its beginning or its last renewal on. An observer of
 upstream knows of no lease, and is granted none: its subscription lasts until it leaves.
 
@@ -58,7 +58,7 @@ _GIVEN: Final = "another runtime reports the object, and goes on with its observ
 _TAKEN: Final = "this runtime goes on with the observers of the object it reports now"
 
 _RENEWED: Final = "ours: its sync manager renews the lease that it was granted"
-_EXPIRED: Final = "ours: a lease that is not renewed is over, whatever was lost on the way"
+_EXPIRED: Final = "ours: a lease that is not renewed is over, whatever message was lost"
 
 _OURS: Final = Origin.EXTENSION
 
@@ -92,9 +92,9 @@ OBJECT_SUBSCRIPTION: Final = Table(
     ),
     meanings={
         State.REQUESTED: "The reporter is being asked.",
-        State.ACTIVE: "The observer holds a snapshot and is told of every change.",
+        State.ACTIVE: "The observer holds a snapshot and is notified of every change.",
         State.REFUSED: "The observer was not admitted; it may ask again.",
-        State.REMOVED: "The observer is told nothing more.",
+        State.REMOVED: "The observer is not notified any more.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-D4", "I-D6", "I-D7", "I-D8", "I-D9"),

@@ -57,7 +57,7 @@ OBJECT_TAKE_OVER: Final = Table(
     rows=_ROWS,
     may_end=frozenset({State.TAKEN, State.DROPPED}),
     extension_ends=frozenset({State.TAKEN, State.DROPPED}),
-    deadlines=(Deadline(State.TAKING, "REPLY_TIMEOUT", Trigger.AGAIN, "only the node can tell"),),
+    deadlines=(Deadline(State.TAKING, "REPLY_TIMEOUT", Trigger.AGAIN, "only the node knows"),),
     meanings={
         State.TAKING: "The object is here, and the node is asked for its address.",
         State.TAKEN: "This runtime reports the object.",

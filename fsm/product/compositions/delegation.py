@@ -1,7 +1,7 @@
 """An object changes hands: two ends, a node between them, and networks that lose and repeat.
 
-Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
-What may happen: any message is lost or comes twice; any answer is missing, or comes after it was
+Participants: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
+Faults: any message is lost or comes twice; any answer is missing, or comes after it was
 given up; either runtime crashes at any time, and the node then lets go of what it had; the new
 one comes back, and knows nothing. Whatever it is: never do two write, and who writes owns the
 address.
@@ -53,7 +53,7 @@ _NUMBER: Final = 1
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """A message between two places.
 
     Attributes:
@@ -115,7 +115,7 @@ class _EndPlace(Host):
 
     def post(self, target: str, what: str, code: int = 0) -> None:
         """Send an event or an answer to another place."""
-        self.send(f"{self.name} to {target}", Said(what, self.name, code, self.session))
+        self.send(f"{self.name} to {target}", Sent(what, self.name, code, self.session))
 
     @override
     def time_over(self) -> None:
@@ -135,9 +135,9 @@ class _EndPlace(Host):
                 self.is_down = False
                 self.session += 1
                 self.send(f"{self.name} is there", ("again", self.name))
-            case Said(_, source, _, session) if self.is_down or self._is_late(source, session):
+            case Sent(_, source, _, session) if self.is_down or self._is_late(source, session):
                 pass
-            case Said(what, _, code) if code:
+            case Sent(what, _, code) if code:
                 if what == self.asked and not self._is_pausing:
                     self.answered(handing.Answered(code))
             case _:
@@ -245,9 +245,9 @@ class _NewPlace(_EndPlace):
     @override
     def take_own(self, happened: Hashable) -> None:
         match happened:
-            case Said("forward"):
+            case Sent("forward"):
                 self.post(OLD, "forward", Code.OK)
-            case Said("hand"):
+            case Sent("hand"):
                 self._handed()
             case _:
                 raise TypeError(happened)
@@ -257,9 +257,9 @@ class _NewPlace(_EndPlace):
             self.core = handing.TakeOverCore(_OBJECT, _TO, _NUMBER)
             self.feed(handing.Begun())
         elif self.core.is_over:
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self.post(OLD, "hand", Code.OK if self.writes else Code.CONFLICT)
 
     @override
@@ -272,7 +272,7 @@ class _NewPlace(_EndPlace):
                 case handing.AddressTaken(pause):
                     self.ask("take", NODE, patience, pause)
                 case handing.TookOver() | handing.Dropped():
-                    self._tell()
+                    self._report()
                 case _:
                     self.moved([effect])
 
@@ -298,9 +298,9 @@ class NodePlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said(what, source, _, session):
+            case Sent(what, source, _, session):
                 if self.sessions.get(source) == session:
-                    result = Said(what, NODE, self._answer(what, source), session)
+                    result = Sent(what, NODE, self._answer(what, source), session)
                     self.send(f"{NODE} to {source}", result)
             case ("over", str(runtime)):
                 del self.sessions[runtime]

@@ -520,19 +520,22 @@ P2P_ENDS: Final = _plan(
     _FAULTS,
 )
 SIMULTANEOUS_OPEN: Final = _plan(
-    "glare",
+    "simultaneous-open",
     "Two runtimes ask each other for a link at once; the smaller one's request wins.",
     Scene(asks=_BOTH),
     _ROOMY,
 )
 SIMULTANEOUS_OPEN_LATE: Final = _plan(
-    "glare-late",
+    "simultaneous-open-late",
     "The same, but registries and stubs hear of each other late.",
     Scene(asks=_BOTH, haste=Haste.NONE),
     _FAULTS,
 )
 SIMULTANEOUS_OPEN_TIMEOUT: Final = _plan(
-    "glare-timeout", "The same, and a deadline is over early.", Scene(asks=_BOTH, early=1), _FAULTS
+    "simultaneous-open-timeout",
+    "The same, and a deadline is over early.",
+    Scene(asks=_BOTH, early=1),
+    _FAULTS,
 )
 TWO: Final = _plan(
     "p2p-two",

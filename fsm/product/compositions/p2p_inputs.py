@@ -38,7 +38,7 @@ def address(runtime: str) -> str:
 
 
 def runtime_of(stub: str) -> str:
-    """Whose stub it is: `a`, `b` or `c`."""
+    """Return the runtime of a stub: `a`, `b` or `c`."""
     return stub.removeprefix("hyperty-runtime://")[0]
 
 
@@ -57,7 +57,7 @@ class ToStub:
 
     @override
     def __str__(self) -> str:
-        """In words."""
+        """Describe it in words."""
         return f"{type(self.happened).__name__} for {short(self.end)}"
 
 
@@ -84,7 +84,7 @@ class ToRegistry:
 
     @override
     def __str__(self) -> str:
-        """In words."""
+        """Describe it in words."""
         match self.report:
             case do.Announce(state):
                 return f"{short(self.end)} is {state}"

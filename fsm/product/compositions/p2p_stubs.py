@@ -1,6 +1,6 @@
 """The P2P stubs of a runtime, as places: their cores, their objects, and their transport links.
 
-What a stub's sync manager, dialler and listeners do is here; what travels is told by the
+What a stub's sync manager, dialler and listeners do is here; what travels is decided by the
 channels' names. A message to a stub says to which end of which link it is fed.
 """
 
@@ -176,12 +176,12 @@ class Stubs(Host):
             runtime: The receiver.
             message: The message.
         """
-        self.send(f"{self._way(runtime)} by nodes", message)
+        self.send(f"{self._route(runtime)} by nodes", message)
 
     def _by_link(self, runtime: str, message: Hashable) -> None:
-        self.send(f"{self._way(runtime)} by link", message)
+        self.send(f"{self._route(runtime)} by link", message)
 
-    def _way(self, runtime: str) -> str:
+    def _route(self, runtime: str) -> str:
         other = "handler" if self.role == "requester" else "requester"
         return f"{self.runtime} {self.role} to {runtime} {other}"
 

@@ -1,6 +1,6 @@
 """A record of the domain registry, and the runtime that keeps it alive (REG-16, I-G1).
 
-Who meets: `fsm.registry.registration` at the registry, and a runtime that registers, shows that
+Participants: `fsm.registry.registration` at the registry, and a runtime that registers, shows that
 it lives, unregisters, and whose session ends. What may happen: any message is lost or comes
 twice; a write to the disk fails, and is undone; the registry restarts with what it has kept.
 """
@@ -40,14 +40,14 @@ _VALUE: Final[JsonObject] = {"hypertyURL": _URL, "runtime": _R}
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """Requests about the record; nothing here depends on the answer."""
 
     what: str
 
     @override
     def __str__(self) -> str:
-        """In words."""
+        """Describe it in words."""
         return self.what
 
 
@@ -57,7 +57,7 @@ class RuntimePlace(Host):
 
     @override
     def take(self, happened: Hashable) -> None:
-        self.send("asked", Said(str(happened)))
+        self.send("asked", Sent(str(happened)))
 
 
 @final
@@ -96,16 +96,16 @@ class RegistryPlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said("create" | "create lasting" as what):
+            case Sent("create" | "create lasting" as what):
                 is_lasting = what == "create lasting"
                 asked = records.Create(_URL, _R, _R, _VALUE, is_lasting=is_lasting)
                 self._feed(asked)
-            case Said("created"):
+            case Sent("created"):
                 value: JsonObject = {**_VALUE, "status": "created"}
                 self._feed(records.Create(_URL, _R, _R, value))
-            case Said("keep"):
+            case Sent("keep"):
                 self._feed(records.Touch(_URL, _R, {}))
-            case Said("unregister"):
+            case Sent("unregister"):
                 self._feed(records.Touch(_URL, _R, {"status": "disconnected"}))
             case "over":
                 self._feed(records.Leave(_R, "its session is over"))

@@ -1,6 +1,6 @@
 """A route is looked for: records are read, a node's stub is deployed, and everybody is answered.
 
-Who meets: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
+Participants: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
 with its `stub_deployment`, the domain registry that is asked for records, and the catalogue that
 the stub's descriptor is fetched from. What may happen: any message between runtime, registry and
 catalogue is lost or comes twice; the stub cannot be loaded, fails, or crashes when it runs; the
@@ -48,7 +48,7 @@ CATALOGUE: Final = "catalogue"
 _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 _TARGET: Final = "hyperty://b.ex/hb"
 """Both ask for a route to it."""
-_WISHES: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
+_POLICY: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
 
 
 @final
@@ -80,7 +80,7 @@ class RegistryPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex", _WISHES))
+        self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex", _POLICY))
         self.core.feed(seen.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
 
     @override
@@ -105,9 +105,9 @@ class RegistryPlace(Host):
         for effect in self.core.feed(happened, self.now):
             match effect:
                 case orders.Route(url=url):
-                    self._tell("a way")
+                    self._report("a route")
                 case orders.NoRoute():
-                    self._tell("no way")
+                    self._report("no route")
                 case orders.Deploy(url, _):
                     self.send("registry to loader", Load(url))
                 case orders.Undeploy(url):
@@ -117,7 +117,7 @@ class RegistryPlace(Host):
                 case _:
                     self.moved([effect])
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         for asker in ASKERS:
             self.send(f"registry to {asker}", what)
 

@@ -1,9 +1,9 @@
 """A node's stub and its session at the node, over links that are cut and dialled again.
 
-Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
+Participants: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
 (`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the
 session in one step of the node. What may happen: any message is lost or comes twice, the link
-is cut, the node restarts, the stub is told to disconnect, a ping is answered late or not at
+is cut, the node restarts, the stub must disconnect, a ping is answered late or not at
 all, and the runtime allocates, subscribes, unsubscribes and frees one address.
 
 Left out, and why that is no loss:
@@ -50,7 +50,16 @@ from specs.limits.protocol import PING_PERIOD, RECONNECT_BASE
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 
-__all__ = ["NODE", "SESSION", "SESSION_TABLES", "STUB", "NodePlace", "Said", "StubPlace", "compose"]
+__all__ = [
+    "NODE",
+    "SESSION",
+    "SESSION_TABLES",
+    "STUB",
+    "NodePlace",
+    "Sent",
+    "StubPlace",
+    "compose",
+]
 
 STUB: Final = "stub"
 NODE: Final = "node"
@@ -68,7 +77,7 @@ _FIRST: Final = Message(1, MessageType.CREATE, f"{_R}/h", "hyperty://b.ex/h", {}
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """A message by a link.
 
     Attributes:
@@ -109,7 +118,7 @@ class StubPlace(Host):
     def __init__(self) -> None:
         super().__init__()
         self.core = StubClientCore(_S, _half)
-        self.is_told_to_leave = False
+        self.is_leaving = False
         self.link = 0
         self.is_up = False
         self.is_dialling = False
@@ -139,12 +148,12 @@ class StubPlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said():
+            case Sent():
                 self._hear(happened)
             case "connect":
                 self._feed(at_stub.SendAsked(_FIRST))
             case "disconnect":
-                self.is_told_to_leave = True
+                self.is_leaving = True
                 self._feed(at_stub.DisconnectAsked())
             case "cut":
                 self._lose("cut")
@@ -158,14 +167,14 @@ class StubPlace(Host):
                 raise TypeError(happened)
 
     def _lose(self, why: str) -> None:
-        self.send(TO_NODE, Said("gone", self.link))
+        self.send(TO_NODE, Sent("gone", self.link))
         self._hung_up()
         self._feed(at_stub.LinkLost(why))
 
     def _hung_up(self) -> None:
         self.is_up = self.is_pinging = False
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: Sent) -> None:
         if not self.is_up or said.link != self.link:
             return
         match said.what:
@@ -173,18 +182,18 @@ class StubPlace(Host):
                 self._hung_up()
                 self._feed(at_stub.LinkLost("cut by the node"))
             case "ping" if not said.code:
-                self.send(TO_NODE, Said("pong", self.link))
+                self.send(TO_NODE, Sent("pong", self.link))
                 self._feed(at_stub.Heard())
             case what:
                 self._answered(SessionMethod(what), said)
 
-    def _answered(self, method: SessionMethod, said: Said) -> None:
+    def _answered(self, method: SessionMethod, said: Sent) -> None:
         if said.code <= LAST_SUCCESS:
             self.token = said.token or self.token
         elif method is SessionMethod.REOPEN and not self.is_live:
             self.token = None
         self._feed(at_stub.SessionAnswered(method, said.code, said.token))
-        if method is SessionMethod.PING and self.is_live and not self.is_told_to_leave:
+        if method is SessionMethod.PING and self.is_live and not self.is_leaving:
             self.is_pinging = False
             if self.deadline() < self.now + PING_PERIOD:
                 raise UnsafeError("a ping is answered, and the stub waits for its answer (STB-07)")
@@ -198,21 +207,21 @@ class StubPlace(Host):
         is_opening = method in {SessionMethod.OPEN, SessionMethod.REOPEN}
         if is_opening and token != self.token:
             raise UnsafeError("a session is asked for by another token than it has (MN-05)")
-        if is_opening and self.is_told_to_leave:
-            raise UnsafeError("a stub goes on that was told to disconnect (I-S10)")
+        if is_opening and self.is_leaving:
+            raise UnsafeError("a stub goes on after the order to disconnect (I-S10)")
 
     def _do(self, effects: Iterable[at_stub.Effect]) -> None:
         for effect in effects:
             match effect:
                 case at_stub.Ask(method, token):
                     self._look_at(method, token)
-                    self.send(TO_NODE, Said(method.value, self.link, token))
+                    self.send(TO_NODE, Sent(method.value, self.link, token))
                 case at_stub.Dial():
                     self.is_dialling = True
                 case at_stub.HangUp():
                     self.is_dialling = False
                     if self.is_up:
-                        self.send(TO_NODE, Said("gone", self.link))
+                        self.send(TO_NODE, Sent("gone", self.link))
                     self._hung_up()
                 case at_stub.Write():
                     self._feed(at_stub.Written(1))
@@ -264,7 +273,7 @@ class NodePlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said(what, link, token):
+            case Sent(what, link, token):
                 if link not in self._cut:
                     self._hear(what, link, token)
             case "restart" if self.session is not None:
@@ -286,13 +295,13 @@ class NodePlace(Host):
             case "open":
                 self._open(link)
             case "re-open" if self.session is None:
-                self.send(TO_STUB, Said(what, link, code=Code.GONE))
+                self.send(TO_STUB, Sent(what, link, code=Code.GONE))
             case "re-open":
                 self._feed(at_node.ReopenAsked(link, token))
             case "close" | "ping":
                 if what == "close" and self.session is not None:
                     self._feed(at_node.CloseAsked(link))
-                self.send(TO_STUB, Said(what, link, code=Code.OK))
+                self.send(TO_STUB, Sent(what, link, code=Code.OK))
             case "gone" if self.session is not None:
                 self._feed(at_node.LinkLost(link, "gone"))
             case _:
@@ -309,15 +318,15 @@ class NodePlace(Host):
             match effect:
                 case at_node.Granted(link, token, _):
                     self.token, self.is_pinging = token, False
-                    self.send(TO_STUB, Said(asked, link, token, Code.OK))
+                    self.send(TO_STUB, Sent(asked, link, token, Code.OK))
                 case at_node.Refused(link, code, _):
-                    self.send(TO_STUB, Said(asked, link, code=code))
+                    self.send(TO_STUB, Sent(asked, link, code=code))
                 case at_node.LinkCut(link, _):
                     self.is_pinging = False
                     self._hang_up(link)
                 case at_node.PingDue(link):
                     self.is_pinging = True
-                    self.send(TO_STUB, Said("ping", link))
+                    self.send(TO_STUB, Sent("ping", link))
                 case at_node.Ended():
                     self._release()
                 case _:
@@ -325,7 +334,7 @@ class NodePlace(Host):
 
     def _hang_up(self, link: int) -> None:
         self._cut.add(link)
-        self.send(TO_STUB, Said("cut", link))
+        self.send(TO_STUB, Sent("cut", link))
 
     def _release(self) -> None:
         self.session, self.token, self.is_pinging = None, "", False
@@ -381,7 +390,7 @@ _EVENTS: Final = (
         when=lambda now: _stub(now).core.state is State.CREATED,
     ),
     Event(
-        name="the stub is told to disconnect",
+        name="the stub must disconnect",
         place=STUB,
         happened="disconnect",
         when=lambda now: _stub(now).core.state is not State.FAILED,
@@ -479,8 +488,8 @@ _GIVEN: Final[tuple[JsonObject, ...]] = (
 
 
 def _wire(channel: str, message: Hashable) -> Wire | None:
-    """Session controls; what the node's tables are asked, and what links tell, is left out."""
-    if not isinstance(message, Said) or message.what not in set(SessionMethod):
+    """Session controls; requests to the node's tables and reports of links are left out."""
+    if not isinstance(message, Sent) or message.what not in set(SessionMethod):
         return None
     if channel == TO_STUB and message.code:
         body: JsonObject = {"code": message.code}

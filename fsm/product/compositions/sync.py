@@ -1,8 +1,8 @@
 """A reporter and an observer of its object: where nothing is under way, the copy is what it has.
 
-Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
+Participants: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
-comes twice, and changes overtake each other, for they come by several ways; the observer is
+comes twice, and changes overtake each other, for they come by several routes; the observer is
 invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
 
 Left out, and why that is no loss:
@@ -61,7 +61,7 @@ __all__ = [
 REPORTER: Final = "reporter"
 OBSERVER: Final = "observer"
 ASKS: Final = "asks"
-TOLD: Final = "told"
+ANSWERS: Final = "answers"
 CHANGES: Final = "changes"
 
 _URL: Final = "comm://a.ex/o"
@@ -75,7 +75,7 @@ _VERSIONS: Final = 3
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """A message about the object.
 
     Attributes:
@@ -108,7 +108,7 @@ class ReporterPlace(Host):
         self._leases = LeasesCore()
         self._question: at_reporter.Question | None = None
         self._asked_until = math.inf
-        self._told_until = math.inf
+        self._notified_until = math.inf
         self._is_inviting = False
 
     @property
@@ -124,7 +124,7 @@ class ReporterPlace(Host):
     @property
     def waits_without_end(self) -> bool:
         """True if the object is deleted, and its observer is not notified in time."""
-        return self.core.is_deleted and self.is_observed and self._told_until == math.inf
+        return self.core.is_deleted and self.is_observed and self._notified_until == math.inf
 
     @property
     def is_at_work(self) -> bool:
@@ -133,15 +133,15 @@ class ReporterPlace(Host):
 
     @override
     def deadline(self) -> float:
-        waits = min(self._asked_until, self._told_until, self.invitations.deadline())
+        waits = min(self._asked_until, self._notified_until, self.invitations.deadline())
         return min(waits, self._repeats.deadline(), self._leases.deadline())
 
     @override
     def time_over(self) -> None:
         if self.invitations.deadline() <= self.now:
             self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
-        if self._told_until <= self.now:
-            self._told_until = math.inf
+        if self._notified_until <= self.now:
+            self._notified_until = math.inf
             self._report(at_reporter.ObserversNotified())
         if self._asked_until <= self.now and self._question is not None:
             self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
@@ -149,20 +149,20 @@ class ReporterPlace(Host):
             self._report(at_reporter.LeaseOver(observer))
         again = self._repeats.due(self.now, lambda _: self.is_observed)
         if again is not None:
-            self.send(CHANGES, Said("changed", again.change.version))
+            self.send(CHANGES, Sent("changed", again.change.version))
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said("subscribe"):
+            case Sent("subscribe"):
                 self._report(at_reporter.SubscribeAsked(_BOB, _MANAGER, LEASE))
-            case Said("unsubscribe"):
+            case Sent("unsubscribe"):
                 self._report(at_reporter.UnsubscribeAsked(_BOB, _MANAGER))
-            case Said("read", number):
+            case Sent("read", number):
                 self._read(number)
-            case Said("heard"):
+            case Sent("heard"):
                 self._report(at_reporter.RuntimeNotified(_MANAGER.removesuffix("/sm")))
-            case Said("answer", code):
+            case Sent("answer", code):
                 answer = invitations.InviteeAnswered(_URL, _BOB, code)
                 self._do(self.invitations.feed(answer, self.now))
             case str(wanted):
@@ -195,11 +195,11 @@ class ReporterPlace(Host):
 
     def _read(self, number: int) -> None:
         if self.core.is_deleted:
-            self.send(TOLD, Said("nothing there", number))
+            self.send(ANSWERS, Sent("nothing there", number))
         elif self.core.may_read(_BOB):
-            self.send(TOLD, Said("value", self.core.snapshot.version))
+            self.send(ANSWERS, Sent("value", self.core.snapshot.version))
         else:
-            self.send(TOLD, Said("denied"))
+            self.send(ANSWERS, Sent("denied"))
 
     def _report(self, happened: at_reporter.ReporterInput) -> None:
         self._do(self.core.feed(happened))
@@ -217,7 +217,7 @@ class ReporterPlace(Host):
                 case at_reporter.Published() | at_reporter.Deleted():
                     self._publish(effect)
                 case invitations.SendInvitation():
-                    self.send(TOLD, Said("invite"))
+                    self.send(ANSWERS, Sent("invite"))
                 case _:
                     self._note(effect)
         if not self.is_observed:
@@ -230,21 +230,21 @@ class ReporterPlace(Host):
 
     def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
         if isinstance(effect, at_reporter.Denied):
-            self.send(TOLD, Said("denied"))
+            self.send(ANSWERS, Sent("denied"))
             return
         self._repeats.observed(_URL, self.now)
         if effect.lease is not None:
             self._leases.begin(_URL, _BOB, effect.lease, self.now)
-        self.send(TOLD, Said("granted", effect.snapshot.version))
+        self.send(ANSWERS, Sent("granted", effect.snapshot.version))
 
     def _publish(self, effect: at_reporter.Published | at_reporter.Deleted) -> None:
         if isinstance(effect, at_reporter.Published):
             self._repeats.published(self.core.snapshot, effect.change, self.now)
             if self.is_observed:
-                self.send(CHANGES, Said("changed", effect.change.version))
+                self.send(CHANGES, Sent("changed", effect.change.version))
         elif effect.runtimes:
-            self.send(CHANGES, Said("deleted"))
-            self._told_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
+            self.send(CHANGES, Sent("deleted"))
+            self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
 
 
 @final
@@ -279,7 +279,7 @@ class ObserverPlace(Host):
         was_syncing = self.copy is not None and self.copy.state is State.SYNCING
         self._observe(at_copy.CopyTimeOver())
         if was_syncing:
-            self.send(ASKS, Said("unsubscribe"))
+            self.send(ASKS, Sent("unsubscribe"))
 
     @override
     def take(self, happened: Hashable) -> None:
@@ -287,25 +287,25 @@ class ObserverPlace(Host):
             case "observe":
                 self.copy = ObserverCore(_URL, _BOB)
                 self._observe(at_copy.ObserveBegun())
-                self.send(ASKS, Said("subscribe"))
+                self.send(ASKS, Sent("subscribe"))
             case "leave":
                 self._observe(at_copy.GivenUp("leaves"))
-                self.send(ASKS, Said("unsubscribe"))
+                self.send(ASKS, Sent("unsubscribe"))
             case "accept" | "decline" | "trying":
                 self.is_invited = happened == "trying"
                 code = {"accept": 200, "decline": 403, "trying": 100}[happened]
-                self.send(ASKS, Said("answer", code))
-            case Said():
+                self.send(ASKS, Sent("answer", code))
+            case Sent():
                 self._hear(happened)
             case _:
                 raise TypeError(happened)
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: Sent) -> None:
         match said.what:
             case "invite":
                 self.is_invited = True
             case "deleted":
-                self.send(ASKS, Said("heard"))
+                self.send(ASKS, Sent("heard"))
                 self._observe(at_copy.WithdrawnByReporter())
             case "granted" | "value":
                 self._observe(at_copy.SnapshotRead(_object(said.number)))
@@ -327,7 +327,7 @@ class ObserverPlace(Host):
             match effect:
                 case at_copy.ReadNeeded(number):
                     self._reads, self.read = number, number % 2
-                    self.send(ASKS, Said("read", self.read))
+                    self.send(ASKS, Sent("read", self.read))
                 case at_copy.Applied(version, data):
                     self._look_at(before, version, is_snapshot=is_snapshot)
                     if data != {"n": version}:
@@ -436,7 +436,7 @@ def _whole(
         places=(Place(REPORTER, ReporterPlace), Place(OBSERVER, ObserverPlace)),
         channels=(
             Channel(ASKS, OBSERVER, REPORTER),
-            Channel(TOLD, REPORTER, OBSERVER),
+            Channel(ANSWERS, REPORTER, OBSERVER),
             Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
         ),
         events=[event for event in _EVENTS if event.name in names],
@@ -491,4 +491,4 @@ SYNC_LEAVE: Final = Plan("sync-leave", _leaves, _FAULTS)
 """Nobody who is gone observes."""
 
 INVITATION: Final = Plan("invitation", _invitation, _FAULTS)
-"""Whoever is invited may observe."""
+"""An invited hyperty may observe."""

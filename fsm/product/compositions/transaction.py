@@ -1,6 +1,6 @@
 """Somebody asks and somebody answers: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
-Who meets: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
+Participants: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
 `OutstandingCore` on the side of a component that may crash before it has answered (R11). What may
 happen: any message is lost or comes twice, an answer is late, provisional, or never comes; the
 component crashes, and the router answers for it; the request is given up.
@@ -42,7 +42,7 @@ _REQUEST: Final = Message(1, MessageType.READ, _ASKER, _ASKED, {})
 
 @final
 @attrs.frozen(slots=True)
-class Said:
+class Sent:
     """The request, or an answer to it.
 
     Attributes:
@@ -53,7 +53,7 @@ class Said:
 
     @override
     def __str__(self) -> str:
-        """In words."""
+        """Describe it in words."""
         return f"answer {self.code}" if self.code else "request"
 
 
@@ -84,7 +84,7 @@ class AskerPlace(Host):
     def time_over(self) -> None:
         for again in self.core.repeated(self.now):
             self._step(again.step)
-            self.send("asked", Said())
+            self.send("asked", Sent())
         for over in self.core.overdue(self.now):
             self._end(over.step)
 
@@ -94,12 +94,12 @@ class AskerPlace(Host):
             case "ask":
                 self.is_begun = True
                 self._step(self.core.open(_REQUEST, None, self.now, Terms(attempts=2)))
-                self.send("asked", Said())
+                self.send("asked", Sent())
             case "give up":
                 ended = self.core.give_up(_REQUEST, "given up")
                 if ended is not None:
                     self._end(ended.step)
-            case Said(code):
+            case Sent(code):
                 result = self.core.answered(_answer(code), self.now)
                 if result.is_last:
                     self._end(result.step)
@@ -138,20 +138,20 @@ class ComponentPlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said():
+            case Sent():
                 self.core.ask(_REQUEST, self.now)
             case int(code):
                 asked = self.core.asked(_answer(code))
                 if asked is None:
                     raise UnsafeError("an answer belongs to no request (I-T5)")
-                self.send("told", Said(code))
+                self.send("answers", Sent(code))
                 if code < FIRST_FINAL and not self.is_asked:
                     raise UnsafeError("a provisional answer ends a request (I-T4)")
                 if code >= FIRST_FINAL and self.is_asked:
                     raise UnsafeError("a request is answered, and waits for its answer (I-T4)")
             case "crash":
                 for _ in self.core.unanswered():
-                    self.send("told", Said(Code.UNAVAILABLE))
+                    self.send("answers", Sent(Code.UNAVAILABLE))
             case _:
                 raise TypeError(happened)
 
@@ -169,7 +169,7 @@ def _compose(bounds: Bounds) -> Composition:
         name="transaction",
         about="A request, its repeats, and its answers.",
         places=(Place(ASKER, AskerPlace), Place(COMPONENT, ComponentPlace)),
-        channels=(Channel("asked", ASKER, COMPONENT), Channel("told", COMPONENT, ASKER)),
+        channels=(Channel("asked", ASKER, COMPONENT), Channel("answers", COMPONENT, ASKER)),
         events=(
             Event(name="a request is sent", place=ASKER, happened="ask"),
             Event(

@@ -21,7 +21,7 @@ from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TI
 __all__ = ["AddressOwners", "RecordCache"]
 
 _CAPACITY: Final = 4096
-"""Records remembered; the one that was told the longest ago goes first."""
+"""Records remembered; the oldest goes first."""
 
 
 @attrs.frozen(slots=True)
@@ -29,12 +29,12 @@ class _Entry:
     """One answer; a record of None says that there was none.
 
     Attributes:
-        is_told: Whether it was reported without a request: answers under way may be older.
+        is_reported: Whether it was reported without a request: answers under way may be older.
     """
 
     record: Record | None
     until: float
-    is_told: bool = False
+    is_reported: bool = False
 
 
 @final
@@ -78,7 +78,7 @@ class RecordCache:
             now: Seconds on the host's clock.
         """
         there = self._entries.get(entity)
-        if there is not None and there.is_told and now < there.until:
+        if there is not None and there.is_reported and now < there.until:
             return
         life = NEGATIVE_CACHE if record is None else record.expires
         self._keep(entity, _Entry(record, now + life))
@@ -90,7 +90,7 @@ class RecordCache:
             entity: Address of the record.
             now: Seconds on the host's clock.
         """
-        self._keep(entity, _Entry(None, now + REPLY_TIMEOUT, is_told=True))
+        self._keep(entity, _Entry(None, now + REPLY_TIMEOUT, is_reported=True))
 
     def forget(self, entity: str) -> None:
         """Forget a record: it has changed, or may have."""

@@ -194,7 +194,7 @@ class LinkEntry:
         self.fails_at = now + self.life.patience
         if self.deployment is Deployment.AT_WORK:
             return [*steps, Resume(self.stub, self.remote)]
-        # It was not told to yield yet.
+        # The order to yield has not come yet.
         self.yields_due = 0
         return steps
 

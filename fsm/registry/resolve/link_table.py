@@ -3,7 +3,7 @@
 An entry is written before anything is awaited, so that one set-up is under way per
 remote runtime (RES-07, I-P7). Only the stubs' status events move its status (C-19).
 On the handler side `live` is preceded by the listeners of the link (I-P17). A lost
-link keeps its entry and its entities, and the requester is told to reconnect; when the
+link keeps its entry and its entities, and the requester must reconnect; when the
 tries are over, or on `failed`, everything that belongs to the entry goes.
 
 No link is given up for one that may come to nothing (P2P-27). An entry keeps two links for
@@ -43,11 +43,11 @@ from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
 from specs.limits.protocol import (
     DIAL_TIMEOUT,
+    ERROR_WINDOW,
     RECONNECT_BASE,
     RECONNECT_TRIES,
     RETRY_COOL_DOWN,
     SESSION_IDLE,
-    SOFT_ERROR_PERIOD,
 )
 from specs.trace import Op
 
@@ -218,7 +218,7 @@ class LinkTable:
             new = entry.beside
             effects = [Disconnect(new.stub, new.remote, new.link), *self._beside_ended(entry, new)]
         effects += self._given_up(entry, now)
-        self._cooling[entry.remote] = now + SOFT_ERROR_PERIOD
+        self._cooling[entry.remote] = now + ERROR_WINDOW
         return effects
 
     # ---- status events
@@ -311,7 +311,7 @@ class LinkTable:
         orders = beside.reported_while_yielding(value)
         if value is not State.LIVE:
             return orders
-        # It was live before it was told to yield: the other one may take its place.
+        # It was live before the order to yield: the other one may take its place.
         beside.yields_due, entry.beside, beside.beside = 0, None, entry
         self._entries[entry.remote] = beside
         return self._moved(beside, value, now)
@@ -363,7 +363,7 @@ class LinkTable:
             case State.FAILED:
                 return self._remove(entry, now)
             case State.YIELDING:
-                # It goes on: it was told so while it told this.
+                # It goes on: its report crossed the order.
                 return entry.reported_while_yielding(value)
             case _:
                 entry.sets_up(value)

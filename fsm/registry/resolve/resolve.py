@@ -328,7 +328,7 @@ class ResolveCore:
                 self._search.close()
                 return [*self._links.close(), *self._jobs.end("the registry goes")]
             case LocalRemoved():
-                # It stays ours: whoever still writes to it is answered here.
+                # It stays ours: late messages to it are answered here.
                 return []
             case _:
                 assert_never(happened)

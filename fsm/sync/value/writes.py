@@ -235,12 +235,12 @@ class WritesCore:
 
     @property
     def version(self) -> int:
-        """Of what was published last."""
+        """Version of the last published change."""
         return self._version
 
     @property
     def number(self) -> int:
-        """Of the last write."""
+        """Number of the last write."""
         return self._number
 
     @property
@@ -315,15 +315,15 @@ class WritesCore:
             known: Numbers of writes whose writer learns of it otherwise.
         """
         lost = Unpublished(code, why)
-        is_untold = not known.issuperset(range(self._done + 1, self._number + 1))
-        if is_untold:
+        is_incomplete = not known.issuperset(range(self._done + 1, self._number + 1))
+        if is_incomplete:
             self._for_writer = self._for_flush = lost
         if code in _FOR_GOOD:
             self._end = lost
         self._waiting.clear()
         self._value, self._done = self._published, self._number
         self._most = json_size(self._value)
-        return lost if is_untold else None
+        return lost if is_incomplete else None
 
     def flushed(self) -> Unpublished | None:
         """Return whether a write was lost since this was asked last; None: none was."""

@@ -52,12 +52,12 @@ class Runtime:
         """See that the stub is refused so, in one sentence, in the trace, and counted."""
         with pytest.raises(RefusedDescriptorError) as caught:
             await self.found()
-        told = str(caught.value)
-        assert told.startswith("the protocolstub 'default' of b.ex is refused: ")
-        assert sentence in told
-        assert "\n" not in told
+        reported = str(caught.value)
+        assert reported.startswith("the protocolstub 'default' of b.ex is refused: ")
+        assert sentence in reported
+        assert "\n" not in reported
         [(_, fact)] = [one for one in self.tracer.records if one[1].k is Kind.DESCRIPTOR]
-        assert (fact.op, fact.reason, fact.why) == (Op.REFUSED, reason, told)
+        assert (fact.op, fact.reason, fact.why) == (Op.REFUSED, reason, reported)
         tally = self.counters.tallies[Tally.DESCRIPTORS]
         assert {str(label[0]): count for label, count in tally.items()} == {reason: 1}
 

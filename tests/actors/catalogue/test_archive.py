@@ -28,10 +28,10 @@ def zipped(*files, method=zipfile.ZIP_DEFLATED):
 
 
 def named(name, mode=stat.S_IFREG | 0o644):
-    told = zipfile.ZipInfo("x.py")
-    told.filename = name
-    told.external_attr = mode << 16
-    return told
+    reported = zipfile.ZipInfo("x.py")
+    reported.filename = name
+    reported.external_attr = mode << 16
+    return reported
 
 
 def refusal(content, entry_point=ENTRY_POINT):

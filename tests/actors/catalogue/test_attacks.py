@@ -69,8 +69,8 @@ async def test_a_public_key_used_as_a_secret(domain, autojump_clock):
 
 
 async def test_wrong_key(domain, autojump_clock):
-    domain.serves(domain.profile(), make_key("EdDSA", "stranger"))
-    await runtime(domain).refused("wrong-key", "the key 'stranger' is not trusted")
+    domain.serves(domain.profile(), make_key("EdDSA", "outsider"))
+    await runtime(domain).refused("wrong-key", "the key 'outsider' is not trusted")
 
 
 async def test_a_key_that_only_has_the_right_name(domain, autojump_clock):

@@ -68,8 +68,8 @@ async def test_keys_that_change_after_first_use(domain, autojump_clock):
 
 
 async def test_keys_of_first_use_are_kept_only_if_they_signed(domain, autojump_clock):
-    stranger = make_key("EdDSA", "stranger")
-    domain.files[DOMAIN_KEYS] = key_set(stranger)
+    outsider = make_key("EdDSA", "outsider")
+    domain.files[DOMAIN_KEYS] = key_set(outsider)
     domain.offers()
     trust = Trust({"b.ex": DomainTrust(KeyTrust.FIRST_USE)})
     asked = Runtime(domain, trust)

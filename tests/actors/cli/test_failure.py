@@ -37,7 +37,7 @@ def test_a_known_error_is_a_sentence_with_its_status(error, code):
     assert "\n" not in str(failure)
 
 
-def test_the_border_tells_more_than_who_passed_its_error_on():
+def test_the_border_reports_more_than_who_passed_its_error_on():
     outer = RestartLimitError("node", "bus")
     outer.__cause__ = DIAL
     assert first_known(ExceptionGroup("g", [outer])) is DIAL

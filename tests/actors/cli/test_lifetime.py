@@ -1,4 +1,4 @@
-"""A process that serves lives until it is told to go."""
+"""A process that serves lives until a signal stops it."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def tell_myself(*signals):
 
 
 class Service:
-    """A service whose opening and closing take as long as it is told."""
+    """A service whose opening and closing take a given time."""
 
     def __init__(self, opening=0.0, closing=0.0):
         self.delays = opening, closing
@@ -68,15 +68,15 @@ async def test_the_first_signal_drains(one):
     assert service.closed
 
 
-async def test_the_ready_line_tells_of_the_running_service():
-    told = []
+async def test_the_ready_line_reports_of_the_running_service():
+    reported = []
 
     def ready(running):
-        told.append(running)
+        reported.append(running)
         tell_myself(signal.SIGTERM)
 
     await serve(Service().open, ready)
-    assert told == ["running"]
+    assert reported == ["running"]
 
 
 async def test_draining_takes_bounded_time(autojump_clock):
@@ -106,7 +106,7 @@ async def interrupt_soon():
 
 @pytest.mark.parametrize(("signals", "code"), [(1, ExitCode.FAILED), (2, ExitCode.INTERRUPTED)])
 async def test_what_no_cancelling_frees_does_not_keep_a_process(signals, code):
-    """A thread that hangs, as on a disk; the process is told as often as that."""
+    """A thread that hangs, as on a disk; the process gets that many signals."""
     program = HANGING.format(signals=signals)
     with trio.fail_after(DRAIN_TIMEOUT + 3):  # the start of the interpreter included
         ended = await trio.run_process(

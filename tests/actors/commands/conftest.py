@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.runtime.stub_desk import Desk
+from tests.support.runtime.stub_publisher import StubPublisher
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def publisher(tmp_path):
+    return StubPublisher(tmp_path)

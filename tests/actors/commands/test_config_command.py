@@ -22,7 +22,7 @@ def shown(*arguments, **env):
     """The options of a command by name, as its JSON tells them."""
     ended = typed("config", "show", "--json", *arguments, env={**os.environ, **env})
     assert ended.status == ExitCode.OK, ended.err
-    return {told["name"]: told for told in map(orjson.loads, ended.out)}
+    return {reported["name"]: reported for reported in map(orjson.loads, ended.out)}
 
 
 def test_the_first_of_flag_environment_file_default_wins(file):
@@ -31,11 +31,11 @@ def test_the_first_of_flag_environment_file_default_wins(file):
         "node", "--config", file, "--listen", "127.0.0.1:3",
         PROTOFLY_NODE_LISTEN="127.0.0.1:2", PROTOFLY_NODE_DOMAIN="environment.example",
     )  # fmt: skip
-    told = {name: (one["value"], one["origin"], one["where"]) for name, one in options.items()}
-    assert told["listen"] == ("127.0.0.1:3", "command line", "")
-    assert told["domain"] == ("environment.example", "environment", "PROTOFLY_NODE_DOMAIN")
-    assert told["allow-legacy"] == (True, "file", f"{file} [node]")
-    assert told["registry"] == (None, "default", "")
+    reported = {name: (one["value"], one["origin"], one["where"]) for name, one in options.items()}
+    assert reported["listen"] == ("127.0.0.1:3", "command line", "")
+    assert reported["domain"] == ("environment.example", "environment", "PROTOFLY_NODE_DOMAIN")
+    assert reported["allow-legacy"] == (True, "file", f"{file} [node]")
+    assert reported["registry"] == (None, "default", "")
 
 
 def test_what_is_shown_is_a_file_that_says_the_same(file, tmp_path):
@@ -85,7 +85,7 @@ def test_a_file_in_order_is_said_to_be():
         ("domain = ", "no TOML"),
     ],
 )
-def test_a_file_that_is_wrong_is_told_in_one_sentence(tmp_path, content, complaint):
+def test_a_file_that_is_wrong_is_reported_in_one_sentence(tmp_path, content, complaint):
     path = tmp_path / "wrong.toml"
     path.write_text(content)
     ended = typed("config", "check", str(path))
@@ -107,14 +107,14 @@ def test_what_is_wrong_with_a_file_is_a_wrong_configuration_for_the_node_too(tmp
     assert str(file) in ended.err[0]
 
 
-def test_a_wrong_value_in_the_environment_is_told_by_the_name_of_the_variable():
+def test_a_wrong_value_in_the_environment_is_reported_by_the_name_of_the_variable():
     env = {**os.environ, "PROTOFLY_NODE_FAN_OUT": "many"}
     ended = typed("node", "--domain", "a.ex", env=env)
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert ended.err[0].startswith("protofly: PROTOFLY_NODE_FAN_OUT: ")
 
 
-def test_a_variable_that_is_no_option_is_told_and_ignored():
+def test_a_variable_that_is_no_option_is_reported_and_ignored():
     """Kubernetes makes such variables by itself, so it is no error."""
     env = {**os.environ, "PROTOFLY_NODE_FAN_OUTS": "7"}
     ended = typed("config", "show", env=env)

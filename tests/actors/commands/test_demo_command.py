@@ -98,7 +98,7 @@ async def test_a_demonstration_that_is_killed_leaves_no_process_behind(tmp_path)
             await trio.lowlevel.wait_readable(child)
 
 
-async def test_a_child_that_is_killed_is_told_in_one_sentence(tmp_path):
+async def test_a_child_that_is_killed_is_reported_in_one_sentence(tmp_path):
     demo = await perform(tmp_path)
     await demo.until("link to bob: live")
     os.kill(demo.pids["bob"], signal.SIGKILL)

@@ -42,7 +42,7 @@ def test_a_good_file_is_good(tmp_path):
     assert ended.out == [f"{tmp_path}/p.toml: set s, rules: 2, odd: 0"]
 
 
-def test_what_is_odd_is_told_and_ends_with_1(tmp_path):
+def test_what_is_odd_is_reported_and_ends_with_1(tmp_path):
     file = written(tmp_path, ODD)
     ended = typed("policy", "check", file)
     assert ended.status == ExitCode.FAILED
@@ -67,7 +67,7 @@ def test_what_is_odd_is_told_and_ends_with_1(tmp_path):
         ("id = ", "p.toml", "no TOML"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_told_in_one_sentence_and_ends_with_3(text, where, advice, tmp_path):
+def test_a_bad_file_is_reported_in_one_sentence_and_ends_with_3(text, where, advice, tmp_path):
     file = written(tmp_path, text)
     for command in (
         ("policy", "check"),
@@ -105,9 +105,9 @@ def test_a_decision_is_explained(more, decision, policy, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
     ended = typed("policy", "explain", *files, *more, "--json")
     assert ended.status == ExitCode.OK
-    told = orjson.loads(ended.out[0])
-    assert (told["decision"], told["policy"]) == (decision, policy)
-    assert [one["path"] for one in told["findings"]] == ["s", "s/p", "s/p/closed", "s/p/staff"]
+    reported = orjson.loads(ended.out[0])
+    assert (reported["decision"], reported["policy"]) == (decision, policy)
+    assert [one["path"] for one in reported["findings"]] == ["s", "s/p", "s/p/closed", "s/p/staff"]
 
 
 def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
@@ -119,7 +119,7 @@ def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"id": 0}', json.dumps({**MESSAGE, "to": "x"})])
-def test_a_file_that_is_no_message_is_told_in_one_sentence(text, tmp_path):
+def test_a_file_that_is_no_message_is_reported_in_one_sentence(text, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, text, "m.json")
     ended = typed("policy", "explain", *files)
     assert ended.status == ExitCode.CONFIGURATION

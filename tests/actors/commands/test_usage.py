@@ -19,11 +19,11 @@ def test_help_lists_every_command():
 async def test_help_needs_none_of_what_the_commands_need():
     """What is imported decides how soon it is there: no Trio, no codec, no machines."""
     code = "import sys; import actors.__main__; print(*sys.modules)"
-    told = await trio.run_process([sys.executable, "-c", code], cwd=ROOT, capture_stdout=True)
-    assert not {"trio", "cattrs", "transitions", "orjson"} & set(told.stdout.decode().split())
+    reported = await trio.run_process([sys.executable, "-c", code], cwd=ROOT, capture_stdout=True)
+    assert not {"trio", "cattrs", "transitions", "orjson"} & set(reported.stdout.decode().split())
 
 
-def test_the_version_is_told():
+def test_the_version_is_reported():
     ended = typed("--version")
     assert ended.status == ExitCode.OK
     assert "protofly" in ended.out[0]
@@ -56,7 +56,7 @@ def test_the_version_is_told():
         (["request", "--domain", "a.ex", "--node", "ws://x/", "hyperty://a.ex/1", "{"], "no JSON"),
     ],
 )
-def test_wrong_usage_is_told_and_ends_with_2(arguments, complaint):
+def test_wrong_usage_is_reported_and_ends_with_2(arguments, complaint):
     ended = typed(*arguments)
     assert ended.status == ExitCode.USAGE
     assert complaint in " ".join(ended.err)

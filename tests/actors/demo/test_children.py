@@ -55,7 +55,7 @@ async def test_what_children_say_is_shown_until_the_expected_comes():
     assert show.texts == [("kid", "one"), ("kid", "two")]
 
 
-async def test_a_child_that_dies_is_told_in_one_sentence():
+async def test_a_child_that_dies_is_reported_in_one_sentence():
     async with open_children(Recorder()) as children:
         await children.start("kid", python("raise SystemExit(7)"))
         with pytest.raises(CommandError, match="kid ended with status 7") as caught:
@@ -63,7 +63,7 @@ async def test_a_child_that_dies_is_told_in_one_sentence():
     assert caught.value.code == 1
 
 
-async def test_a_child_that_ends_badly_is_told():
+async def test_a_child_that_ends_badly_is_reported():
     async with open_children(Recorder()) as children:
         await children.start("kid", python("raise SystemExit(7)"))
         with pytest.raises(CommandError):
@@ -78,7 +78,7 @@ async def test_a_child_is_asked_to_go():
         await children.stop("kid")
 
 
-async def test_another_child_that_dies_meanwhile_is_told():
+async def test_another_child_that_dies_meanwhile_is_reported():
     code = WAIT + SAY + "say(what='ready', text='here'); signal.pause()"
     async with open_children(Recorder()) as children:
         await children.start("kid", python(code))

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.demo.child import until_parent_ends, until_told
+from actors.demo.child import until_parent_ends, until_stopped
 from tests.support.command import PYTHON, ROOT
 
 SLEEPER = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
@@ -57,12 +57,12 @@ async def test_the_end_of_stdin_ends_the_work_in_order(stdin):
         finally:
             cleaned.append(True)
 
-    assert await until_parent_ends(lambda: until_told(work)) is ExitCode.INTERRUPTED
+    assert await until_parent_ends(lambda: until_stopped(work)) is ExitCode.INTERRUPTED
     assert cleaned
 
 
 async def test_work_that_comes_to_its_end_is_left_alone(stdin):
-    assert await until_parent_ends(lambda: until_told(trio.lowlevel.checkpoint)) is ExitCode.OK
+    assert await until_parent_ends(lambda: until_stopped(trio.lowlevel.checkpoint)) is ExitCode.OK
 
 
 async def test_a_signal_ends_the_work():
@@ -70,4 +70,4 @@ async def test_a_signal_ends_the_work():
         signal.raise_signal(signal.SIGTERM)
         await trio.sleep_forever()
 
-    assert await until_told(work) is ExitCode.INTERRUPTED
+    assert await until_stopped(work) is ExitCode.INTERRUPTED

@@ -8,7 +8,7 @@ import trio.testing
 from actors.cli.command_error import CommandError
 from actors.demo.alice import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.demo.narration import ObservingTracer
-from actors.demo.script import Beat, Line, What, read_line, tell
+from actors.demo.script import Beat, Line, What, read_line, report
 from actors.demo.show import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show
 from actors.demo.stage import judge
 from actors.kit.trace import MemoryTracer
@@ -32,8 +32,8 @@ def sent(stub, to="hyperty://b.ex/1"):
     return Fact(k=Kind.MSG, op=Op.XMIT, stub=stub, to=to)
 
 
-def test_a_told_line_is_read_as_it_was_meant(capsys):
-    tell("alice", What.NOTE, "hello", count=3)
+def test_a_reported_line_is_read_as_it_was_meant(capsys):
+    report("alice", What.NOTE, "hello", count=3)
     line = read_line("alice", capsys.readouterr().out.encode())
     assert (line.who, line.what, line.text) == ("alice", What.NOTE, "hello")
     assert line.fields["count"] == 3
@@ -49,15 +49,15 @@ def test_other_output_is_no_line(raw):
     assert read_line("kid", raw) is None
 
 
-async def test_steps_of_links_are_told_and_can_be_awaited(capsys):
+async def test_steps_of_links_are_reported_and_can_be_awaited(capsys):
     seen = ObservingTracer("alice", MemoryTracer())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(seen.until, lambda: seen.link == "live")
         await trio.testing.wait_all_tasks_blocked()
         seen.record("stub", step("in-progress", "live", cause="established"))
     assert seen.lives == 1
-    told = read_line("alice", capsys.readouterr().out.encode())
-    assert (told.text, told.beat) == ("link to S: live (requester)", Beat.LINK_LIVE)
+    reported = read_line("alice", capsys.readouterr().out.encode())
+    assert (reported.text, reported.beat) == ("link to S: live (requester)", Beat.LINK_LIVE)
 
 
 def test_requests_are_counted_by_the_way_they_went():
@@ -105,8 +105,8 @@ async def test_numbers_are_used_once_and_bad_answers_are_kept(autojump_clock):
 def test_a_line_stands_below_the_heading_of_its_act(show, capsys):
     show.line(Line("demo", What.ACT, "A heading"), 2)
     show.line(Line("alice", What.NOTE, "hello"), 2)
-    told = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert told[-2:] == ["2  A heading", "   alice  hello"]
+    reported = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert reported[-2:] == ["2  A heading", "   alice  hello"]
 
 
 def test_every_json_line_has_a_schema_and_its_act(capsys):

@@ -99,8 +99,8 @@ def test_long_addresses_are_shortened(address, shown):
     ],
 )
 def test_a_fact_is_a_sentence_and_a_step(fact, text, beat):
-    told = Narrator().tell("bus", fact)
-    assert (told.text, told.beat) == (text, beat)
+    reported = Narrator().tell("bus", fact)
+    assert (reported.text, reported.beat) == (text, beat)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_fact_is_a_sentence_and_a_step(fact, text, beat):
         Fact(k=Kind.MSG, op=Op.SUBMIT, from_=H, by=H, to=f"{H}/status"),
     ],
 )
-def test_what_nobody_wants_to_hear_is_not_told(fact):
+def test_what_nobody_wants_to_hear_is_not_reported(fact):
     assert Narrator().tell("bus", fact) is None
 
 
@@ -127,18 +127,18 @@ def test_what_nobody_wants_to_hear_is_not_told(fact):
         ("minibus:x", Op.DEL, Beat.OFF_MINIBUS),
     ],
 )
-def test_who_listens_to_a_link_is_told(actor, op, beat):
+def test_who_listens_to_a_link_is_reported(actor, op, beat):
     assert Narrator().tell(actor, table("listeners", op, PC, "x")).beat is beat
 
 
-def test_the_same_way_and_the_same_row_are_told_once():
+def test_the_same_way_and_the_same_row_are_reported_once():
     narrator = Narrator(H)
     asked = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=H)
     found = Fact(k=Kind.RESOLVE, op=Op.DONE, to=H, result=f"{R}/alice/protostub/1", why="w")
     row = table("p2p", Op.UPD, f"{R}/bob", f"created None {H}")
-    told = [narrator.tell("registry", fact) for fact in (asked, found, row) * 2]
-    assert [one.text for one in told if one] == [
-        "no listener for hyperty 12345678: the registry is asked for a way",
+    reported = [narrator.tell("registry", fact) for fact in (asked, found, row) * 2]
+    assert [one.text for one in reported if one] == [
+        "no listener for hyperty 12345678: the registry is asked for a route",
         "hyperty 12345678 is reached by alice/protostub/1, w",
         "link table: bob created",
     ]

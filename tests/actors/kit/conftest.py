@@ -4,7 +4,7 @@ import structlog
 
 @pytest.fixture(autouse=True)
 def log_lines():
-    """What was logged; crashes are told there and nowhere else."""
+    """What was logged; crashes are reported there and nowhere else."""
     with structlog.testing.capture_logs() as lines:
         yield lines
 

@@ -16,16 +16,16 @@ class Names(trio.abc.HostnameResolver):
     """A directory of names that may say something else each time it is asked."""
 
     def __init__(self, **names):
-        self.names = {name.replace("_", "."): list(told) for name, told in names.items()}
+        self.names = {name.replace("_", "."): list(reported) for name, reported in names.items()}
         self.asked = 0
 
     async def getaddrinfo(self, host, port, *_):
         self.asked += 1
         name = host.decode() if isinstance(host, bytes) else host
-        told = self.names.get(name)
-        if told is None:
+        reported = self.names.get(name)
+        if reported is None:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
-        addresses = told.pop(0) if len(told) > 1 else told[0]
+        addresses = reported.pop(0) if len(reported) > 1 else reported[0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
     async def getnameinfo(self, sockaddr, flags):

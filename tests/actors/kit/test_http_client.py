@@ -150,12 +150,12 @@ def test_what_names_no_server_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("http://x", "http://x:80"),
         ("https://x/base/", "https://x:443/base"),
         ("http://[::1]:8/", "http://[::1]:8"),
     ],
 )
-def test_what_names_a_server_is_read(text, told):
-    assert ServerUrl.read(text).text == told
+def test_what_names_a_server_is_read(text, reported):
+    assert ServerUrl.read(text).text == reported

@@ -37,12 +37,12 @@ class Score:
 
     async def hears(self, peer: Peer, n: int, *, ignoring: str = "via") -> None:
         """Check that what a peer hears next is the message of a step."""
-        heard = self.told(plain(await peer.hear()))
+        heard = self.reported(plain(await peer.hear()))
         expected = self.steps[n]["msg"]
         expected["body"].pop(ignoring, None)
         assert heard == expected
 
-    def told(self, value: object) -> object:
+    def reported(self, value: object) -> object:
         """Return something in the scenario's words."""
         text = json.dumps(value)
         for golden, actual in self.names.items():

@@ -46,7 +46,7 @@ class Model:
     active: dict[tuple[str, str], None] = attrs.field(factory=dict)
     heard: defaultdict[str, list[Seen]] = attrs.field(factory=lambda: defaultdict(list))
 
-    def told(self) -> Heard:
+    def reported(self) -> Heard:
         """Return what was heard since this was asked last."""
         heard, self.heard = dict(self.heard), defaultdict(list)
         return heard
@@ -93,7 +93,7 @@ class Model:
             self.end(name)
 
     def end(self, name: str) -> None:
-        """Nothing of a session stays; who waits for an answer of it is told 404."""
+        """Nothing of a session stays; who waits for an answer of it is answered 404."""
         waiting = self.sessions.pop(name).waiting
         self.held = {pair for pair in self.held if pair[1] != name}
         self.active = {pair: None for pair in self.active if pair[1] != name}

@@ -28,23 +28,23 @@ class Driver:
         self.model = Model()
         self.runtimes = {name: Runtime(name) for name in NAMES}
         self.objects: list[str] = []
-        self.story: list[str] = []
+        self.history: list[str] = []
         self.count = 0
 
     async def step(self) -> None:
         """Do something, and compare who hears what with what the model says."""
-        act = self.dice.choice(_ACTS) if len(self.story) > len(NAMES) else Driver.open
+        act = self.dice.choice(_ACTS) if len(self.history) > len(NAMES) else Driver.open
         await act(self)
         await wait_all_tasks_blocked()
-        told = self.model.told()
+        reported = self.model.reported()
         for name, runtime in self.runtimes.items():
-            heard, expected = runtime.taken(), told.get(name, [])
+            heard, expected = runtime.taken(), reported.get(name, [])
             assert heard == expected, "\n".join(
-                [*self.story, f"{name} heard    {heard}", f"{name} expected {expected}"]
+                [*self.history, f"{name} heard    {heard}", f"{name} expected {expected}"]
             )
 
     def _tell(self, *words: object) -> None:
-        self.story.append(" ".join(map(str, words)))
+        self.history.append(" ".join(map(str, words)))
 
     # ---- who and what
 

@@ -51,8 +51,8 @@ class Runtime:
     async def _answer(self, link: Link, asked: Message, code: int) -> None:
         # Who observes is given the object along with the yes (M-38).
         given = {"value": {}} if asked.type is MessageType.SUBSCRIBE and code < 300 else {}
-        told = {"code": code, **given}
-        answer = Message(asked.id, MessageType.RESPONSE, asked.to, asked.from_, told)
+        reported = {"code": code, **given}
+        answer = Message(asked.id, MessageType.RESPONSE, asked.to, asked.from_, reported)
         await link.send(encode(answer))
 
     async def say(self, link: Link, type_: str, from_: str, to: str, **body: object) -> None:

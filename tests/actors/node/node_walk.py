@@ -41,12 +41,12 @@ class Walk:
         if peer is None:
             await self.come(runtime)
             return
-        wishes = [self.allocate, self.allocate, self.free, self.free_block, self.use, self.use,
+        options = [self.allocate, self.allocate, self.free, self.free_block, self.use, self.use,
                   self.path, self.path, self.publish, self.publish, self.ask]  # fmt: skip
         if self.random.random() < 0.04:
             await self.leave(runtime)
         else:
-            await self.random.choice(wishes)(peer)
+            await self.random.choice(options)(peer)
         peer.heard.clear()
 
     async def come(self, runtime: str) -> None:
@@ -70,9 +70,9 @@ class Walk:
     async def allocate(self, peer: Peer) -> None:
         scheme, number = self.random.choice(["hyperty", "comm"]), self.random.randint(0, 3)
         key = self.random.choice([None, "k1", "k2"])
-        wish = {"number": number} | ({"allocationKey": key} if key else {})
+        wanted = {"number": number} | ({"allocationKey": key} if key else {})
         answer = await peer.ask(
-            "create", f"{peer.runtime}/ua", ALLOCATION, scheme=scheme, value=wish
+            "create", f"{peer.runtime}/ua", ALLOCATION, scheme=scheme, value=wanted
         )
         assert (answer.code == 200) == (number > 0)
         if answer.code == 200:

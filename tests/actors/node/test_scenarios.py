@@ -13,12 +13,12 @@ RUNTIME_B, RUNTIME_A = "hyperty-runtime://b.ex/rb", "hyperty-runtime://a.ex/ra"
 
 
 def steps_of(score, world, machine):
-    told = [(key.rpartition("|")[2], old, new) for key, old, new in world.steps(machine)]
-    return [tuple(one) for one in score.told(told)]
+    reported = [(key.rpartition("|")[2], old, new) for key, old, new in world.steps(machine)]
+    return [tuple(one) for one in score.reported(reported)]
 
 
 async def reopen(world, peer):
-    again = await world.stranger(peer.runtime)
+    again = await world.outsider(peer.runtime)
     await again.control("re-open", runtimeURL=peer.runtime, token=peer.token)
     return again
 
@@ -42,7 +42,7 @@ async def test_sc07_link_loss_keeps_routing_state_and_close_releases_it(autojump
         golden = score.states("session")
         assert [one for one in steps_of(score, world, "session") if one[0] == RA] == golden
         subs = [f for f in world.tracer.facts if f.table == "subs"]
-        assert [(f.op, score.told(f.key), f.val) for f in subs] == [
+        assert [(f.op, score.reported(f.key), f.val) for f in subs] == [
             (score.steps[n]["op"], score.steps[n]["key"], score.steps[n]["val"]) for n in (9, 21)
         ]
 
@@ -57,7 +57,7 @@ async def test_sc08_a_silent_session_is_collected(autojump_clock):
 
         await score.sends(rb, 10)
         await score.hears(rb, 11)
-        again = await world.stranger(RA)
+        again = await world.outsider(RA)
         score.names["t1"] = ra.token
         await score.sends(again, 12)
         await score.hears(again, 13)
@@ -129,7 +129,10 @@ async def test_sc12_status_is_subscribed_updated_and_notified(autojump_clock):
         for n in (7, 13):
             notification = score.steps[n]["msg"]
             heard = await ra.hear()
-            assert score.told(heard.body) == notification["body"]
-            assert (heard.from_, score.told(heard.to)) == (notification["from"], notification["to"])
+            assert score.reported(heard.body) == notification["body"]
+            assert (heard.from_, score.reported(heard.to)) == (
+                notification["from"],
+                notification["to"],
+            )
         golden = score.states("registration")
         assert steps_of(score, world, "registration")[-len(golden) :] == golden

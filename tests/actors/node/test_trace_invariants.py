@@ -1,6 +1,6 @@
 """What a whole node traces keeps the claims on addresses and paths (I-A1..I-A7, I-M4..I-M7).
 
-They are told again here from rows, steps and hops alone, by other means than the tables use.
+They are notified again here from rows, steps and hops alone, by other means than the tables use.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ class Reader:
     def __init__(self, walk):
         self.walk = walk
         self.owners = {}
-        self.stories = defaultdict(list)
+        self.histories = defaultdict(list)
         self.active = defaultdict(set)
         self.left = {}
         self.last = None
@@ -49,7 +49,7 @@ class Reader:
     def step(self, fact):
         match fact.machine:
             case "address":
-                self.stories[fact.key].append(fact.new)
+                self.histories[fact.key].append(fact.new)
             case "node_subscription":
                 resource, _, runtime = fact.key.partition("|")
                 (
@@ -104,14 +104,14 @@ async def test_whatever_peers_do_the_trace_of_a_node_keeps_the_claims(
         reader.read(fact)
 
     # I-A1; a runtime that is back may claim what was released of it.
-    story = ("allocated", "released")
-    for steps in map(tuple, reader.stories.values()):
-        assert steps == story * (len(steps) // 2)
+    history = ("allocated", "released")
+    for steps in map(tuple, reader.histories.values()):
+        assert steps == history * (len(steps) // 2)
     assert not reader.owners  # I-A7
     for scheme, number, addresses in walk.granted:  # I-A4
         assert len(set(addresses)) == number
         assert {(scheme_of(one), domain_of(one)) for one in addresses} == {(scheme, "a.ex")}
-    told = [one for one in world.tracer.facts if one.k is Kind.STATE]
-    trace = [read_record(line) for line in records(whole(told))]
+    reported = [one for one in world.tracer.facts if one.k is Kind.STATE]
+    trace = [read_record(line) for line in records(whole(reported))]
     assert judge(trace).verdict is Verdict.CONFORMANT
     assert all(reader.active[one] == set() for one in reader.active)

@@ -4,8 +4,8 @@ import pytest
 import trio
 import trio.testing
 
+from actors.pipe.message import PipeMessage, Word, read_message
 from actors.pipe.outlet import Outlet
-from actors.pipe.said import Said, Word, read_said
 from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
 from specs.limits.protocol import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
 from transports.background import open_background
@@ -26,12 +26,15 @@ async def pipe(autojump_clock):
 @pytest.mark.parametrize(
     ("said", "most"),
     [
-        (Said(Word.TOOK, 1), SANDBOX_UNREAD),
-        (Said(Word.HAND, rest=bytes(MAX_MESSAGE_BYTES)), SANDBOX_UNREAD_BYTES // MAX_MESSAGE_BYTES),
+        (PipeMessage(Word.TOOK, 1), SANDBOX_UNREAD),
+        (
+            PipeMessage(Word.HAND, rest=bytes(MAX_MESSAGE_BYTES)),
+            SANDBOX_UNREAD_BYTES // MAX_MESSAGE_BYTES,
+        ),
     ],
     ids=["words", "bytes"],
 )
-async def test_who_leaves_too_much_unread_is_told_nothing_any_more(pipe, said, most):
+async def test_who_leaves_too_much_unread_is_sent_nothing_any_more(pipe, said, most):
     outlet, _ = pipe
     for _ in range(most - 1):
         outlet.put(said)
@@ -48,31 +51,31 @@ async def test_who_leaves_too_much_unread_is_told_nothing_any_more(pipe, said, m
 
 async def test_who_waits_for_room_waits_no_longer_than_anybody_writes(pipe):
     outlet, _ = pipe
-    while outlet.offer(Said(Word.TOOK, 1)):
+    while outlet.offer(PipeMessage(Word.TOOK, 1)):
         pass
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(outlet.send, Said(Word.TOOK, 2))
+        nursery.start_soon(outlet.send, PipeMessage(Word.TOOK, 2))
         await trio.testing.wait_all_tasks_blocked()
         for _ in range(SANDBOX_UNREAD):
-            outlet.put(Said(Word.TOOK, 3))
+            outlet.put(PipeMessage(Word.TOOK, 3))
         with trio.fail_after(1):
             while nursery.child_tasks:
                 await trio.lowlevel.checkpoint()
 
 
-async def test_who_reads_is_told_everything_in_order_however_much_it_is(pipe):
+async def test_who_reads_is_sent_everything_in_order_however_much_it_is(pipe):
     outlet, far = pipe
     count = 2 * SANDBOX_UNREAD
     heard = []
 
     async def read():
         while len(heard) < count:
-            heard.append(read_said(await far.receive()).number)
+            heard.append(read_message(await far.receive()).number)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read)
         for number in range(1, count + 1):
-            await outlet.send(Said(Word.TOOK, number))
+            await outlet.send(PipeMessage(Word.TOOK, number))
     assert heard == list(range(1, count + 1))
     assert not outlet.is_overrun
     assert count > OUTBOX_MESSAGES

@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from actors.pipe.errors import SandboxError
+from actors.pipe.message import PipeMessage, Word, write_message
 from actors.pipe.process import _log_errors, open_process_sandbox
-from actors.pipe.said import Said, Word, write_said
 from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
 from transports.errors import LinkError
 
@@ -30,7 +30,7 @@ def children():
     return set(own.read_text().split())
 
 
-async def test_a_hundred_rooms_leave_no_descriptor_and_no_process():
+async def test_a_hundred_sandboxes_leave_no_descriptor_and_no_process():
     async with open_process_sandbox("first"):
         pass
     before, others = descriptors(), children()
@@ -41,7 +41,7 @@ async def test_a_hundred_rooms_leave_no_descriptor_and_no_process():
     assert children() <= others
 
 
-async def test_a_room_that_is_killed_from_outside_is_told_by_its_pipe():
+async def test_a_sandbox_that_is_killed_from_outside_is_reported_by_its_pipe():
     before = children()
     async with open_process_sandbox("b.ex") as link:
         (pid,) = children() - before
@@ -67,7 +67,7 @@ class Complaints(trio.abc.ReceiveStream):
 
 
 async def test_who_says_much_to_nobody_has_to_wait(autojump_clock):
-    """R11: what a room writes to its stderr costs its keeper no more than so much a second."""
+    """R11: what a sandbox writes to its stderr costs its host no more than so much a second."""
     complaints, seconds = Complaints(), 10
     with trio.move_on_after(seconds):
         await _log_errors(complaints, "b.ex", 1)
@@ -75,13 +75,13 @@ async def test_who_says_much_to_nobody_has_to_wait(autojump_clock):
     assert most - 2 <= complaints.read / 4096 <= most + 2
 
 
-async def test_a_room_that_has_stopped_is_killed_all_the_same():
+async def test_a_sandbox_that_has_stopped_is_killed_all_the_same():
     """A spinning process and a stopped one are alike to whoever keeps them: silent."""
     before = children()
     async with open_process_sandbox("b.ex") as link:
         (pid,) = children() - before
         os.kill(int(pid), signal.SIGSTOP)
-        await link.send(write_said(Said(Word.PING)))
+        await link.send(write_message(PipeMessage(Word.PING)))
     assert children() <= before
 
 

@@ -1,12 +1,12 @@
-"""What a keeper dials for a sandbox, and what it does not (T16)."""
+"""What a host dials for a sandbox, and what it does not (T16)."""
 
 import pytest
 import trio
 
 from actors.pipe.errors import PipeError
+from actors.pipe.message import PipeMessage, Word, read_message
 from actors.pipe.outlet import Outlet
 from actors.pipe.relay import Relays
-from actors.pipe.said import Said, Word, read_said
 from specs.limits.protocol import SANDBOX_LINKS, SANDBOX_WINDOW
 from transports.background import open_background
 from transports.link import Kind, Upgrade
@@ -19,21 +19,21 @@ PLACES = (NODE, "tcp://127.0.0.1:40002", "stream://127.0.0.1:40003")
 class Bench:
     """Relays, and the sandbox's end of their pipe."""
 
-    def __init__(self, relays, room, background):
+    def __init__(self, relays, sandbox, background):
         self.relays = relays
-        self._room = room
+        self._sandbox = sandbox
         self._background = background
 
     def dial(self, number, address=NODE, kind="websocket", subprotocol="protofly.v1"):
         asked = {"kind": kind, "subprotocol": subprotocol}
-        work = self.relays.dial(Said(Word.DIAL, number, address, asked))
+        work = self.relays.dial(PipeMessage(Word.DIAL, number, address, asked))
         if work is not None:
             self._background.start_soon(work)
         return work is not None
 
     async def hear(self):
         with trio.fail_after(5):
-            return read_said(await self._room.receive())
+            return read_message(await self._sandbox.receive())
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_bytes_that_are_no_frames_go_both_ways_in_order(bench):
         assert bench.dial(1, "127.0.0.1:40003", "stream")
         assert (await bench.hear()).word is Word.OPEN
         far = await listener.accept()
-        bench.relays.heard(Said(Word.DATA, 1, rest=b"hello\n"))
+        bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"hello\n"))
         assert await far.receive() + await far.receive() == b"hello\n"
         await bench.hear()
         await far.send(b"welcome\n")
@@ -104,7 +104,7 @@ async def test_frames_go_both_ways_and_are_acknowledged(bench):
     bench.dial(1)
     assert (await bench.hear()).word is Word.OPEN
     far = await bench.listener.accept()
-    bench.relays.heard(Said(Word.DATA, 1, rest=b"out"))
+    bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"out"))
     assert await far.receive() == b"out"
     assert (await bench.hear()).word is Word.TOOK
     await far.send(b"in")
@@ -117,9 +117,9 @@ async def test_a_sandbox_that_sends_more_than_may_be_on_its_way_is_misbehaving(b
     await bench.hear()
     for _ in range(SANDBOX_WINDOW + 1):
         # The first of them is being written.
-        bench.relays.heard(Said(Word.DATA, 1, rest=b"x"))
+        bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"x"))
     with pytest.raises(PipeError):
-        bench.relays.heard(Said(Word.DATA, 1, rest=b"x"))
+        bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"x"))
 
 
 async def test_no_more_is_read_than_the_sandbox_takes(bench):
@@ -132,12 +132,12 @@ async def test_no_more_is_read_than_the_sandbox_takes(bench):
     heard = 0
     with trio.move_on_after(1):
         while True:
-            assert read_said(await bench._room.receive()).word is Word.DATA
+            assert read_message(await bench._sandbox.receive()).word is Word.DATA
             heard += 1
     assert heard == SANDBOX_WINDOW
 
 
-async def test_the_end_of_a_link_is_told_with_its_farewell(bench):
+async def test_the_end_of_a_link_is_reported_with_its_farewell(bench):
     bench.dial(1)
     await bench.hear()
     await (await bench.listener.accept()).aclose()

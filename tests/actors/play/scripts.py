@@ -49,8 +49,8 @@ def done(by: str, step: dict) -> tuple[dict, dict]:
 def msg(hop: str, message: str, body: dict | None = None, **flags: object) -> dict:
     """Write a message step; `message` is such as `1 read HA HB`."""
     number, type_, from_, to = message.split()
-    told = {"id": int(number), "type": type_, "from": from_, "to": to, "body": body or {}}
-    return {"k": "msg", "hop": hop, "msg": told, **flags}
+    reported = {"id": int(number), "type": type_, "from": from_, "to": to, "body": body or {}}
+    return {"k": "msg", "hop": hop, "msg": reported, **flags}
 
 
 def state(machine: str, key: str, old: str | None, new: str) -> dict:

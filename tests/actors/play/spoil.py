@@ -1,4 +1,4 @@
-"""Ways to spoil one step of a scenario, so that no run can be as it is told."""
+"""Ways to spoil one step of a scenario, so that no run can match it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ def spoilt(lines: list[dict]) -> Iterator[Spoilt]:
     for line in (one for one in lines if "k" in one):
         number = line["n"]
         ways = WAYS.get(line["k"], {})
-        # A cue is done as it is told; which way it goes then is the actors' to do.
+        # A cue is carried out as written; the actors decide its route.
         for how, changes in ways.items() if number in mine else [("link", _by_node_or_by_link)]:
             if how not in ways:
                 continue
@@ -88,7 +88,7 @@ def _swapped(lines: list[dict], mine: list[int]) -> Iterator[Spoilt]:
 
 
 def _is_alike(one: dict, other: dict) -> bool:
-    """Two that are told alike, and two changes of a row, which may be one."""
+    """Two that are written alike, and two changes of a row, which may be one."""
     if one.get("op") == other.get("op") == "upd":
         return True
     aside = {"n", "cause", "why"}
@@ -157,21 +157,21 @@ def _another_word(line: dict, one: str, other: str) -> bool:
 
 
 def _dropped(line: dict) -> bool:
-    is_told = "drop" in line
+    is_reported = "drop" in line
     line["drop"] = "overflow"
-    return not is_told
+    return not is_reported
 
 
 def _made_by_a_router(line: dict) -> bool:
-    """Not for refusals: these are made by routers, told so or not."""
+    """Not for refusals: these are made by routers, written so or not."""
     line["synthetic"] = True
     return line["msg"].get("body", {}).get("code", 0) < 400
 
 
 def _queued(line: dict) -> bool:
-    is_told = line.get("queued")
+    is_reported = line.get("queued")
     line["queued"] = True
-    return not is_told and "~wire~" not in line["hop"]
+    return not is_reported and "~wire~" not in line["hop"]
 
 
 # ---- facts

@@ -1,4 +1,4 @@
-"""What is not told and may be, and what may not, whatever is told."""
+"""Records beyond the scenario: those that may be, and those that may not."""
 
 import attrs
 
@@ -24,7 +24,7 @@ async def judged(name: str, whole: Recorded, *more) -> object:
     return await added.judge(scenario_of(lines_of(name)))
 
 
-async def test_what_nobody_tells_may_happen(autojump_clock):
+async def test_what_nobody_reports_may_happen(autojump_clock):
     whole = await recorded("SC-07")
     row = Fact(k=Kind.TABLE, op=Op.ADD, table="stubs", key="c.ex", val="x")
     assert await judged("SC-07", whole, ("elsewhere", "registry", row)) is None
@@ -37,7 +37,7 @@ async def test_a_step_that_no_table_declares_may_not(autojump_clock):
     assert "is not declared" in difference.seen[0]
 
 
-async def test_a_step_of_an_entity_that_is_followed_must_be_told(autojump_clock):
+async def test_a_step_of_an_entity_that_is_followed_must_be_reported(autojump_clock):
     lines = [line for line in lines_of("SC-04") if line.get("n") not in {11, 12}]
     difference = await (await recorded("SC-04")).judge(scenario_of(lines))
     assert (difference.number, difference.seen[0][-22:]) == (8, "created -> in-progress")
@@ -55,7 +55,7 @@ async def test_a_second_final_answer_may_not(autojump_clock):
     assert (difference.number, "second final answer" in difference.seen[0]) == (3, True)
 
 
-async def test_a_message_that_is_told_may_not_be_dropped_after_all(autojump_clock):
+async def test_a_message_that_is_reported_may_not_be_dropped_after_all(autojump_clock):
     whole = await recorded("SC-02")
     ask = next(seen for seen in whole.observer.items if seen.fact.to and "nobody" in seen.fact.to)
     drop = attrs.evolve(ask.fact, op=Op.DROP, reason="overflow")
@@ -67,8 +67,8 @@ async def test_a_message_that_is_told_may_not_be_dropped_after_all(autojump_cloc
 
 async def test_who_is_not_named_gets_nothing(autojump_clock):
     lines = lines_of("SC-31")
-    told = [line | ({"deliver_to": ["HC"]} if line.get("n") == 4 else {}) for line in lines]
-    difference = await (await recorded("SC-31")).judge(scenario_of(told))
+    reported = [line | ({"deliver_to": ["HC"]} if line.get("n") == 4 else {}) for line in lines]
+    difference = await (await recorded("SC-31")).judge(scenario_of(reported))
     assert difference.number == 4
     assert difference.seen == ("it was delivered to hyperty://b.ex/hb",)
 

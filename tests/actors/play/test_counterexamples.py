@@ -23,7 +23,7 @@ def counterexamples(name):
     return [read_script_lines(name, text.encode().splitlines())[0] for text in texts if text]
 
 
-@pytest.mark.parametrize("name", ["session", "session-tables", "p2p-late", "glare"])
+@pytest.mark.parametrize("name", ["session", "session-tables", "p2p-late", "simultaneous-open"])
 async def test_a_counterexample_is_read_and_played(autojump_clock, name):
     """Whether actors do what it tells is not said here; that it is played is."""
     for scenario in counterexamples(name):

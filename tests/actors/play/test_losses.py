@@ -26,12 +26,12 @@ UNHEARD = [
 ]
 
 
-def message(hop, told=ASK, **marks):
-    return {"k": "msg", "hop": hop, "msg": told, **marks}
+def message(hop, reported=ASK, **marks):
+    return {"k": "msg", "hop": hop, "msg": reported, **marks}
 
 
-def lost(hop, told=ASK):
-    return message(hop, told, drop="lost")
+def lost(hop, reported=ASK):
+    return message(hop, reported, drop="lost")
 
 
 SENDERS = {"HA": "HA", "hyperty://a.ex/ha": "HA", ZOE: ZOE}
@@ -72,7 +72,7 @@ async def difference(steps):
     ],
     ids=["out 1", "out 2", "later hop", "out", "back 1", "back 2", "back"],
 )
-async def test_who_asks_is_told_that_nothing_was_heard(autojump_clock, steps):
+async def test_who_asks_is_notified_that_nothing_was_heard(autojump_clock, steps):
     assert await difference([*steps, *UNHEARD]) is None
 
 
@@ -84,8 +84,8 @@ async def test_what_is_lost_arrives_nowhere(autojump_clock, hop):
     assert found.number == 2
 
 
-def numbered(number, told=ASK):
-    return {**told, "id": number}
+def numbered(number, reported=ASK):
+    return {**reported, "id": number}
 
 
 def at_bus(*numbers):
@@ -122,7 +122,7 @@ KEEP_ALIVE = {
 KEPT = "RA.registry>RA.bus>SA~wire~MN.a"
 
 
-async def test_messages_alike_that_are_told_before_are_let_pass(autojump_clock):
+async def test_messages_alike_that_are_reported_before_are_let_pass(autojump_clock):
     """A record is kept alive once in 3600 s / 2.2, so twice in this time."""
     steps = [
         message("HA>RA.bus>HA2", {**ASK, "to": "HA2"}),

@@ -86,7 +86,7 @@ def test_an_attempt_leaves_nothing_until_it_is_taken():
         ),
     ],
 )
-def test_what_is_told_is_contained_in_what_is_said(golden, seen):
+def test_what_is_reported_is_contained_in_what_is_said(golden, seen):
     assert Content(Names()).holds(golden, seen)
 
 
@@ -109,7 +109,7 @@ def test_what_is_told_is_contained_in_what_is_said(golden, seen):
         ),
     ],
 )
-def test_what_is_told_otherwise_is_not(golden, seen):
+def test_what_is_reported_otherwise_is_not(golden, seen):
     assert not Content(Names()).holds(golden, seen)
 
 

@@ -33,7 +33,7 @@ CALL = [
     ANSWERED,
     {"k": "msg", "hop": "zoe>..>HA", "msg": {**ANSWER, "id": 2}},
 ]
-"""Two calls of a stranger, an hour apart."""
+"""Two calls of an outsider, an hour apart."""
 
 DROWNED = [
     SENT,
@@ -76,12 +76,12 @@ async def test_a_new_scenario_that_is_wrong_differs_there(autojump_clock, steps,
     assert outcome.difference.number == number
 
 
-async def test_a_difference_is_told_in_the_words_of_the_scenario(autojump_clock):
+async def test_a_difference_is_reported_in_the_words_of_the_scenario(autojump_clock):
     outcome = await play(new(CALL, n3={"hop": "SAB~wire~MN.b~wire~SB>RB.bus>HB"}))
     assert outcome.difference is not None
     (nearest, *_) = outcome.difference.seen
     assert "hyperty://b.ex/zoe" in nearest
-    assert "by another way (no deliver to minibus:hyperty://b.ex/hb)" in nearest
+    assert "by another route (no deliver to minibus:hyperty://b.ex/hb)" in nearest
 
 
 async def test_a_message_that_nobody_sends_is_missed(autojump_clock):
@@ -172,11 +172,13 @@ async def test_an_entity_is_named_by_its_address_not_by_any_word(autojump_clock)
     assert outcome.difference.number == 2
 
 
-async def test_who_answers_what_nobody_asked_is_told_in_the_words_of_the_scenario(autojump_clock):
+async def test_who_answers_what_nobody_asked_is_reported_in_the_words_of_the_scenario(
+    autojump_clock,
+):
     outcome = await play(new([ANSWERED, {**CALL[5], "hop": "zoe>RB.bus"}]))
     assert outcome.difference is not None
-    told = "hyperty://b.ex/zoe has nothing to answer: no request of hyperty://a.ex/ha came"
-    assert outcome.difference.seen == (told,)
+    reported = "hyperty://b.ex/zoe has nothing to answer: no request of hyperty://a.ex/ha came"
+    assert outcome.difference.seen == (reported,)
 
 
 async def test_a_hyperty_that_is_given_in_a_foreign_runtime_cannot_be(autojump_clock):
@@ -188,7 +190,7 @@ async def test_a_hyperty_that_is_given_in_a_foreign_runtime_cannot_be(autojump_c
 
 
 @pytest.mark.parametrize(("change", "is_read"), [({}, True), ({"type": "read"}, False)])
-async def test_what_a_peer_wrote_is_read_as_told(autojump_clock, change, is_read):
+async def test_what_a_peer_wrote_is_read_as_reported(autojump_clock, change, is_read):
     written = {**ASK, "id": "1", "type": "CREATE", "from": "runtime://a.ex/ra"}
     read = {**ASK, "type": "create", "from": "RA"}
     outcome = await play(new([{"k": "ingest", "raw": written, "norm": read | change}]))
@@ -197,7 +199,7 @@ async def test_what_a_peer_wrote_is_read_as_told(autojump_clock, change, is_read
         assert outcome.difference.seen[0].startswith("it is read as #1 create ")
 
 
-async def test_what_a_message_is_for_is_told(autojump_clock):
+async def test_what_a_message_is_for_is_reported(autojump_clock):
     outcome = await play(new(KEPT_ALIVE, n2={"dt": 1}))
     assert outcome.difference is not None
     assert outcome.difference.expected.endswith("(keep a registration alive)")

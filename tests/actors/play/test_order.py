@@ -1,4 +1,4 @@
-"""Which steps must be seen in the order in which they are told, and which need not."""
+"""Which steps must be seen in the order of the scenario, and which need not."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_what_it_leaves_open_is_open(name, earlier, later):
     assert not is_ordered(name, earlier, later)
 
 
-def test_who_tells_an_answer_before_its_request_tells_what_cannot_be():
+def test_who_reports_an_answer_before_its_request_reports_what_cannot_be():
     *given, ask, route, answer = [one for one in lines_of("SC-02") if "do" not in one]
     ask["n"], answer["n"] = 3, 1
     order = Order(scenario_of([*given, answer, route, ask]))

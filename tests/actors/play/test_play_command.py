@@ -19,7 +19,7 @@ def test_a_scenario_that_passes_is_a_line_and_status_0():
     assert ended.out == ["SC-01 passed, 4 steps", "SC-17 passed, 8 steps"]
 
 
-def test_the_first_step_that_differs_is_told_with_expected_and_seen(tmp_path):
+def test_the_first_step_that_differs_is_reported_with_expected_and_seen(tmp_path):
     lines = lines_of("SC-02")
     lines[-1]["msg"]["body"]["code"] = 200
     ended = typed("play", written(tmp_path / "mine.jsonl", lines))
@@ -37,8 +37,13 @@ def test_a_script_reads_one_object_per_scenario(tmp_path):
     ended = typed("play", "--json", written(tmp_path / "mine.jsonl", lines))
     assert ended.status == ExitCode.FAILED
     passed, differs = map(orjson.loads, ended.out)
-    told = {"schema": "protofly.scenario/1", "scenario": "SC-01", "steps": 4, "result": "passed"}
-    assert passed == told
+    reported = {
+        "schema": "protofly.scenario/1",
+        "scenario": "SC-01",
+        "steps": 4,
+        "result": "passed",
+    }
+    assert passed == reported
     assert (differs["result"], differs["step"]) == ("differs", 3)
     assert differs["expected"]
     assert differs["seen"]

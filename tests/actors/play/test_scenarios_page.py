@@ -37,9 +37,9 @@ def test_the_page_lists_every_word_with_its_fields(heading, words):
     listed = rows_of(heading)
     assert set(listed) == set(words)
     for word, form in words.items():
-        told = re.findall(r"`(\w+)`( \(optional\))?: ", listed[word])
+        reported = re.findall(r"`(\w+)`( \(optional\))?: ", listed[word])
         optional = {field_name(one): one.default is not attrs.NOTHING for one in attrs.fields(form)}
-        assert {name: bool(mark) for name, mark in told} == optional
+        assert {name: bool(mark) for name, mark in reported} == optional
 
 
 def test_the_page_lists_every_macro():

@@ -88,7 +88,7 @@ def test_empty_lines_and_remarks_are_nothing():
         ),
     ],
 )
-def test_a_line_that_is_wrong_is_told_by_file_line_and_reason(lines, line, what):
+def test_a_line_that_is_wrong_is_reported_by_file_line_and_reason(lines, line, what):
     raw = [one if isinstance(one, bytes) else orjson.dumps(one) for one in lines]
     with pytest.raises(ScriptError, match=what.replace("(", "\\(")) as caught:
         read_script_lines("some.jsonl", raw)
@@ -96,7 +96,7 @@ def test_a_line_that_is_wrong_is_told_by_file_line_and_reason(lines, line, what)
     assert str(caught.value).startswith("some.jsonl")
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_file_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(ScriptError, match="cannot be read"):
         read_script(tmp_path / "nothing.jsonl")
 

@@ -14,7 +14,7 @@ from fsm.judge.replay import Judgement, judge
 from fsm.judge.trace_line import read_record
 from specs.trace import Fact, Kind
 from tests.support.runtime.domain import DOMAIN, NODE_PLACE, P2P_PLACES, Echo, Member, counted_bytes
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
@@ -26,10 +26,10 @@ class Process:
 
     Attributes:
         member: What there is of a runtime; None: it is the node.
-        last: What was told until it crashed; None: it did not.
+        last: What was reported until it crashed; None: it did not.
     """
 
-    tracer: Told = attrs.field(factory=Told)
+    tracer: AwaitableTracer = attrs.field(factory=AwaitableTracer)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     ended: trio.Event = attrs.field(factory=trio.Event)
     member: Member | None = None

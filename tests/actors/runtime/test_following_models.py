@@ -73,7 +73,7 @@ def copy():
     return Entity(OBSERVER_COPY, f"{OBJECT}|{OBSERVER}")
 
 
-def told(feed, entity, *triggers, given=frozenset()):
+def reported(feed, entity, *triggers, given=frozenset()):
     for trigger in triggers:
         feed.step("sm", entity.step(trigger, given=given))
 
@@ -83,7 +83,7 @@ async def test_a_model_lives_along_with_a_direct_link(protofly_domain, autojump_
         there = domain["rb"].url
         links = await domain["ra"].follow("p2p_connection", Awaited, about=there)
         stubs = await domain["ra"].follow("stub_connection", Model)
-        strangers = await domain["ra"].follow(
+        outsiders = await domain["ra"].follow(
             "p2p_connection", Model, about="hyperty-runtime://b/x"
         )
         caller, other = [await domain[one].deploy(Caller) for one in ("ra", "rb")]
@@ -95,14 +95,14 @@ async def test_a_model_lives_along_with_a_direct_link(protofly_domain, autojump_
         assert there in link.key
         assert [stub.state for stub in stubs.models.values()] == ["live"] * len(stubs.models)
     assert (link.state, link.heard[-1]) == ("disconnected", ("not live", "closed"))
-    assert strangers.models == {}
+    assert outsiders.models == {}
     assert links.missed == links.errors == 0
 
 
 async def test_a_model_begins_where_the_first_step_that_is_seen_begins(feed, followers, copy):
-    told(feed, copy, Trigger.OBSERVE)
+    reported(feed, copy, Trigger.OBSERVE)
     following = await followers.follow("observer_copy", Model, OBJECT)
-    told(feed, copy, Trigger.SNAPSHOT)
+    reported(feed, copy, Trigger.SNAPSHOT)
     await trio.testing.wait_all_tasks_blocked()
     (model,) = following.models.values()
     assert (model.state, model.heard) == ("live", [("live", "snapshot")])
@@ -110,8 +110,8 @@ async def test_a_model_begins_where_the_first_step_that_is_seen_begins(feed, fol
 
 async def test_a_model_goes_where_a_guard_led_its_entity(feed, followers, copy):
     following = await followers.follow("observer_copy", Model)
-    told(feed, copy, Trigger.OBSERVE, Trigger.SNAPSHOT)
-    told(feed, copy, Trigger.CHANGED, given={Condition.GAP})
+    reported(feed, copy, Trigger.OBSERVE, Trigger.SNAPSHOT)
+    reported(feed, copy, Trigger.CHANGED, given={Condition.GAP})
     await following.stop()
     (model,) = following.models.values()
     assert (model.state, model.heard[-1]) == ("stale", ("not live", "changed"))
@@ -120,7 +120,7 @@ async def test_a_model_goes_where_a_guard_led_its_entity(feed, followers, copy):
 async def test_a_model_that_fails_fails_alone_and_goes_on(feed, followers, copy, capsys):
     failing = await followers.follow("observer_copy", Failing)
     other = await followers.follow("observer_copy", Model)
-    told(feed, copy, Trigger.OBSERVE, Trigger.SNAPSHOT, Trigger.DELETED)
+    reported(feed, copy, Trigger.OBSERVE, Trigger.SNAPSHOT, Trigger.DELETED)
     await trio.testing.wait_all_tasks_blocked()
     assert [one.state for one in failing.models.values()] == ["deleted"]
     assert [len(one.heard) for one in other.models.values()] == [2]
@@ -132,18 +132,18 @@ async def test_a_model_that_fails_fails_alone_and_goes_on(feed, followers, copy,
 @pytest.mark.parametrize("make", [lambda key: 1 / 0, Sluggish, lambda key: object()])
 async def test_what_cannot_be_a_model_is_logged_and_counted(feed, followers, copy, make):
     following = await followers.follow("observer_copy", make)
-    told(feed, copy, Trigger.OBSERVE)
+    reported(feed, copy, Trigger.OBSERVE)
     await following.stop()
     assert following.errors == 1
 
 
 async def test_steps_that_come_too_fast_are_counted_and_the_model_catches_up(feed, followers, copy):
     following = await followers.follow("observer_copy", Model)
-    told(feed, copy, Trigger.OBSERVE, Trigger.SNAPSHOT)
-    told(feed, copy, *[Trigger.CHANGED] * limits.MAILBOX, Trigger.DELETED)
+    reported(feed, copy, Trigger.OBSERVE, Trigger.SNAPSHOT)
+    reported(feed, copy, *[Trigger.CHANGED] * limits.MAILBOX, Trigger.DELETED)
     assert following.missed == 2
     await trio.testing.wait_all_tasks_blocked()
-    told(feed, Entity(OBSERVER_COPY, copy.key), Trigger.OBSERVE)
+    reported(feed, Entity(OBSERVER_COPY, copy.key), Trigger.OBSERVE)
     await following.stop()
     assert [one.state for one in following.models.values()] == ["syncing"]
 
@@ -151,8 +151,8 @@ async def test_steps_that_come_too_fast_are_counted_and_the_model_catches_up(fee
 async def test_an_entity_that_begins_anew_has_another_model(feed, followers, copy):
     made = []
     following = await followers.follow("observer_copy", lambda key: made.append(key) or Model(key))
-    told(feed, copy, Trigger.OBSERVE, Trigger.DELETED)
-    told(feed, Entity(OBSERVER_COPY, copy.key), Trigger.OBSERVE)
+    reported(feed, copy, Trigger.OBSERVE, Trigger.DELETED)
+    reported(feed, Entity(OBSERVER_COPY, copy.key), Trigger.OBSERVE)
     await following.stop()
     assert made == [copy.key] * 2
     assert list(following.models) == [copy.key]
@@ -160,8 +160,8 @@ async def test_an_entity_that_begins_anew_has_another_model(feed, followers, cop
 
 async def test_who_has_stopped_hears_no_more(feed, followers, copy):
     async with await followers.follow("observer_copy", Model) as following:
-        told(feed, copy, Trigger.OBSERVE)
-    told(feed, copy, Trigger.SNAPSHOT)
+        reported(feed, copy, Trigger.OBSERVE)
+    reported(feed, copy, Trigger.SNAPSHOT)
     await following.stop()
     assert [one.state for one in following.models.values()] == ["syncing"]
     assert following.missed == 0
@@ -171,7 +171,7 @@ async def test_models_of_what_is_over_are_not_kept_for_ever(feed, followers, mon
     monkeypatch.setattr("actors.runtime.following.MODELS_FOLLOWING", 2)
     following = await followers.follow("observer_copy", Model)
     for key, triggers in {"a": [], "b": [Trigger.DELETED], "c": [], "d": []}.items():
-        told(feed, Entity(OBSERVER_COPY, key), Trigger.OBSERVE, *triggers)
+        reported(feed, Entity(OBSERVER_COPY, key), Trigger.OBSERVE, *triggers)
     await following.stop()
     assert list(following.models) == ["a", "c", "d"]
 

@@ -185,8 +185,8 @@ async def test_a_hyperty_that_always_crashes_ends_alone(autojump_clock):
         await trio.testing.wait_all_tasks_blocked()
         assert (await caller.request(bad, 1)).code == Code.NOT_FOUND
         assert (await caller.request(good, 1)).code == Code.OK
-        told = [f for f in place.tracers["node"].facts if f.key == bad]
-        assert {f.machine: f.new for f in told if f.k is About.STATE} == {
+        reported = [f for f in place.tracers["node"].facts if f.key == bad]
+        assert {f.machine: f.new for f in reported if f.k is About.STATE} == {
             "registration": "disconnected",
             "address": "released",
         }
@@ -281,8 +281,8 @@ async def _node_until(network, gone, task_status):
 async def test_leaving_unregisters_frees_and_closes(autojump_clock):
     async with open_pair() as (place, caller, _, there):
         await caller.request(there, 1)
-    told = [f for f in place.tracers["node"].facts if f.k is About.STATE]
-    last = {(f.machine, f.key): f.new for f in told}
+    reported = [f for f in place.tracers["node"].facts if f.k is About.STATE]
+    last = {(f.machine, f.key): f.new for f in reported}
     assert {new for (machine, _), new in last.items() if machine == "registration"} == {
         "disconnected"
     }

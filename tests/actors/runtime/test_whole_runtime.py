@@ -23,7 +23,7 @@ from specs.addresses.address import address_allocation, domain_registry
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import DOMAIN, Echo, Wishes, open_domain
+from tests.support.runtime.domain import DOMAIN, DomainOptions, Echo, open_domain
 
 REGISTRY = domain_registry(DOMAIN)
 ALLOCATION = address_allocation(DOMAIN)
@@ -70,7 +70,7 @@ async def test_the_registry_listens_and_alone_writes_its_tables(autojump_clock):
 
 async def test_messages_to_one_domain_share_one_stub(autojump_clock):
     """REG-02, RES-13: whoever comes second joins the first."""
-    async with open_domain("ra", "rb", wishes=Wishes(kinds=())) as domain:
+    async with open_domain("ra", "rb", options=DomainOptions(kinds=())) as domain:
         one, other = domain["ra"], domain["rb"]
         async with trio.open_nursery() as nursery:
             for number in range(20):
@@ -118,7 +118,7 @@ async def test_the_record_of_a_hyperty_says_where_it_is_and_how_to_link_to_it(au
 
 async def test_the_record_of_a_runtime_without_links_names_no_stub_for_them(autojump_clock):
     """REG-07, P2P-01."""
-    async with open_domain("ra", wishes=Wishes(kinds=())) as domain:
+    async with open_domain("ra", options=DomainOptions(kinds=())) as domain:
         _, value = await record(domain["ra"], domain["ra"].address)
     assert not {"p2pHandler", "p2pRequester"} & set(value)
 
@@ -141,7 +141,7 @@ async def test_a_runtime_that_leaves_unregisters_all_it_has(autojump_clock):
 @pytest.mark.parametrize("tail", ["2", "/nobody", "2/nobody"])
 async def test_what_only_begins_like_an_address_of_this_runtime_is_not_it(tail, autojump_clock):
     """ADR-08, REG-14: below R is here; what begins with the same letters is asked for outside."""
-    async with open_domain("ra", wishes=Wishes(kinds=())) as domain:
+    async with open_domain("ra", options=DomainOptions(kinds=())) as domain:
         one = domain["ra"]
         before = len(rows(one, "stubs"))
         other = f"{one.runtime.url}{tail}"
@@ -162,7 +162,7 @@ class NoGossip(Policy):
 
 async def test_what_a_hyperty_says_to_itself_is_seen_by_policy(autojump_clock):
     """BUS-05, I-B11: what leaves a MiniBUS always goes by the Message BUS."""
-    async with open_domain("ra", wishes=Wishes(policies={"ra": NoGossip()})) as domain:
+    async with open_domain("ra", options=DomainOptions(policies={"ra": NoGossip()})) as domain:
         one = domain["ra"]
         assert (await one.ask(one, 1)).code == Code.FORBIDDEN
         assert one.hyperty.heard == []
@@ -204,7 +204,7 @@ async def test_each_sandbox_has_one_mini_bus(autojump_clock):
 
 async def test_a_stub_hears_all_of_its_sandbox_and_is_heard_of_by_its_address(autojump_clock):
     """STB-02: `*` at its MiniBUS, its own address at the Message BUS."""
-    async with open_domain("ra", "rb", wishes=Wishes(kinds=())) as domain:
+    async with open_domain("ra", "rb", options=DomainOptions(kinds=())) as domain:
         one = domain["ra"]
         await one.ask(domain["rb"], 1)
         (stub,) = await one.runtime.node_stubs()
@@ -270,7 +270,7 @@ class BadStart(Hyperty):
 
 
 class Refusing(Policy):
-    """Once it is told to, refuses every create that goes to one address."""
+    """Once it is ordered to, refuses every create that goes to one address."""
 
     def __init__(self):
         self.to = ""
@@ -299,7 +299,7 @@ def left(member):
 async def test_a_deployment_that_fails_is_undone_as_far_as_it_came(to, make, error, autojump_clock):
     """HYP-01: listeners, sandbox and address are given back; what was there is untouched."""
     policy = Refusing()
-    async with open_domain("ra", "rb", wishes=Wishes(policies={"ra": policy})) as domain:
+    async with open_domain("ra", "rb", options=DomainOptions(policies={"ra": policy})) as domain:
         one = domain["ra"]
         before, policy.to = left(one), to
         with pytest.raises(error):
@@ -313,6 +313,6 @@ async def test_a_deployment_that_fails_is_undone_as_far_as_it_came(to, make, err
 
 def addresses(domain):
     """How many addresses the node has given that were not released."""
-    told = [fact for fact in domain.node_tracer.facts if fact.machine == "address"]
-    last = {fact.key: fact.new for fact in told if fact.key.startswith("hyperty:")}
+    reported = [fact for fact in domain.node_tracer.facts if fact.machine == "address"]
+    last = {fact.key: fact.new for fact in reported if fact.key.startswith("hyperty:")}
     return len([new for new in last.values() if new != "released"])

@@ -18,7 +18,7 @@ import json, os, signal, socket, subprocess, sys, threading
 sys.path.insert(0, sys.argv[1])
 import actors.sandbox.sandbox
 from actors.sandbox.confine import confine
-told = confine(os.getppid()).told
+summary = confine(os.getppid()).summary
 
 def outcome(work):
     try:
@@ -57,7 +57,7 @@ results = {
     "priority": os.getpriority(os.PRIO_PROCESS, 0),
     "import": outcome(lambda: __import__("wave")),
 }
-print(json.dumps({"told": told, "results": results}))
+print(json.dumps({"summary": summary, "results": results}))
 """
 
 
@@ -91,7 +91,7 @@ def test_what_limits_forbid_is_not_done_and_python_still_works(tried, what, outc
 
 @pytest.mark.parametrize("what", ["passwd", "tests", "write", "environ", "execute", "signal"])
 def test_nothing_of_others_is_reached(tried, what):
-    if "files" not in tried["told"].partition(";")[0]:
+    if "files" not in tried["summary"].partition(";")[0]:
         pytest.skip("this kernel has no Landlock")
     assert tried["results"][what] == "PermissionError"
 
@@ -105,7 +105,7 @@ def test_nothing_is_dialled(tried):
     [("fork", "PermissionError"), ("start", "PermissionError"), ("thread", "RuntimeError")],
 )
 def test_no_other_process_is_started(tried, what, error):
-    if "processes" not in tried["told"].partition(";")[0]:
+    if "processes" not in tried["summary"].partition(";")[0]:
         pytest.skip("this kernel has no filter for system calls")
     assert tried["results"][what] == error
 
@@ -114,9 +114,9 @@ def test_others_go_first(tried):
     assert tried["results"]["priority"] == os.nice(0) + SANDBOX_NICE
 
 
-def test_what_was_given_up_is_told(tried):
-    assert tried["told"].startswith("confined: ")
-    assert "limits, privileges, dumps, orphans" in tried["told"]
+def test_what_was_given_up_is_reported(tried):
+    assert tried["summary"].startswith("confined: ")
+    assert "limits, privileges, dumps, orphans" in tried["summary"]
 
 
 def test_who_is_orphaned_before_it_is_confined_ends():

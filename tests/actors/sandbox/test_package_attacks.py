@@ -13,8 +13,8 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.packages import StubCode, code_of, zipped
-from tests.support.runtime.room_world import S, open_room_world
 from tests.support.runtime.runtime_parts import R
+from tests.support.runtime.sandbox_world import S, open_sandbox_world
 from tests.support.wire.wire import event
 
 pytestmark = pytest.mark.timeout(120)
@@ -84,7 +84,7 @@ OBEY = """space = dict(globals())
 FORBIDDEN = {
     "read a file": ("return open('/etc/passwd').read()", {"PermissionError"}),
     "list the root": ("return os.listdir('/')", {"PermissionError"}),
-    "environment of its keeper": (
+    "environment of its host": (
         "return open(f'/proc/{os.getppid()}/environ').read()",
         {"PermissionError"},
     ),
@@ -102,12 +102,12 @@ FORBIDDEN = {
     "fork": ("os.fork()", {"PermissionError"}),
     "start a program": ("subprocess.run(['/bin/true'])", {"PermissionError"}),
     "start a thread": ("threading.Thread(target=int).start()", {"RuntimeError"}),
-    "signal its keeper": ("os.kill(os.getppid(), 0)", {"PermissionError"}),
+    "signal its host": ("os.kill(os.getppid(), 0)", {"PermissionError"}),
     "stop itself": (
         "import signal; os.kill(os.getpid(), signal.SIGSTOP)",
         {"PermissionError"},
     ),
-    "limit its keeper": (
+    "limit its host": (
         "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
         {"PermissionError"},
     ),
@@ -133,7 +133,7 @@ FORBIDDEN = {
 
 async def test_what_it_may_not_do_it_cannot():
     """STB-12: one package tries everything in turn, and is asked for a sign of life after all."""
-    async with open_room_world(guest(OBEY), ("ws://127.0.0.1:1/link",)) as world:
+    async with open_sandbox_world(guest(OBEY), ("ws://127.0.0.1:1/link",)) as world:
         assert await world.load() is None
         came = {}
         for name, (attack, _) in FORBIDDEN.items():
@@ -147,7 +147,7 @@ async def test_what_it_may_not_do_it_cannot():
 
 
 def says(frame, times=1):
-    """Write this frame where the keeper reads, past all that could refuse it; and stay."""
+    """Write this frame where the host reads, past all that could refuse it; and stay."""
     return f"""frame = {frame!r}
         os.write(0, {times} * (struct.pack('>I', len(frame)) + frame))
         await trio.sleep_forever()"""
@@ -166,7 +166,7 @@ ENDS = {
     ),
     "a frame of garbage": (says(b"\x80\x04K."), "no JSON"),
     "a word nobody knows": (says(b'{"k":"shout"}'), "a word that nobody knows"),
-    "what only a keeper says": (says(b'{"k":"hand"}'), "nothing a sandbox says"),
+    "what only a host says": (says(b'{"k":"hand"}'), "nothing a sandbox says"),
     "an answer nobody asked for": (says(b'{"k":"pong"}', times=2), "nothing a sandbox says"),
     "a count of a million drops": (
         says(b'{"k":"left","f":{"overflow":999999}}'),
@@ -182,14 +182,14 @@ ENDS = {
         f"""for _ in range(20):
             await bus.post({event_of("hyperty://a.ex/x", R + "/sm")})
         await trio.sleep_forever()""",
-        "no right to",
+        "may not send",
     ),
 }
 
 
 @pytest.mark.parametrize(("attack", "why"), ENDS.values(), ids=ENDS)
-async def test_what_nobody_says_ends_it_and_whoever_waits_is_told(attack, why):
-    async with open_room_world(guest(attack)) as world:
+async def test_what_nobody_says_ends_it_and_whoever_waits_is_reported(attack, why):
+    async with open_sandbox_world(guest(attack)) as world:
         assert await world.load() is None
         beside = await world.bus.component(f"{R}/beside")
         answer = await world.ask("now")
@@ -208,7 +208,7 @@ async def test_a_step_that_no_table_declares_ends_it_and_is_a_violation():
     lie = """
         self.context.tracer.step("x", Step("stub_connection", url, None, "live", "established", ""))
         await trio.sleep_forever()"""
-    async with open_room_world(guest(lie)) as world:
+    async with open_sandbox_world(guest(lie)) as world:
         assert await world.load() is None
         assert (await world.ask("now")).code == 503
         await world.gone()
@@ -219,7 +219,7 @@ async def test_a_step_that_no_table_declares_ends_it_and_is_a_violation():
 async def test_who_speaks_for_another_domain_is_not_heard():
     forged = event_of("hyperty://a.ex/alice", f"{R}/beside")
     attack = f"await bus.post({forged}); return 'said'"
-    async with open_room_world(guest(attack)) as world:
+    async with open_sandbox_world(guest(attack)) as world:
         assert await world.load() is None
         beside = await world.bus.component(f"{R}/beside")
         assert (await world.ask("now")).body["value"] == "said"
@@ -232,7 +232,7 @@ async def test_an_answer_to_what_it_was_not_asked_goes_nowhere():
     forged = (
         f'Message(77, MessageType.RESPONSE, "hyperty://chat.ex/x", "{R}/beside", {{"code": 200}})'
     )
-    async with open_room_world(guest(f"await bus.post({forged}); return 'said'")) as world:
+    async with open_sandbox_world(guest(f"await bus.post({forged}); return 'said'")) as world:
         assert await world.load() is None
         beside = await world.bus.component(f"{R}/beside")
         port = world.bus.port(f"{R}/beside")
@@ -269,11 +269,11 @@ LASTING = {
 
 
 async def test_who_hangs_or_floods_is_ended_before_anybody_has_waited_too_long():
-    """All at once: each is told 503 for its own, and in less than a request waits for 408."""
+    """All at once: each is answered 503 for its own, and in less than a request waits for 408."""
     came, now = {}, trio.Event()
 
     async def provoke(name, attack, task_status):
-        async with open_room_world(guest(attack)) as world:
+        async with open_sandbox_world(guest(attack)) as world:
             assert await world.load() is None
             task_status.started()
             await now.wait()
@@ -320,8 +320,8 @@ MUTE = "def activate(context):\n    return None\n"
 )  # fmt: skip
 async def test_what_cannot_start_is_not_deployed_and_it_is_said_why(code, why):
     """STB-01."""
-    async with open_room_world(code) as world:
+    async with open_sandbox_world(code) as world:
         refusal = await world.load()
         assert why in refusal
         assert world.steps("stub_deployment") == ["deploying", "deployment-failed"]
-        assert not any(isinstance(one, Delivery) for one in world.told)
+        assert not any(isinstance(one, Delivery) for one in world.reported)

@@ -1,4 +1,4 @@
-"""What the filter of system calls refuses to a process of its keeper's own user (S17, T16).
+"""What the filter of system calls refuses to a process of its host's own user (S17, T16).
 
 Landlock leaves alone what the owner of a file, of a socket in the file system or of a
 process may do to it. So each attack is made by a process that is no other user, in no
@@ -72,12 +72,12 @@ REFUSED = {
     "a pair that sends elsewhere": "by_pair({datagram!r})",
     "a message to elsewhere": "by_message({datagram!r})",
     "a socket at all": "socket.socket().close()",
-    "limits of its keeper": "limit(os.getppid())",
-    "a signal to its keeper": "os.kill(os.getppid(), 0)",
-    "priority of its keeper": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 0)",
-    "processors of its keeper": "os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))",
+    "limits of its host": "limit(os.getppid())",
+    "a signal to its host": "os.kill(os.getppid(), 0)",
+    "priority of its host": "os.setpriority(os.PRIO_PROCESS, os.getppid(), 0)",
+    "processors of its host": "os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0))",
     "memory of another": "look_into(os.getpid())",
-    "a handle of its keeper": "os.close(os.pidfd_open(os.getppid()))",
+    "a handle of its host": "os.close(os.pidfd_open(os.getppid()))",
     "who may read a file": "os.chmod({file!r}, 0o777)",
     "when a file was changed": "os.utime({file!r}, (1, 1))",
     "what is written beside a file": "os.setxattr({file!r}, 'user.x', b'x')",
@@ -98,13 +98,13 @@ def outcomes(tmp_path_factory):
     file.write_text("of somebody")
     places = {one: str(folder / one) for one in ("stream", "datagram")}
     attacks = {**REFUSED, **STILL_DONE}
-    told = {name: text.format(file=str(file), **places) for name, text in attacks.items()}
+    reported = {name: text.format(file=str(file), **places) for name, text in attacks.items()}
     with socket.socket(socket.AF_UNIX) as stream:
         stream.bind(places["stream"])
         stream.listen()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagram:
             datagram.bind(places["datagram"])
-            return {how: tried(told, how) for how in ("free", "filtered")}
+            return {how: tried(reported, how) for how in ("free", "filtered")}
 
 
 def tried(attacks, how):

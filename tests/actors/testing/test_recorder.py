@@ -41,7 +41,7 @@ async def test_a_step_no_machine_declares_is_named_with_what_came_before(recorde
     assert f"session mn|ra: {entered} -> live by sneezed" in said
 
 
-async def test_each_claim_is_told_once(recorder):
+async def test_each_claim_is_reported_once(recorder):
     with recorder.process("ra") as tracer:
         for number in range(5):
             tracer.record("stub", step("session", f"mn|{number}", "[*]", "sneezed", "live"))
@@ -52,7 +52,7 @@ async def test_each_claim_is_told_once(recorder):
     assert said.count("broken: machines: declared step") == 1
 
 
-async def test_a_claim_on_messages_is_told_in_words_not_by_its_label(recorder):
+async def test_a_claim_on_messages_is_reported_in_words_not_by_its_label(recorder):
     request = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://a.ex/2", {})
     with recorder.process("ra") as tracer:
         listed = "listeners"
@@ -63,7 +63,7 @@ async def test_a_claim_on_messages_is_told_in_words_not_by_its_label(recorder):
     assert not re.search(r"\bI-[A-Z]+\d", str(failed.value))
 
 
-async def test_a_process_that_ended_in_disorder_is_told(recorder):
+async def test_a_process_that_ended_in_disorder_is_reported(recorder):
     with pytest.raises(ZeroDivisionError), recorder.process("ra"):
         _ = 1 / 0
     with pytest.raises(AssertionError, match="ra: it has no end: the process crashed"):
@@ -88,7 +88,7 @@ class Echo(actors.Hyperty):
         return message.body["value"]
 
 
-async def story(recorder):
+async def history(recorder):
     async with Domains(chaos(), recorder)("ra", "rb") as domain:
         here, there = await domain["ra"].deploy(Echo), await domain["rb"].deploy(Echo)
         for number in range(10):
@@ -96,7 +96,7 @@ async def story(recorder):
 
 
 def test_a_record_taken_out_of_a_good_trace_is_noticed(recorder):
-    trio.run(story, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
+    trio.run(history, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
     recorder.assert_conformant()
     (at, *_) = [at for at, line in enumerate(recorder.lines) if line.op == Op.DELIVER]
     del recorder._lines[at]
@@ -107,6 +107,6 @@ def test_a_record_taken_out_of_a_good_trace_is_noticed(recorder):
 def test_two_runs_of_a_test_are_the_same_to_the_record():
     first, second = Recorder(), Recorder()
     for recorder in (first, second):
-        trio.run(story, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
-    told = [{(line.node, line.ln, line.mid) for line in each.lines} for each in (first, second)]
-    assert told[0] == told[1]
+        trio.run(history, recorder, clock=trio.testing.MockClock(autojump_threshold=0))
+    reported = [{(line.node, line.ln, line.mid) for line in each.lines} for each in (first, second)]
+    assert reported[0] == reported[1]

@@ -125,9 +125,9 @@ async def test_nobody_hears_of_an_object_before_its_owner_consents(join, part):
     assert values(await bob.rest()) == []
 
     await asked(alice, thing, bob, 200)
-    await publish(alice, thing, part, "told")
+    await publish(alice, thing, part, "reported")
 
-    assert values(await bob.rest()) == ["told"]
+    assert values(await bob.rest()) == ["reported"]
 
 
 async def publish(reporter, thing, part, value):
@@ -168,9 +168,9 @@ async def test_the_consent_of_anybody_else_is_none(join):
     assert values(await bob.rest()) == []
 
     await alice.answer(request, 200, value={})
-    await change(alice, thing, "told")
+    await change(alice, thing, "reported")
     await alice.rest()
-    assert values(await bob.rest()) == [{}, "told"]
+    assert values(await bob.rest()) == [{}, "reported"]
 
 
 @pytest.mark.parametrize("owner", ["plain", "session"])

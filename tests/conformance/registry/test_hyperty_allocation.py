@@ -195,7 +195,7 @@ async def test_an_address_that_was_freed_takes_its_paths_along(join):
     await alice.paths("subscribe", f"{address}/children/x")
     await freed(alice, childrenResources=[address])
 
-    # Who does not observe is told just that, whether there is such an object or not.
+    # A hyperty that does not observe is answered just that, whether there is such an object or not.
     child = {"resource": f"{bob.part('ua')}#1", "value": 1}
     assert await bob.code("create", bob.part("ua"), f"{address}/children/x", **child) == 403
     assert await alice.rest() == []

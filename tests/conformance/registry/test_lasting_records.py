@@ -10,7 +10,7 @@ import trio
 
 from fsm.judge.trace_line import Verdict, read_line
 from fsm.judge.verdict import judge_run
-from tests.conformance.registry.test_registration import record, registered, told
+from tests.conformance.registry.test_registration import record, registered, reported
 from tests.support.node.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire.wire_guests import Joining
 from tests.support.wire.wire_socket import Left
@@ -42,16 +42,16 @@ async def test_what_upstreams_forms_registered_outlives_the_session(guests, spok
     url = await registered(peer, user=user)
     await end(peer)
 
-    assert (await told(other, "read", resource=url))[1]["status"] == "live"
+    assert (await reported(other, "read", resource=url))[1]["status"] == "live"
     again = await guests(spoken, peer.name)
 
-    assert (await told(again, "read", resource=url))[0] == 200
-    code, found = await told(again, "read", resource=f"/hyperty/user/{user}")
+    assert (await reported(again, "read", resource=url))[0] == 200
+    code, found = await reported(again, "read", resource=f"/hyperty/user/{user}")
     assert (code, [one["url"] for one in found]) == (200, [url])
 
 
 @UPSTREAMS
-async def test_nobody_is_told_that_a_lasting_record_is_away(guests, spoken):
+async def test_nobody_is_notified_that_a_lasting_record_is_away(guests, spoken):
     """M-30, I-G5: it is not; then its runtime unregisters it in another session."""
     peer, other = await guests(spoken), await guests("link")
     url = await registered(peer)
@@ -61,10 +61,10 @@ async def test_nobody_is_told_that_a_lasting_record_is_away(guests, spoken):
 
     again = await guests(spoken, peer.name)
     gone = {"resource": url, "attribute": "status", "value": "disconnected"}
-    assert (await told(again, "update", **gone))[0] == 200
+    assert (await reported(again, "update", **gone))[0] == 200
 
     assert values([await other.hear()]) == ["disconnected"]
-    assert (await told(other, "read", resource=url))[0] == 408
+    assert (await reported(other, "read", resource=url))[0] == 408
 
 
 @UPSTREAMS
@@ -75,7 +75,7 @@ async def test_a_message_to_a_record_whose_runtime_is_away_reaches_nobody(guests
     await closed(peer)
 
     assert await other.code("create", other.part("ua"), url, value=1) == 404
-    assert (await told(other, "read", resource=url))[0] == 200
+    assert (await reported(other, "read", resource=url))[0] == 200
 
 
 @ENDED
@@ -88,10 +88,10 @@ async def test_a_lasting_record_expires_in_its_time(guests, spoken, end):
     await end(peer)
 
     with trio.fail_after(PATIENCE):
-        while (await told(other, "read", resource=url))[0] == 200:
+        while (await reported(other, "read", resource=url))[0] == 200:
             pass
 
-    assert (await told(other, "read", resource=url))[0] == 408
+    assert (await reported(other, "read", resource=url))[0] == 408
     assert values([await other.hear()]) == ["disconnected"]
 
 
@@ -100,17 +100,17 @@ async def test_what_our_form_registers_anew_ends_with_its_session(guests, spoken
     """REG-09, MN-07: the form of the last registration counts."""
     peer, other = await guests(spoken), await guests("link")
     url = f"hyperty-runtime://{DOMAIN}/{peer.name}"
-    assert (await told(peer, "create", value=record(peer, url)))[0] == 200
+    assert (await reported(peer, "create", value=record(peer, url)))[0] == 200
     await closed(peer)
 
     ours = await guests("link", peer.name)
-    assert (await told(ours, "create", value=record(ours, url)))[0] == 200
+    assert (await reported(ours, "create", value=record(ours, url)))[0] == 200
     await ours.close()
 
     with trio.fail_after(PATIENCE):
-        while (await told(other, "read", resource=url))[0] == 200:
+        while (await reported(other, "read", resource=url))[0] == 200:
             pass
-    assert (await told(other, "read", resource=url))[0] == 408
+    assert (await reported(other, "read", resource=url))[0] == 408
 
 
 async def left(peer, *, seen_by):
@@ -127,7 +127,7 @@ async def test_an_open_gets_the_detached_session_and_what_was_sent_meanwhile(gue
     for number in range(3):
         await other.say("create", other.part("ua"), address, value=number)
     await other.rest()
-    again = await guests.stranger("session", peer.name)
+    again = await guests.outsider("session", peer.name)
 
     answer = await again.open()
 
@@ -149,7 +149,7 @@ async def test_an_open_gets_it_as_often_as_its_link_is_cut(guests):
         assert again.token == peer.token
         peer = again
 
-    thief = await guests.stranger("session", peer.name)
+    thief = await guests.outsider("session", peer.name)
     assert (await thief.open())["body"]["code"] == 409
     assert await peer.code("read", address, f"hyperty://{DOMAIN}/nobody") == 404
 
@@ -159,7 +159,7 @@ async def test_an_open_gets_no_session_of_our_form(guests):
     peer, other = await guests("link"), await guests("link")
     await peer.allocate()
     await left(peer, seen_by=other)
-    thief = await guests.stranger("session", peer.name)
+    thief = await guests.outsider("session", peer.name)
 
     assert (await thief.open())["body"]["code"] == 409
 

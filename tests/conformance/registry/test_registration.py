@@ -17,7 +17,7 @@ def record(peer, url, **more):
     }  # fmt: skip
 
 
-async def told(peer, type_, **body):
+async def reported(peer, type_, **body):
     """Ask the registry; return code and value of its answer."""
     answer = await peer.ask(type_, peer.part("registry"), REGISTRY, **body)
     assert answer["from"] == REGISTRY
@@ -26,7 +26,7 @@ async def told(peer, type_, **body):
 
 async def registered(peer, scheme="hyperty", **more):
     (url,) = await peer.allocate(scheme)
-    code, _ = await told(peer, "create", value=record(peer, url, **more))
+    code, _ = await reported(peer, "create", value=record(peer, url, **more))
     assert code == 200
     return url
 
@@ -36,7 +36,7 @@ async def test_what_is_registered_is_found_by_its_address(join):
     alice, bob = await join(), await join()
     url = await registered(alice)
 
-    code, value = await told(bob, "read", resource=url)
+    code, value = await reported(bob, "read", resource=url)
 
     assert code == 200
     assert (value["url"], value["status"]) == (url, "live")
@@ -46,7 +46,7 @@ async def test_what_is_registered_is_found_by_its_address(join):
 async def test_what_was_never_registered_is_not_found(join):
     """CON-02, I-G3: 404."""
     peer = await join()
-    assert (await told(peer, "read", resource=f"hyperty://{DOMAIN}/never"))[0] == 404
+    assert (await reported(peer, "read", resource=f"hyperty://{DOMAIN}/never"))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ async def test_records_are_found_by_user(join, criteria):
     user = f"user://{DOMAIN}/{alice.name}"
     url = await registered(alice, user=user)
 
-    code, value = await told(bob, "read", resource=f"/hyperty/user/{user}", criteria=criteria)
+    code, value = await reported(bob, "read", resource=f"/hyperty/user/{user}", criteria=criteria)
 
     assert code == 200
     assert [one["url"] for one in value] == [url]
@@ -71,7 +71,9 @@ async def test_criteria_that_nothing_meets_find_nothing(join):
     await registered(alice, user=user)
 
     wanted = {"resources": ["video"]}
-    assert (await told(bob, "read", resource=f"/hyperty/user/{user}", criteria=wanted))[0] == 404
+    assert (await reported(bob, "read", resource=f"/hyperty/user/{user}", criteria=wanted))[
+        0
+    ] == 404
 
 
 async def test_records_are_found_by_guid(join):
@@ -80,7 +82,7 @@ async def test_records_are_found_by_guid(join):
     guid = f"user-guid://{alice.name}"
     url = await registered(alice, guid=guid)
 
-    code, value = await told(bob, "read", resource=guid)
+    code, value = await reported(bob, "read", resource=guid)
 
     assert code == 200
     assert [one["url"] for one in value] == [url]
@@ -91,7 +93,7 @@ async def test_objects_are_registered_too(join):
     alice, bob = await join(), await join()
     url = await registered(alice, "comm", name="room", schema="x", reporter=alice.runtime)
 
-    code, value = await told(bob, "read", resource=url)
+    code, value = await reported(bob, "read", resource=url)
 
     assert (code, value["name"]) == (200, "room")
 
@@ -101,9 +103,9 @@ async def test_only_the_owner_registers_an_address(join):
     alice, bob = await join(), await join()
     (url,) = await alice.allocate()
 
-    assert (await told(bob, "create", value=record(bob, url)))[0] == 403
-    assert (await told(bob, "create", value=record(alice, url)))[0] == 403
-    assert (await told(alice, "read", resource=url))[0] == 404
+    assert (await reported(bob, "create", value=record(bob, url)))[0] == 403
+    assert (await reported(bob, "create", value=record(alice, url)))[0] == 403
+    assert (await reported(alice, "read", resource=url))[0] == 404
 
 
 async def test_only_the_owner_changes_a_record(join):
@@ -112,10 +114,10 @@ async def test_only_the_owner_changes_a_record(join):
     url = await registered(alice)
 
     body = {"resource": url, "attribute": "status", "value": "disconnected"}
-    assert (await told(bob, "update", **body))[0] == 403
-    assert (await told(bob, "update", resource=url))[0] == 403
+    assert (await reported(bob, "update", **body))[0] == 403
+    assert (await reported(bob, "update", resource=url))[0] == 403
 
-    assert (await told(bob, "read", resource=url))[1]["status"] == "live"
+    assert (await reported(bob, "read", resource=url))[1]["status"] == "live"
 
 
 async def test_a_record_that_is_set_disconnected_is_away(join):
@@ -124,8 +126,8 @@ async def test_a_record_that_is_set_disconnected_is_away(join):
     url = await registered(alice)
 
     body = {"resource": url, "attribute": "status", "value": "disconnected"}
-    assert (await told(alice, "update", **body))[0] == 200
-    code, value = await told(bob, "read", resource=url)
+    assert (await reported(alice, "update", **body))[0] == 200
+    code, value = await reported(bob, "read", resource=url)
 
     assert code == 408
     assert [one["status"] for one in value] == ["disconnected"]
@@ -135,11 +137,11 @@ async def test_a_record_is_set_live_again(join):
     """CON-02, M-22."""
     alice, bob = await join(), await join()
     url = await registered(alice)
-    await told(alice, "update", resource=url, attribute="status", value="disconnected")
+    await reported(alice, "update", resource=url, attribute="status", value="disconnected")
 
-    assert (await told(alice, "update", resource=url, value={"status": "live"}))[0] == 200
+    assert (await reported(alice, "update", resource=url, value={"status": "live"}))[0] == 200
 
-    assert (await told(bob, "read", resource=url))[0] == 200
+    assert (await reported(bob, "read", resource=url))[0] == 200
 
 
 async def test_a_keep_alive_is_answered(join):
@@ -147,18 +149,18 @@ async def test_a_keep_alive_is_answered(join):
     alice = await join()
     url = await registered(alice)
 
-    assert (await told(alice, "update", resource=url))[0] == 200
-    assert (await told(alice, "update", resource=f"{url}x"))[0] == 404
+    assert (await reported(alice, "update", resource=url))[0] == 200
+    assert (await reported(alice, "update", resource=f"{url}x"))[0] == 404
 
 
-async def test_whoever_watches_a_record_is_told_its_changes(join):
+async def test_whoever_watches_a_record_is_sent_its_changes(join):
     """CON-08, I-G5, M-29, M-30, C-55: real changes only, in order."""
     alice, bob = await join(), await join()
     url = await registered(alice)
     assert (await bob.paths("subscribe", f"{url}/registration"))["body"]["code"] == 200
 
     for value in ("disconnected", "disconnected", "live"):
-        await told(alice, "update", resource=url, attribute="status", value=value)
+        await reported(alice, "update", resource=url, attribute="status", value=value)
     heard = [await bob.hear(), await bob.hear()]
 
     assert {(one["from"], one["to"], one["type"]) for one in heard} == {
@@ -170,7 +172,7 @@ async def test_whoever_watches_a_record_is_told_its_changes(join):
 
 @needs("records that end with the session")
 async def test_a_session_that_ends_takes_its_records_along(join):
-    """CON-02, CON-08, MN-07: disconnected, and who watches is told."""
+    """CON-02, CON-08, MN-07: disconnected, and who watches is notified."""
     alice, bob = await join(), await join()
     url = await registered(alice)
     await bob.paths("subscribe", f"{url}/registration")
@@ -179,7 +181,7 @@ async def test_a_session_that_ends_takes_its_records_along(join):
     heard = await bob.hear()
 
     assert (heard["to"], heard["body"]["value"]) == (f"{url}/registration", "disconnected")
-    assert (await told(bob, "read", resource=url))[0] == 408
+    assert (await reported(bob, "read", resource=url))[0] == 408
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ async def test_a_session_that_ends_takes_its_records_along(join):
 )
 async def test_what_is_no_record_gets_400(join, value):
     """CON-02, CON-07, MN-25."""
-    assert (await told(await join(), "create", value=value))[0] == 400
+    assert (await reported(await join(), "create", value=value))[0] == 400
 
 
 @pytest.mark.parametrize("type_", ["execute", "subscribe", "unsubscribe", "forward"])
@@ -195,16 +197,16 @@ async def test_what_a_registry_does_not_know_gets_400(join, type_):
     """CON-07: a connector always answers."""
     peer = await join()
     body = {"message": {"id": 1, "type": "read", "from": peer.part("a"), "to": peer.part("b")}}
-    assert (await told(peer, type_, resource="x", **body))[0] == 400
+    assert (await reported(peer, type_, resource="x", **body))[0] == 400
 
 
 async def test_upstreams_status_words_are_understood(join):
     """CON-02, C-57, N13: any case, `connected` for `live`."""
     alice, bob = await join(), await join()
     url = await registered(alice, status="LIVE")
-    await told(alice, "update", resource=url, attribute="status", value="DISCONNECTED")
+    await reported(alice, "update", resource=url, attribute="status", value="DISCONNECTED")
 
-    assert (await told(bob, "read", resource=url))[0] == 408
+    assert (await reported(bob, "read", resource=url))[0] == 408
 
 
 async def test_a_record_names_its_own_runtime_and_handler(join):
@@ -212,4 +214,4 @@ async def test_a_record_names_its_own_runtime_and_handler(join):
     alice, bob = await join(), await join()
     (url,) = await alice.allocate()
     for wrong in ({"runtime": bob.runtime}, {"p2pHandler": bob.part("p2phandler/1")}):
-        assert (await told(alice, "create", value=record(alice, url) | wrong))[0] == 403
+        assert (await reported(alice, "create", value=record(alice, url) | wrong))[0] == 403

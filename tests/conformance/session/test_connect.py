@@ -1,4 +1,4 @@
-"""Upstream's suite `connect`, and beyond: how a stub comes, is told nothing, and leaves."""
+"""Upstream's suite `connect`, and beyond: how a stub comes, gets no message, and leaves."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.support.wire.wire_socket import Left, Refused, open_wire
 from tests.support.wire.wire_speakers import FORMS
 
 
-async def test_whoever_comes_is_told_nothing_it_did_not_ask_for(join):
+async def test_whoever_comes_is_sent_nothing_it_did_not_ask_for(join):
     """CON-05: there is no welcome message."""
     peer = await join()
 
@@ -28,7 +28,7 @@ async def test_a_session_is_open_for_messages_at_once(join):
 
 async def test_an_open_is_answered_with_a_token(join):
     """MN-04, M-14; the plain form's answer is that it may stay."""
-    peer = await join.stranger()
+    peer = await join.outsider()
 
     opened = await peer.open()
 
@@ -187,7 +187,7 @@ async def test_a_close_is_answered_before_the_link_goes(join):
     assert answer["body"]["code"] == 200
 
 
-async def test_an_empty_domain_of_a_stranger_is_not_served(node):
+async def test_an_empty_domain_of_an_outsider_is_not_served(node):
     """POL-18: paths that are none of ours are refused at the handshake."""
     base = node.urls["url"].removesuffix("/link")
     for path in ("/", "/nothing", "/link/deeper", "/ws/7", "/stub"):

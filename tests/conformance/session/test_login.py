@@ -67,7 +67,7 @@ def node(locked):
 
 async def test_a_good_token_opens_a_session(guests, known):
     """MN-04, MN-05, CON-01, POL-18."""
-    peer = await guests.stranger()
+    peer = await guests.outsider()
 
     assert (await peer.open(token=known.token()))["body"]["code"] == 200
     assert await peer.allocate()
@@ -75,7 +75,7 @@ async def test_a_good_token_opens_a_session(guests, known):
 
 async def test_without_a_token_nothing_can_be_done(guests):
     """MN-03, MN-05, POL-18: 401, whatever is asked."""
-    peer = await guests.stranger()
+    peer = await guests.outsider()
 
     assert (await peer.open())["body"]["code"] == 401
     for to in (f"{peer.node}/sm", f"{peer.node}/address-allocation", f"domain://registry.{DOMAIN}",
@@ -105,7 +105,7 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD)
 async def test_a_bad_token_opens_nothing(guests, known, bad):
     """MN-05, CON-01, S4: 401, fails closed, and another one is good afterwards."""
-    peer = await guests.stranger()
+    peer = await guests.outsider()
 
     assert (await peer.open(token=BAD[bad](known)))["body"]["code"] == 401
     assert await peer.code("read", peer.part("ua"), peer.part("x")) == 401
@@ -115,7 +115,7 @@ async def test_a_bad_token_opens_nothing(guests, known, bad):
 async def test_a_token_opens_one_session_once(guests, known):
     """MN-05, S4: a replayed `jti` is refused."""
     token = known.token()
-    first, second = await guests.stranger(), await guests.stranger()
+    first, second = await guests.outsider(), await guests.outsider()
 
     assert (await first.open(token=token))["body"]["code"] == 200
     assert (await second.open(token=token))["body"]["code"] == 401
@@ -123,7 +123,7 @@ async def test_a_token_opens_one_session_once(guests, known):
 
 async def test_a_session_that_was_logged_in_comes_back_by_its_own_token(guests, known):
     """MN-05, MN-06: the session's token, not the login's."""
-    peer = await guests.stranger()
+    peer = await guests.outsider()
     await peer.open(token=known.token())
     (address,) = await peer.allocate()
     await peer.vanish()
@@ -135,7 +135,7 @@ async def test_a_session_that_was_logged_in_comes_back_by_its_own_token(guests, 
 
 async def test_who_is_an_administrator_manages_policies(guests, known):
     """POL-05: by messages to `MN(d)/policy`; others get 403."""
-    admin, other = await guests.stranger(), await guests.stranger()
+    admin, other = await guests.outsider(), await guests.outsider()
     await admin.open(token=known.token("--role", "admin"))
     await other.open(token=known.token("--role", "clerk"))
     to = f"{admin.node}/policy"
@@ -154,7 +154,7 @@ async def test_who_is_an_administrator_manages_policies(guests, known):
 
 async def test_the_identity_connector_validates_for_whoever_has_a_session(guests, known):
     """CON-01, PFY-05, ADR-04, M-55: 200 with who it is, else 401."""
-    peer = await guests.stranger()
+    peer = await guests.outsider()
     await peer.open(token=known.token())
     to = f"domain://idm.{DOMAIN}"
 
@@ -175,7 +175,7 @@ async def test_where_both_are_let_in_a_token_that_is_shown_must_be_good(mixed, k
     async with guests.stack:
         for form in ("link", "plain", "session"):
             assert await (await guests(form)).allocate()
-        peer = await guests.stranger("link")
+        peer = await guests.outsider("link")
         assert (await peer.open(token=known.token(key=known.other)))["body"]["code"] == 401
         assert (await peer.open(token=known.token()))["body"]["code"] == 200
 
@@ -185,9 +185,9 @@ async def test_what_the_session_form_shows_is_no_login(mixed, known):
     token = known.token()
     guests, others = Joining(mixed, "session"), Joining(mixed, "link")
     async with guests.stack, others.stack:
-        opened = await (await guests.stranger()).open(token=token)
+        opened = await (await guests.outsider()).open(token=token)
         assert opened["body"]["code"] == 200
-        assert (await (await others.stranger()).open(token=token))["body"]["code"] == 200
+        assert (await (await others.outsider()).open(token=token))["body"]["code"] == 200
 
 
 async def test_where_logins_exist_nobody_gets_a_detached_session_for_its_name(mixed):
@@ -197,7 +197,7 @@ async def test_where_logins_exist_nobody_gets_a_detached_session_for_its_name(mi
         peer = await guests()
         await peer.allocate()
         await peer.vanish()
-        thief = await guests.stranger(name=peer.name)
+        thief = await guests.outsider(name=peer.name)
 
         assert (await thief.open())["body"]["code"] == 409
         again = await guests.back(peer)

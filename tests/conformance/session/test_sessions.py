@@ -21,9 +21,9 @@ async def lost(peer, *, seen_by):
 @needs("a token")
 async def test_nothing_is_done_before_a_session_is_open(join, method):
     """MN-03, I-M1, POL-18: 401."""
-    stranger = await join.stranger()
-    for to in (f"{stranger.node}/address-allocation", f"{stranger.node}/sm", stranger.part("x")):
-        assert await stranger.code(method, stranger.part("ua"), to) == 401
+    outsider = await join.outsider()
+    for to in (f"{outsider.node}/address-allocation", f"{outsider.node}/sm", outsider.part("x")):
+        assert await outsider.code(method, outsider.part("ua"), to) == 401
 
 
 @needs("a token")
@@ -32,10 +32,10 @@ async def test_events_before_a_session_reach_nobody(join):
     alice, bob = await join(), await join()
     thing = await an_object(alice)
     await observe(alice, thing, bob)
-    stranger = await join.stranger()
+    outsider = await join.outsider()
 
-    await stranger.say("update", thing, f"{thing}/changes", value="forged")
-    assert await stranger.code("read", stranger.part("x"), alice.part("y")) == 401
+    await outsider.say("update", thing, f"{thing}/changes", value="forged")
+    assert await outsider.code("read", outsider.part("x"), alice.part("y")) == 401
 
     assert values(await bob.rest()) == []
 
@@ -44,7 +44,7 @@ async def test_events_before_a_session_reach_nobody(join):
 async def test_an_open_without_the_token_takes_nobodys_session(join):
     """MN-04, I-M2, C-84, U-39, S2: 409, and the session goes on."""
     peer = await join()
-    thief = await join.stranger(name=peer.name)
+    thief = await join.outsider(name=peer.name)
 
     assert (await thief.open())["body"]["code"] == 409
     assert (await thief.open(token="0" * len(peer.token)))["body"]["code"] == 409
@@ -83,7 +83,7 @@ async def test_the_plain_form_has_its_url_and_no_token(guests):
     """MN-04, C-84: who has a token is not claimed away by a URL."""
     for form in ("link", "session"):
         peer = await guests(form)
-        thief = await guests.stranger("plain", peer.name)
+        thief = await guests.outsider("plain", peer.name)
 
         assert (await thief.hear())["body"]["code"] == 409
         with pytest.raises(Left):
@@ -134,7 +134,7 @@ async def test_by_the_plain_form_too_nothing_is_lost_meanwhile(guests):
 async def test_a_wrong_token_reopens_nothing(join):
     """MN-06, I-M2, S2: 401."""
     peer = await join()
-    thief = await join.stranger(name=peer.name)
+    thief = await join.outsider(name=peer.name)
     wrong = {"0" * len(peer.token), peer.token[:-1], peer.token + "0", peer.token.upper() + "x"}
 
     for token in sorted(wrong):
@@ -147,7 +147,7 @@ async def test_a_wrong_token_reopens_nothing(join):
 async def test_the_token_of_one_runtime_is_none_of_another(join):
     """MN-06, I-M2, S2."""
     peer, other = await join(), await join()
-    thief = await join.stranger(name=peer.name)
+    thief = await join.outsider(name=peer.name)
 
     assert (await thief.reopen(other.token))["body"]["code"] == 401
 
@@ -155,10 +155,10 @@ async def test_the_token_of_one_runtime_is_none_of_another(join):
 @needs("re-open")
 async def test_an_unknown_session_is_gone(join):
     """MN-06, MN-08, M-15: 410, then an open begins anew."""
-    stranger = await join.stranger()
+    outsider = await join.outsider()
 
-    assert (await stranger.reopen("0" * 64))["body"]["code"] == 410
-    assert (await stranger.open())["body"]["code"] == 200
+    assert (await outsider.reopen("0" * 64))["body"]["code"] == 410
+    assert (await outsider.open())["body"]["code"] == 200
 
 
 @needs("re-open")
@@ -193,7 +193,7 @@ async def test_a_close_releases_everything_and_harms_no_other(join):
 async def test_a_link_has_one_session(join):
     """MN-21: 409 for a second runtime."""
     peer, name = await join(), join.named().name
-    other = await join.stranger(name=name)
+    other = await join.outsider(name=name)
     other.wire, peer_wire = peer.wire, other.wire
     await peer_wire.abandon()
 
@@ -217,9 +217,9 @@ async def test_a_runtime_is_not_another_whose_name_begins_alike(join):
 )
 async def test_only_a_runtime_has_a_session(guests, runtime):
     """MN-04, MN-21: 400."""
-    stranger = await guests.stranger("link")
-    answer = await stranger.ask(
-        "execute", stranger.stub, f"{stranger.node}/session",
+    outsider = await guests.outsider("link")
+    answer = await outsider.ask(
+        "execute", outsider.stub, f"{outsider.node}/session",
         method="open", params={"runtimeURL": runtime},
     )  # fmt: skip
     assert answer["body"]["code"] == 400
@@ -228,21 +228,21 @@ async def test_only_a_runtime_has_a_session(guests, runtime):
 @pytest.mark.parametrize("type_", ["dance", "", None, 7, "read"])
 async def test_upstreams_session_control_knows_three_words(guests, type_):
     """MN-04, CON-05: 400."""
-    stranger = await guests.stranger("session")
-    frame = {"id": 3, "type": type_, "from": stranger.runtime, "to": "mn:/session"}
-    await stranger.raw(json.dumps(frame).encode())
+    outsider = await guests.outsider("session")
+    frame = {"id": 3, "type": type_, "from": outsider.runtime, "to": "mn:/session"}
+    await outsider.raw(json.dumps(frame).encode())
 
-    answer = await stranger.hear()
+    answer = await outsider.hear()
 
     assert (answer["id"], answer["from"], answer["body"]["code"]) == (3, "mn:/session", 400)
 
 
 async def test_nobody_opens_a_session_in_another_runtimes_name(guests):
     """MN-04, I-B10: `from` must be of the runtime that is named."""
-    stranger, other = await guests.stranger("link"), await guests("link")
-    answer = await stranger.ask(
-        "execute", other.stub, f"{stranger.node}/session",
-        method="open", params={"runtimeURL": stranger.runtime},
+    outsider, other = await guests.outsider("link"), await guests("link")
+    answer = await outsider.ask(
+        "execute", other.stub, f"{outsider.node}/session",
+        method="open", params={"runtimeURL": outsider.runtime},
     )  # fmt: skip
     assert answer["body"]["code"] == 401
 

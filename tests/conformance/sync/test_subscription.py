@@ -35,7 +35,7 @@ async def test_the_answer_to_a_subscription_is_200_from_its_manager(join):
 async def test_fan_out_is_exact(join):
     """MN-16, I-M5: each who subscribed, nobody else, each once."""
     alice, *others = [await join() for _ in range(5)]
-    stranger = others.pop()
+    outsider = others.pop()
     thing = await an_object(alice)
     for one in others:
         await observe(alice, thing, one)
@@ -44,10 +44,10 @@ async def test_fan_out_is_exact(join):
     await alice.rest()
 
     assert [values(await one.rest()) for one in others] == [[7], [7], [7]]
-    assert await stranger.rest() == []
+    assert await outsider.rest() == []
 
 
-async def test_the_publisher_is_not_told_its_own_news(join):
+async def test_the_publisher_is_not_sent_its_own_changes(join):
     """MN-16, C-85, I-L5: not back over the link it came from."""
     alice, bob = await join(), await join()
     thing = await an_object(alice)
@@ -60,7 +60,7 @@ async def test_the_publisher_is_not_told_its_own_news(join):
     assert values(await bob.rest()) == [1]
 
 
-async def test_children_are_told_to_their_author_too(join):
+async def test_children_are_reported_to_their_author_too(join):
     """MN-16, C-85, M-49."""
     alice, bob = await join(), await join()
     thing = await an_object(alice, "children/resources")
@@ -249,7 +249,7 @@ async def test_what_nobody_subscribed_to_is_dropped_without_a_word(join):
     assert await alice.rest() == []
 
 
-async def test_who_leaves_is_told_no_more(join):
+async def test_who_leaves_is_sent_no_more(join):
     """MN-07, I-M4: others still are."""
     alice, bob, carol = [await join() for _ in range(3)]
     thing = await an_object(alice)

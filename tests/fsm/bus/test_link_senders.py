@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
 from specs.limits.p2p import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
-from specs.limits.protocol import SOFT_ERROR_PERIOD
+from specs.limits.protocol import ERROR_WINDOW
 from specs.trace import Op
 
 RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://b.ex/rc"
@@ -58,11 +58,11 @@ def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
 def test_forgeries_are_counted_by_link_and_over_a_minute():
     senders = linked()
     early = [senders.forged("PQ", 0.0) for _ in range(FORGERIES - 1)]
-    assert not any([*early, senders.forged("PC", 1.0), senders.forged("PQ", SOFT_ERROR_PERIOD)])
-    late = [senders.forged("PQ", SOFT_ERROR_PERIOD) for _ in range(FORGERIES - 1)]
+    assert not any([*early, senders.forged("PC", 1.0), senders.forged("PQ", ERROR_WINDOW)])
+    late = [senders.forged("PQ", ERROR_WINDOW) for _ in range(FORGERIES - 1)]
     assert late == [False] * (FORGERIES - 2) + [True]
     senders.closed("PQ")
-    assert not senders.forged("PQ", SOFT_ERROR_PERIOD)
+    assert not senders.forged("PQ", ERROR_WINDOW)
 
 
 def test_what_waits_is_bounded_for_each_link_and_for_all():

@@ -57,7 +57,7 @@ def raw(text, where):
 
 
 def owned(address):
-    """Whose word may be taken for it, told apart from the code that decides."""
+    """Whose word may be taken for it, distinguished from the code that decides."""
     return any(is_below(address, mine) for mine in (RA, HA, OA))
 
 
@@ -78,11 +78,11 @@ def test_s1_no_variant_of_a_forged_source_is_taken_for_somebody_elses(seed, wher
         except BadMessageError:
             refused += 1
             continue
-        told = message.from_ if where == "from" else message.body["source"]
-        assert canonical(told) == told
+        reported = message.from_ if where == "from" else message.body["source"]
+        assert canonical(reported) == reported
         admission = NODE.routing.admit(message, RA)
         if isinstance(admission, Admitted):
-            assert owned(told) or foreign_and_free(told), text
+            assert owned(reported) or foreign_and_free(reported), text
         else:
             refused += 1
     assert refused > 5_000

@@ -21,7 +21,7 @@ NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
 
 
-def told(number):
+def reported(number):
     return Message(number, MessageType.UPDATE, A, f"{B}/changes")
 
 
@@ -131,13 +131,13 @@ def test_a_message_that_waits_at_the_stub_of_a_lost_link_is_not_passed():
 def test_requests_of_a_pair_do_not_displace_its_answers_from_what_is_announced():
     paths = PairPathCore()
     for number in range(1, ORDER_SENT + 1):
-        paths.send(told(1000 + number), NODE, 0.0)
+        paths.send(reported(1000 + number), NODE, 0.0)
         paths.send(attrs.evolve(answer(ask(number)), from_=A, to=f"{B}/changes"), NODE, 0.0)
     behind = paths.behind(A, f"{B}/changes", 0.0)
     assert behind.answers == frozenset(range(1, ORDER_SENT + 1))
 
 
-def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
+def test_a_repeat_by_the_link_reports_nothing_of_what_the_node_has_still_to_bring():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
     core.arrives(ask(3), THERE, "third")
@@ -343,9 +343,9 @@ def run(steps, kind):
 
 
 @settings(max_examples=examples(400))
-@given(st.lists(st.sampled_from(STEPS), max_size=60), st.sampled_from([ask, told]))
+@given(st.lists(st.sampled_from(STEPS), max_size=60), st.sampled_from([ask, reported]))
 @example(["send", "has link", "send", "link", "link", "node"], ask)
-@example(["send", "has link", "send", "lost", "link", "link", "time"], told)
+@example(["send", "has link", "send", "lost", "link", "link", "time"], reported)
 @example(["has link", "send", "lose link", "send", "node", "node", "link", "link"], ask)
 def test_any_delay_loss_and_repetition_keeps_the_order_and_holds_nothing_for_ever(steps, kind):
     run(steps, kind)

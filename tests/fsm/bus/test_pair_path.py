@@ -56,7 +56,7 @@ def test_answers_are_announced_by_name():
     assert following.behind == Behind(B, A, f"{A}#7>{B}!200", answers=frozenset({7}))
 
 
-def test_what_is_repeated_tells_nothing_of_what_went_before_it():
+def test_what_is_repeated_reports_nothing_of_what_went_before_it():
     """Its first copy may have come long ago, by another path."""
     core = PairPathCore()
     early = answer(ask(7, from_=B, to=A))

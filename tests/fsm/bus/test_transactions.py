@@ -45,8 +45,8 @@ def test_the_second_final_answer_is_unmatched():
 
 def of(source, code=200):
     """One of several answers to the first request."""
-    told = answer(ask(1), code)
-    return attrs.evolve(told, body={**told.body, "source": source})
+    reported = answer(ask(1), code)
+    return attrs.evolve(reported, body={**reported.body, "source": source})
 
 
 def asked_of_several():
@@ -96,7 +96,7 @@ def test_a_provisional_answer_after_the_final_one_is_dropped():
     assert core.answered(answer(ask(1), 183), 2.0).transaction is None
 
 
-def test_what_is_overdue_is_told_once_and_its_answer_is_late():
+def test_what_is_overdue_is_reported_once_and_its_answer_is_late():
     core = opened(ask(1))
     assert core.overdue(REPLY_TIMEOUT - 0.01) == []
     assert [t.request for t in core.overdue(REPLY_TIMEOUT)] == [ask(1)]
@@ -140,27 +140,27 @@ def test_each_request_gets_at_most_one_final_answer(answers):
 KEY = f"{A}|{B}|1"
 
 
-def told(old, cause, new, why=""):
+def reported(old, cause, new, why=""):
     return Step("transaction", KEY, old, new, cause, why)
 
 
 def test_a_request_and_its_answers_are_a_story():
     core = TransactionsCore()
 
-    assert core.open(ask(1), None, 0.0) == told(None, "opened", "pending")
+    assert core.open(ask(1), None, 0.0) == reported(None, "opened", "pending")
     trying, final = (core.answered(answer(ask(1), code), 1.0).step for code in (183, 200))
-    assert trying == told("pending", "provisional", "pending")
-    assert final == told("pending", "answered", "final")
+    assert trying == reported("pending", "provisional", "pending")
+    assert final == reported("pending", "answered", "final")
 
 
-def test_what_the_router_answers_itself_is_told_with_its_reason():
+def test_what_the_router_answers_itself_is_reported_with_its_reason():
     ended = opened(ask(1)).give_up(ask(1), "404 target not found")
-    assert ended.step == told("pending", "refused", "final", "404 target not found")
+    assert ended.step == reported("pending", "refused", "final", "404 target not found")
 
 
-def test_silence_is_told():
+def test_silence_is_reported():
     (ended,) = opened(ask(1)).overdue(REPLY_TIMEOUT)
-    assert ended.step == told("pending", "silence", "timed-out")
+    assert ended.step == reported("pending", "silence", "timed-out")
 
 
 def test_at_the_end_nothing_stays_open():
@@ -231,8 +231,8 @@ def test_whatever_happens_the_story_of_each_request_is_a_walk_of_its_table(deeds
 
 
 @given(DEEDS)
-def test_untold_the_same_is_decided(deeds):
-    steps, decided = play(TransactionsCore(Steps.UNTOLD), deeds)
+def test_unreported_the_same_is_decided(deeds):
+    steps, decided = play(TransactionsCore(Steps.UNREPORTED), deeds)
     assert set(steps) <= {None}
     assert decided == play(TransactionsCore(), deeds)[1]
 

@@ -187,8 +187,8 @@ def test_a_list_that_is_over_lets_nothing_pass():
     ],
 )
 def test_a_list_takes_the_place_of_an_older_one_only(found, refused):
-    told = judge_revocations("b.ex", found, LIST, 10)
-    assert (None if told is None else told.reason) is refused
+    reported = judge_revocations("b.ex", found, LIST, 10)
+    assert (None if reported is None else reported.reason) is refused
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_a_list_takes_the_place_of_an_older_one_only(found, refused):
     ],
 )
 def test_a_package_is_the_promised_one_or_none(package, refused):
-    told = judge_package(PACKAGE, package)
-    assert (None if told is None else told.reason) is refused
+    reported = judge_package(PACKAGE, package)
+    assert (None if reported is None else reported.reason) is refused
 
 
 @given(

@@ -10,7 +10,7 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.limits.error_window import QuarantineCore
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from fsm.session.stub_client import StubMirror
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
@@ -36,7 +36,7 @@ def asked(number=1, to=HB, **body):
 
 
 def send(message, size=10):
-    return ft.Send(B, Parcel(message, b"x" * size))
+    return ft.Send(B, OutboundMessage(message, b"x" * size))
 
 
 @pytest.fixture
@@ -49,18 +49,18 @@ def kinds(effects):
 
 
 def up(core, now=0.0):
-    """Send a first message, and let its room open."""
+    """Send a first message, and let its sandbox open."""
     (*_, opened) = core.feed(send(asked()), now)
     core.feed(ft.SandboxReady(opened.stub), now)
     return opened.stub
 
 
-def test_the_first_message_opens_a_room_and_the_others_wait_in_order(core):
+def test_the_first_message_opens_a_sandbox_and_the_others_wait_in_order(core):
     assert kinds(core.feed(send(asked(1)), 0)) == [Step, ft.Open]
     assert core.feed(send(asked(2)), 0) == []
     step, *handed = core.feed(ft.SandboxReady(STUB), 1)
     assert step.new == "deployed"
-    assert [one.parcel.message.id for one in handed] == [1, 2]
+    assert [one.entry.message.id for one in handed] == [1, 2]
     assert kinds(core.feed(send(asked(3)), 1)) == [ft.Deliver]
 
 
@@ -75,7 +75,7 @@ def test_what_waits_is_bounded_by_count_and_by_bytes(core):
 
 
 def test_a_domain_that_is_not_known_is_503(core):
-    (refusal,) = core.feed(ft.Send("c.ex", Parcel(asked(), b"")), 0)
+    (refusal,) = core.feed(ft.Send("c.ex", OutboundMessage(asked(), b"")), 0)
     assert refusal.code == Code.UNAVAILABLE
 
 
@@ -140,17 +140,17 @@ def test_crashes_that_are_long_ago_do_not_count(core):
     assert kinds(core.feed(send(asked()), now)) == [Step, ft.Open]
 
 
-def test_a_stub_that_could_not_connect_ends_its_room(core):
+def test_a_stub_that_could_not_connect_ends_its_sandbox(core):
     stub = up(core)
     (end,) = core.feed(ft.SandboxStatus(stub, State.FAILED, "401"), 0)
     assert end == ft.End(stub, "401")
     assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
 
 
-@pytest.mark.parametrize(("told", "code"), [(401, 503), (503, 503), (413, 413)])
-def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, told, code):
+@pytest.mark.parametrize(("reported", "code"), [(401, 503), (503, 503), (413, 413)])
+def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, reported, code):
     stub = up(core)
-    (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), told, "no")), 0)
+    (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), reported, "no")), 0)
     assert (refusal.code, refusal.message) == (code, asked())
 
 
@@ -171,7 +171,7 @@ def test_a_banished_domain_is_left_alone(core):
     assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
 
 
-def test_when_the_node_leaves_rooms_end_and_nothing_is_begun(core):
+def test_when_the_node_leaves_sandboxes_end_and_nothing_is_begun(core):
     stub = up(core)
     assert core.feed(ft.Leave(), 0) == [ft.End(stub, "the node is going down")]
     assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
@@ -210,7 +210,7 @@ def test_a_mirror_follows_the_table_and_nothing_else():
         ("dial dialled session-opened close", ["ended"]),
     ],
 )
-def test_the_link_of_a_stub_whose_room_is_no_more_ends(causes, rests):
+def test_the_link_of_a_stub_whose_sandbox_is_no_more_ends(causes, rests):
     ways = {"dial": "dialling", "dialled": "opening", "session-opened": "open"}
     ways |= {"ping": "pinging", "lost": "paused", "close": "closing"}
     mirror = StubMirror(STUB)

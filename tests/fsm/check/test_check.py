@@ -29,12 +29,12 @@ LOCKED = door(
 SEEDED = {
     "unreachable": (
         {"rows": (tables.BUILD, tables.SHUT, tables.OPEN), "may_end": frozenset({Door.SHUT})},
-        Finding("door", Rule.UNREACHABLE, "gone", "no way leads to it"),
+        Finding("door", Rule.UNREACHABLE, "gone", "no path leads to it"),
     ),
     "dead-end": (
         {"may_end": frozenset({Door.SHUT})},
         Finding(
-            "door", Rule.DEAD_END, "gone", "it may not end and no way leads to a state that may"
+            "door", Rule.DEAD_END, "gone", "it may not end and no path leads to a state that may"
         ),
     ),
     "nondeterminism": (
@@ -134,13 +134,13 @@ def test_one_word_on_two_edges_is_clear_where_guards_tell_them_apart():
     assert check(door(conditions=Key, rows=rows)) == []
 
 
-def test_what_the_sources_mention_is_fired_and_told():
+def test_what_the_sources_mention_is_fired_and_reported():
     everything = {dotted(one) for one in (*Push, *Key)}
 
     assert check_fired(LOCKED, everything) == []
     assert check_fired(LOCKED, everything - {dotted(Push.SHUT), dotted(Key.KEY)}) == [
         Finding("door", Rule.NEVER_FIRED, "shut", "no core fires it"),
-        Finding("door", Rule.NEVER_TOLD, "key", "no core tells it"),
+        Finding("door", Rule.NEVER_REPORTED, "key", "no core reports it"),
     ]
 
 

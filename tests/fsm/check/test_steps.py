@@ -35,7 +35,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", list(BAD))
-def test_a_line_that_is_none_is_told_by_its_number(case):
+def test_a_line_that_is_none_is_reported_by_its_number(case):
     line, reason = BAD[case]
 
     with pytest.raises(CensusError) as caught:
@@ -57,8 +57,8 @@ def test_a_step_that_a_test_takes_does_not_count():
     assert times == {}
 
 
-def test_a_step_that_is_told_to_nobody_counts():
+def test_a_step_that_is_reported_to_nobody_counts():
     with counted() as times:
-        TransactionsCore(Steps.UNTOLD).open(ask(), "nobody", 0.0)
+        TransactionsCore(Steps.UNREPORTED).open(ask(), "nobody", 0.0)
 
     assert times == {TakenStep("transaction", "[*]", "opened", "pending"): 1}

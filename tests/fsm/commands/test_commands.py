@@ -118,7 +118,7 @@ def test_an_unknown_machine_is_one_sentence_and_a_usage_error(command):
     [
         ("draw", "address", "--format", "runes"),
         ("list", "--loud"),
-        ("check", "--product", "glare", "--losses", "9" * 20),
+        ("check", "--product", "simultaneous-open", "--losses", "9" * 20),
     ],
     ids=" ".join,
 )
@@ -148,7 +148,7 @@ def test_a_machine_named_twice_is_checked_once():
         ("--channel", "1"),
         ("--max-states", "1"),
         ("-o", "x"),
-        ("--product", "glare", "--steps", "x"),
+        ("--product", "simultaneous-open", "--steps", "x"),
     ],
     ids=" ".join,
 )
@@ -165,7 +165,7 @@ def test_check_with_findings_fails(a_door):
 
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
-        "door: dead-end: gone: it may not end and no way leads to a state that may",
+        "door: dead-end: gone: it may not end and no path leads to a state that may",
         "door: no-deadline: gone: neither a deadline nor a reason to wait without end",
         "1 machine checked, 2 findings",
     ]
@@ -173,11 +173,11 @@ def test_check_with_findings_fails(a_door):
 
 def test_check_for_scripts_ends_with_the_sum(a_door):
     done = run("check", "--json")
-    told = objects(done)
+    reported = objects(done)
 
     assert done.exit_code == 1
-    assert told[0]["rule"] == "dead-end"
-    assert told[-1] == {"schema": "protofly.check/1", "machines": 1, "findings": 2}
+    assert reported[0]["rule"] == "dead-end"
+    assert reported[-1] == {"schema": "protofly.check/1", "machines": 1, "findings": 2}
 
 
 def test_check_says_what_it_could_not_check(a_door):
@@ -220,7 +220,7 @@ def test_check_finds_steps_of_a_machine_that_nobody_declares(tmp_path):
 
 UNREADABLE = {
     "missing": (None, "No such file or directory"),
-    "no JSON": (b"chicken", "line 1 tells of no step: it is no JSON"),
+    "no JSON": (b"chicken", "line 1 has no step: it is no JSON"),
     "no text": (b"\xff", "codec can't decode"),
 }
 

@@ -11,7 +11,7 @@ from fsm.commands.group import cli
 from fsm.judge.trace_line import wire_name
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 from tests.support.trace.trace_files import records, session, whole, write_trace
 
 KEPT = RUNTIME + ASKED + ANSWERED
@@ -22,9 +22,9 @@ def run(*args):
     return CliRunner().invoke(cli, ["judge", *map(str, args)])
 
 
-def write(directory, story):
+def write(directory, history):
     """Write a story as the processes in it would have."""
-    for number, line in enumerate(told(story)):
+    for number, line in enumerate(reported(history)):
         fields = {wire_name(name): value for name, value in attrs.asdict(line).items()}
         there = {name: value for name, value in fields.items() if value is not None}
         record = {**there, "wall_ns": 0, "mono_ns": 0}
@@ -40,7 +40,7 @@ def test_a_conformant_run_ends_with_0_and_one_line(tmp_path):
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_broken_claim_is_told_in_words_with_the_first_record_that_breaks_it(tmp_path):
+def test_a_broken_claim_is_reported_in_words_with_the_first_record_that_breaks_it(tmp_path):
     done = run(write(tmp_path, BROKEN))
 
     assert done.exit_code == 1
@@ -51,7 +51,7 @@ def test_a_broken_claim_is_told_in_words_with_the_first_record_that_breaks_it(tm
     assert verdict.startswith("violations: ")
 
 
-def test_a_broken_machine_is_told(tmp_path):
+def test_a_broken_machine_is_reported(tmp_path):
     done = run(write(tmp_path, "x step address URL [*] release released"))
 
     assert done.exit_code == 1
@@ -69,7 +69,7 @@ def test_a_trace_that_does_not_tell_all_is_no_conformant_one(tmp_path):
     assert verdict.startswith("incomplete: ")
 
 
-def test_a_line_that_cannot_be_read_is_told_with_its_place(tmp_path):
+def test_a_line_that_cannot_be_read_is_reported_with_its_place(tmp_path):
     part = write_trace(write(tmp_path, KEPT) / "node=ra", ["{"], 99999)
     done = run(tmp_path)
 
@@ -77,7 +77,7 @@ def test_a_line_that_cannot_be_read_is_told_with_its_place(tmp_path):
     assert f"incomplete: {part}:1: the line cannot be read: no JSON\n" in done.stdout
 
 
-def test_a_folder_without_a_record_is_told(tmp_path):
+def test_a_folder_without_a_record_is_reported(tmp_path):
     part = write_trace(write(tmp_path, KEPT) / "run=r2" / "node=ra", [])
     done = run(tmp_path)
 
@@ -133,7 +133,7 @@ def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
     assert judged["missing"] == 0
 
 
-def test_json_has_an_object_for_each_thing_that_is_not_told(tmp_path):
+def test_json_has_an_object_for_each_thing_that_is_not_reported(tmp_path):
     done = run(write(tmp_path, KEPT + "cut"), "--json")
 
     flaw, judged = map(json.loads, done.stdout.splitlines())

@@ -34,13 +34,13 @@ def test_the_drawing_of_the_readme_is_of_todays_table():
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_machine_has_its_drawing_states_rows_and_claims(table):
-    told = section(table)
+    reported = section(table)
 
-    assert draw(table, Format.MERMAID) in told
-    assert all(f"| `{state}` | {table.meanings[state]} |" in told for state in table.states)
-    assert all(f"`{row.words}` | `{row.target}` | {row.cite}" in told for row in table.rows)
-    assert all(CLAIMS[claim].text in told for claim in table.claims)
-    assert table.owner in told
+    assert draw(table, Format.MERMAID) in reported
+    assert all(f"| `{state}` | {table.meanings[state]} |" in reported for state in table.states)
+    assert all(f"`{row.words}` | `{row.target}` | {row.cite}" in reported for row in table.rows)
+    assert all(CLAIMS[claim].text in reported for claim in table.claims)
+    assert table.owner in reported
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -50,16 +50,16 @@ def test_every_machine_is_spoken_of_by_claims(table):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_people_are_told_no_ids(table):
+def test_people_are_sent_no_ids(table):
     assert not re.findall(r"\b(?:I-[A-Z]|[A-Z]{2,3}-|M-|SC-)\d+", section(table))
 
 
-def test_a_deadline_is_told_with_what_happens_then():
-    told = page([DOOR])
+def test_a_deadline_is_reported_with_what_happens_then():
+    reported = page([DOOR])
 
-    assert "| `open` | " in told
-    assert "15 s, then `shut`: the wind comes" in told
-    assert "without end: nobody may ever come" in told
+    assert "| `open` | " in reported
+    assert "15 s, then `shut`: the wind comes" in reported
+    assert "without end: nobody may ever come" in reported
 
 
 def test_a_bar_in_a_word_is_no_border_of_a_cell():

@@ -190,7 +190,7 @@ def test_scxml_ends_where_nothing_follows_and_marks_where_it_may():
     assert resting == {"disconnected"}
 
 
-def test_scxml_tells_citations_deadlines_and_extensions_in_words_of_our_own():
+def test_scxml_reports_citations_deadlines_and_extensions_in_words_of_our_own():
     document = parsed(draw(MACHINES["registration"], Format.SCXML))
     live = next(state for state in document if state.get("id") == "live")
     arrivals = {way.get("event"): way for way in document[0]}

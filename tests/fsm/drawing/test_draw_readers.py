@@ -65,15 +65,15 @@ def pushed(machine, trigger, given):
 def test_an_scxml_engine_steps_as_the_table(table):
     """Every state, trigger and case of the conditions, by python-statemachine's SCXML reader."""
     kind = load(draw(table, Format.SCXML), format="scxml")
-    told, led = {}, {}
+    reported, led = {}, {}
     for state in table.states:
         for trigger in table.triggers:
             for number, true in enumerate(cases(table)):
                 rows = [r for r in table.rows_for(state, trigger) if r.guard.holds(true)]
                 case = state, trigger, number
-                told[case] = node_name(rows[0].target if rows else state)
+                reported[case] = node_name(rows[0].target if rows else state)
                 led[case] = pushed(brought_to(kind, table, state), trigger, fields(table, true))
-    assert led == told
+    assert led == reported
 
 
 @pytest.mark.skipif(PLANTUML is None, reason="no plantuml on PATH")

@@ -42,8 +42,8 @@ def whole(request, tmp_path_factory):
 def judged(directory):
     """The flaws and the judgement, as a script reads them."""
     done = CliRunner().invoke(cli, ["judge", str(directory), "--json"])
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    return done, [one for one in told if one["schema"] == "protofly.flaw/1"], told
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
+    return done, [one for one in reported if one["schema"] == "protofly.flaw/1"], reported
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -54,11 +54,11 @@ def test_damage_breaks_no_claim_and_what_is_lost_is_named(whole, damage, tmp_pat
         shutil.copytree(whole, place)
         lost = damage(place, dice)
 
-        done, flaws, told = judged(place)
+        done, flaws, reported = judged(place)
 
-        broken = [one for one in told if one["schema"] == "protofly.broken-claim/1"]
+        broken = [one for one in reported if one["schema"] == "protofly.broken-claim/1"]
         assert broken == [], (seed, broken)
-        verdict = told[-1]["verdict"]
+        verdict = reported[-1]["verdict"]
         assert verdict == ("incomplete" if lost else "conformant"), (seed, done.stdout)
         for _, node in lost:
             # Who has no trace is named by its address, which ends as its name does.

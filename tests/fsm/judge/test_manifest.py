@@ -10,15 +10,15 @@ from fsm.commands.group import cli
 from fsm.judge.manifest import Manifest, ManifestError, Participant, read_manifest
 from fsm.judge.verdict import judge_run
 from tests.support.trace.damage import write_whole
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 
 RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
-STORY = "@ra\nbus add listeners RA/ua loader\n@rb\nbus add listeners RB/ua loader\n"
+HISTORY = "@ra\nbus add listeners RA/ua loader\n@rb\nbus add listeners RB/ua loader\n"
 OPENED = "x open L kind=p2p a=RB b=RC\n"
 
 
-def differences(*participants, story=STORY):
-    judged = judge_run(told(story), manifest=Manifest(participants))
+def differences(*participants, history=HISTORY):
+    judged = judge_run(reported(history), manifest=Manifest(participants))
     return [(one.node, one.reason) for one in judged.missing]
 
 
@@ -45,13 +45,13 @@ def test_a_run_that_is_declared_has_to_be_there_itself():
 
 
 def test_who_is_mentioned_and_declared_untraced_is_not_missed():
-    story = STORY + OPENED
-    assert len(differences(*BOTH, story=story)) == 1
-    assert differences(*BOTH, Participant(RC, traced=False), story=story) == []
+    history = HISTORY + OPENED
+    assert len(differences(*BOTH, history=history)) == 1
+    assert differences(*BOTH, Participant(RC, traced=False), history=history) == []
 
 
 def test_who_is_mentioned_and_declared_traced_is_missed_once():
-    assert len(differences(*BOTH, Participant(RC), story=STORY + OPENED)) == 1
+    assert len(differences(*BOTH, Participant(RC), history=HISTORY + OPENED)) == 1
 
 
 def test_a_trace_that_is_not_declared_makes_the_verdict_incomplete():
@@ -111,7 +111,7 @@ def test_what_is_no_manifest_is_refused_with_its_reason(wrong, reason, tmp_path)
 
 
 def judged(tmp_path, *participants):
-    lines = [attrs.evolve(one, wall_ns=1) for one in told(STORY)]
+    lines = [attrs.evolve(one, wall_ns=1) for one in reported(HISTORY)]
     write_whole(tmp_path / "traces", lines)
     place = tmp_path / "manifest.json"
     place.write_text(Manifest(participants).text())

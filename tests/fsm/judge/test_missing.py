@@ -4,7 +4,7 @@ import pytest
 
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 MN = "domain://msg-node.a.ex"
@@ -83,15 +83,18 @@ def test_a_runtime_that_was_killed_and_came_back_took_part_with_a_trace():
 @pytest.mark.parametrize(
     ("spoilt", "flaw"),
     [
-        (lambda told: told[1:], (2, "it does not begin with its start")),
-        (lambda told: [*told[:2], *told[4:]], (5, "records 3-4 are missing before this one")),
-        (lambda told: [*told[:2], *told[1:]], (2, "record 2 is there twice")),
+        (lambda reported: reported[1:], (2, "it does not begin with its start")),
+        (
+            lambda reported: [*reported[:2], *reported[4:]],
+            (5, "records 3-4 are missing before this one"),
+        ),
+        (lambda reported: [*reported[:2], *reported[1:]], (2, "record 2 is there twice")),
     ],
 )
 def test_a_flaw_has_its_place(spoilt, flaw):
-    told = trace(LISTENS, LISTENS, LISTENS)
+    reported = trace(LISTENS, LISTENS, LISTENS)
 
-    assert ("ra", *flaw) in found(*spoilt(told))
+    assert ("ra", *flaw) in found(*spoilt(reported))
 
 
 def asked(*more):
@@ -100,7 +103,7 @@ def asked(*more):
 
 
 def test_a_request_without_an_answer_is_missed():
-    reason = "the final answer to m is not told, nor that there was none"
+    reason = "the final answer to m is not recorded, nor that there was none"
     assert found(*asked()) == [("ra", 3, reason)]
 
 
@@ -175,7 +178,7 @@ def test_a_peer_of_which_a_run_is_missing_is_not_said_to_be_silent():
     via = "via=hyperty-runtime://a.ex/rb/protostub/1"
     peer = "@rb\nbus add listeners RB/ua loader\nx xmit read 2 HB>HA stub=SB link=k seq=1 via=SB\n"
     node = f"@mn\nx open l a=MN\nx rcv read 1 HB>HA link=l {via}\n"
-    story = f"bus add listeners RA/ua loader\n{LASTING_LINK}{peer}"
+    history = f"bus add listeners RA/ua loader\n{LASTING_LINK}{peer}"
 
-    assert judge_run(told(story)).by_claim == {"I-P4": 1}
-    assert judge_run(told(story + node)).by_claim == {}
+    assert judge_run(reported(history)).by_claim == {"I-P4": 1}
+    assert judge_run(reported(history + node)).by_claim == {}

@@ -7,7 +7,7 @@ from fsm.judge.online import MONITORED, OnlineJudge
 from specs.claims.all import CLAIMS
 from specs.claims.claim import Reach
 from tests.fsm.judge.claims.test_claims import CASES
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 
 HOMES = {name: f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")}
 MONITORED_CLAIMS = {claim for fold in MONITORED for claim in fold.claims}
@@ -18,8 +18,8 @@ def found(lines, home):
     return [one.claim for line in lines for one in judge.take(line)]
 
 
-def processes(story):
-    lines = told(story)
+def processes(history):
+    lines = reported(history)
     for node in {line.node for line in lines}:
         yield HOMES.get(node), [line for line in lines if line.node == node]
 
@@ -37,8 +37,8 @@ def test_a_claim_that_is_broken_is_found_while_the_process_runs(claim):
     stories = [case.broken for case in CASES if case.claim == claim]
     broken = {
         one
-        for story in stories
-        for home, lines in processes(story)
+        for history in stories
+        for home, lines in processes(history)
         for whose in (home, None)
         for one in found(lines, whose)
     }
@@ -55,8 +55,8 @@ def test_only_what_one_process_decides_at_once_is_judged_by_it():
 
 def test_memory_is_bounded_and_what_is_forgotten_is_counted():
     judge = OnlineJudge("x", None)
-    story = "".join(f"x step address URL{at} [*] allocate allocated\n" for at in range(25_000))
-    for line in told(story):
+    history = "".join(f"x step address URL{at} [*] allocate allocated\n" for at in range(25_000))
+    for line in reported(history):
         judge.take(line)
 
     assert judge.forgotten == 2

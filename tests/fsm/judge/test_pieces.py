@@ -13,12 +13,12 @@ from fsm.judge.replay import order_of
 from fsm.machine_list import MACHINES
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.fsm.judge.claims.test_claims import each_case
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 
-STORIES = {
-    "kept": told(RUNTIME + ASKED + ANSWERED),
-    "broken": told(RUNTIME + ASKED + ANSWERED + ANSWERED),
-    "steps": told(
+HISTORIES = {
+    "kept": reported(RUNTIME + ASKED + ANSWERED),
+    "broken": reported(RUNTIME + ASKED + ANSWERED + ANSWERED),
+    "steps": reported(
         "x step address URL [*] assign assigned\nx step address URL [*] release released"
     ),
 }
@@ -52,7 +52,7 @@ def judged(lines, pauses=frozenset()):
     return judge.end()
 
 
-@pytest.mark.parametrize("lines", STORIES.values(), ids=STORIES)
+@pytest.mark.parametrize("lines", HISTORIES.values(), ids=HISTORIES)
 @given(pauses=st.frozensets(st.integers(0, 30)))
 @settings(max_examples=50, deadline=None)
 def test_a_judge_that_was_saved_and_restored_judges_the_same(lines, pauses):
@@ -65,6 +65,6 @@ def of_process(line):
 
 @each_case
 def test_every_fold_can_be_saved_before_every_record(case):
-    for _, told_by_one in groupby(sorted(told(case.broken), key=order_of), key=of_process):
-        lines = list(told_by_one)
+    for _, reported_by_one in groupby(sorted(reported(case.broken), key=order_of), key=of_process):
+        lines = list(reported_by_one)
         assert judged(lines, range(len(lines))) == judged(lines)

@@ -122,8 +122,8 @@ def test_a_flawed_trace_is_incomplete(flaw):
 
 
 def test_a_doubled_record_is_a_flaw():
-    told = trace()
-    assert judge([*told, told[0]]).nodes[0].flaws == {Flaw.GAP}
+    reported = trace()
+    assert judge([*reported, reported[0]]).nodes[0].flaws == {Flaw.GAP}
 
 
 def test_a_violation_weighs_more_than_a_flaw():

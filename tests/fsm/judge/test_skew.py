@@ -10,32 +10,32 @@ from fsm.judge.skew import clock_lines, skews
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.clocks import shifted
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 
 HOUR = 3600.0
 SHIFTS = st.sampled_from([-HOUR, -1.0, 0.0, 1.0, HOUR]) | st.floats(-1e6, 1e6)
 CLOCKS = st.tuples(SHIFTS, st.sampled_from([-1e-4, 0.0, 1e-4]))
 BOTH = [
-    pytest.param(story, id=f"{case.claim} {word}")
+    pytest.param(history, id=f"{case.claim} {word}")
     for case in CASES
-    for word, story in (("kept", case.kept), ("broken", case.broken))
+    for word, history in (("kept", case.kept), ("broken", case.broken))
 ]
 
 
-@pytest.mark.parametrize("story", BOTH)
+@pytest.mark.parametrize("history", BOTH)
 @settings(max_examples=10, deadline=None)
 @given(ra=CLOCKS, rb=CLOCKS, rest=CLOCKS)
-def test_no_claim_depends_on_how_the_clocks_of_processes_differ(story, ra, rb, rest):
-    lines = told(story)
+def test_no_claim_depends_on_how_the_clocks_of_processes_differ(history, ra, rb, rest):
+    lines = reported(history)
     moved = shifted(lines, {"ra": ra, "rb": rb}, rest)
 
     assert judge_run(moved).findings == judge_run(lines).findings
 
 
-@pytest.mark.parametrize("story", BOTH)
-def test_no_claim_depends_on_which_run_began_first_by_its_own_clock(story):
+@pytest.mark.parametrize("history", BOTH)
+def test_no_claim_depends_on_which_run_began_first_by_its_own_clock(history):
     """The name of a run begins with the time of its start."""
-    lines = told(story)
+    lines = reported(history)
     later = [attrs.evolve(line, run=f"{1000 - ord(line.node[-1])}{line.node}") for line in lines]
 
     claims = {(one.claim, one.nodes, one.ln) for one in judge_run(later).findings}
@@ -120,7 +120,7 @@ def test_of_a_clock_that_was_set_meanwhile_nothing_is_said():
 def test_a_node_that_answers_between_two_stubs_is_before_the_second():
     """A message keeps its via on the whole way, so that both ends are compared directly, too."""
     way = "hyperty-runtime://a.ex/ra/protostub/1"
-    lines = told(
+    lines = reported(
         f"""
         @ra
         x xmit read 1 HA>HB stub=SA link=l seq=1 via={way}
@@ -150,7 +150,7 @@ def test_a_node_that_answers_between_two_stubs_is_before_the_second():
     assert abs(found["ra"].seconds) <= found["ra"].uncertainty
 
 
-def test_people_are_told_of_clocks_that_are_far_apart():
+def test_people_are_notified_of_clocks_that_are_far_apart():
     node, alice, bob = [], [], []
     exchanged(node, alice, 3600.0)
     exchanged(node, bob, 0.0, (0.001, 0.002))

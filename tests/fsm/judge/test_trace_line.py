@@ -123,22 +123,25 @@ def test_whatever_is_written_is_a_line_or_is_refused(text):
     assert line.k in set(Kind)
 
 
-def read(reader, told):
+def read(reader, reported):
     try:
-        return reader(told)
+        return reader(reported)
     except BadTraceLineError as exc:
         return exc.reason
 
 
 @settings(max_examples=examples(30))
-@given(RECORDS | st.sampled_from([STEP, REFUSED]).flatmap(lambda told: CHANGED.map(told.__or__)))
+@given(
+    RECORDS
+    | st.sampled_from([STEP, REFUSED]).flatmap(lambda reported: CHANGED.map(reported.__or__))
+)
 def test_a_line_whose_shape_is_known_is_read_as_one_that_is_new(record):
     text = json.dumps(record)
-    told = read(read_line, text)
-    assert read(read_line, text) == told
-    if told != "no JSON":
+    reported = read(read_line, text)
+    assert read(read_line, text) == reported
+    if reported != "no JSON":
         # A whole number that has no place in 64 bits is a fraction already for this decoder.
-        assert read(read_record, orjson.loads(text)) == told
+        assert read(read_record, orjson.loads(text)) == reported
 
 
 CHANGED = st.dictionaries(

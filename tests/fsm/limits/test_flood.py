@@ -15,7 +15,7 @@ LONG = 20.0
 
 @attrs.define
 class Keeper:
-    """Takes what comes when it comes, one after the other, and pauses as it is told.
+    """Takes what comes when it comes, one after the other, and pauses as ordered.
 
     Attributes:
         late: Seconds by which it wakes too late after the n-th pause.

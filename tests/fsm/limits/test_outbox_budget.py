@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget, weight
 from specs.dialects.dialect import PLAIN
 from specs.message import Message, MessageType
@@ -18,8 +18,8 @@ ROOM_PER_QUEUE = 64
 """Bytes that one more queue of a shared message may cost at most."""
 
 
-def parcel(size):
-    return Parcel(MESSAGE, b"x" * size, {})
+def entry(size):
+    return OutboundMessage(MESSAGE, b"x" * size, {})
 
 
 def shed(limit, sizes):
@@ -68,7 +68,7 @@ def test_who_stays_holds_no_more_than_who_had_to_go(limit, sizes):
 
 def test_a_message_for_many_queues_counts_once():
     """RELIABILITY L2: what is counted is memory that there is."""
-    budget, update = OutboxBudget(math.inf), parcel(10_000)
+    budget, update = OutboxBudget(math.inf), entry(10_000)
     for _ in range(1000):
         budget.hold(update)
 
@@ -77,7 +77,7 @@ def test_a_message_for_many_queues_counts_once():
 
 
 def test_it_counts_until_the_last_queue_has_let_it_go():
-    budget, update = OutboxBudget(math.inf), parcel(10_000)
+    budget, update = OutboxBudget(math.inf), entry(10_000)
     for _ in range(3):
         budget.hold(update)
     budget.release(update)
@@ -91,7 +91,7 @@ def test_it_counts_until_the_last_queue_has_let_it_go():
 
 def test_a_spelling_counts_once_as_well():
     """N3: a message is written once for all who spell alike, and then it is there twice."""
-    budget, update = OutboxBudget(math.inf), parcel(10_000)
+    budget, update = OutboxBudget(math.inf), entry(10_000)
     budget.hold(update)
     budget.hold(update)
     before = budget.used
@@ -124,24 +124,24 @@ ACTS = st.lists(
 @given(ACTS, st.lists(st.integers(0, 5000), min_size=5, max_size=5))
 def test_what_is_counted_is_what_is_held_and_the_shares_make_the_whole(acts, sizes):
     """RELIABILITY L2: at any time, whoever holds what together with whom."""
-    budget, parcels = OutboxBudget(math.inf), [parcel(size) for size in sizes]
+    budget, entries = OutboxBudget(math.inf), [entry(size) for size in sizes]
     queues = Counter()
     for act, which in acts:
         if act == "hold":
-            budget.hold(parcels[which])
+            budget.hold(entries[which])
             queues[which] += 1
         elif act == "release" and queues[which]:
-            budget.release(parcels[which])
+            budget.release(entries[which])
             queues[which] -= 1
         elif act == "spell":
-            spelling = attrs.evolve(PLAIN, text_key=f"text {len(parcels[which].spelt)}")
-            parcels[which].spelt[spelling] = b"z" * 100
+            spelling = attrs.evolve(PLAIN, text_key=f"text {len(entries[which].spelt)}")
+            entries[which].spelt[spelling] = b"z" * 100
             if queues[which]:
-                budget.reweigh(parcels[which])
+                budget.reweigh(entries[which])
 
     held = [which for which, count in queues.items() if count]
-    spelt = sum(100 * len(parcels[which].spelt) for which in held)
+    spelt = sum(100 * len(entries[which].spelt) for which in held)
     text = sum(weight(1, sizes[which]) for which in held) + spelt
     assert 0 <= budget.used - text <= ROOM_PER_QUEUE * queues.total()
-    shares = [budget.share([parcels[which]]) for which in queues.elements()]
+    shares = [budget.share([entries[which]]) for which in queues.elements()]
     assert sum(shares) == pytest.approx(budget.used)

@@ -34,7 +34,7 @@ def test_a_sender_waits_as_long_as_a_bucket_of_tokens_says(rate, steps):
 
 
 @given(RATES, STEPS)
-def test_whoever_waits_as_told_keeps_to_the_rate(rate, steps):
+def test_whoever_waits_as_reported_keeps_to_the_rate(rate, steps):
     meter, now, sent = TokenBuckets(rate), 0.0, 0
     for pause, count in steps:
         now += pause

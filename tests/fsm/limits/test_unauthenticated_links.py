@@ -11,47 +11,47 @@ ANY = Rate(math.inf, 1)
 
 
 def test_the_oldest_of_a_host_makes_room_for_the_next_one():
-    strangers = UnauthenticatedLinks(ANY, most=2000, most_per_host=100)
-    first, *_ = (strangers.knock("192.0.2.1", 0.0) for _ in range(100))
-    other = strangers.knock("192.0.2.2", 0.0)
+    outsiders = UnauthenticatedLinks(ANY, most=2000, most_per_host=100)
+    first, *_ = (outsiders.knock("192.0.2.1", 0.0) for _ in range(100))
+    other = outsiders.knock("192.0.2.2", 0.0)
 
     assert other.makes_room is None
-    assert strangers.knock("192.0.2.1", 0.0).makes_room == first.number
-    assert len(strangers) == 101
+    assert outsiders.knock("192.0.2.1", 0.0).makes_room == first.number
+    assert len(outsiders) == 101
 
 
 def test_the_oldest_of_all_makes_room_when_the_node_is_full():
-    strangers = UnauthenticatedLinks(ANY, most=3, most_per_host=2)
-    first, second, _ = (strangers.knock(f"192.0.2.{n}", 0.0) for n in range(3))
+    outsiders = UnauthenticatedLinks(ANY, most=3, most_per_host=2)
+    first, second, _ = (outsiders.knock(f"192.0.2.{n}", 0.0) for n in range(3))
 
-    assert strangers.knock("192.0.2.9", 0.0).makes_room == first.number
-    assert strangers.knock("192.0.2.9", 0.0).makes_room == second.number
-    assert len(strangers) == 3
+    assert outsiders.knock("192.0.2.9", 0.0).makes_room == first.number
+    assert outsiders.knock("192.0.2.9", 0.0).makes_room == second.number
+    assert len(outsiders) == 3
 
 
 def test_who_is_known_counts_no_longer():
-    strangers = UnauthenticatedLinks(ANY, most=1, most_per_host=1)
-    known = strangers.knock("192.0.2.1", 0.0)
-    strangers.forget(known.number)
-    strangers.forget(known.number)
+    outsiders = UnauthenticatedLinks(ANY, most=1, most_per_host=1)
+    known = outsiders.knock("192.0.2.1", 0.0)
+    outsiders.forget(known.number)
+    outsiders.forget(known.number)
 
-    assert strangers.knock("192.0.2.1", 0.0).makes_room is None
+    assert outsiders.knock("192.0.2.1", 0.0).makes_room is None
 
 
 def test_a_host_that_knocks_too_often_is_turned_away_and_no_other():
-    strangers = UnauthenticatedLinks(Rate(20.0, 100), most=2000, most_per_host=2000)
-    let_in = [strangers.knock("192.0.2.1", 0.0) for _ in range(300)]
+    outsiders = UnauthenticatedLinks(Rate(20.0, 100), most=2000, most_per_host=2000)
+    let_in = [outsiders.knock("192.0.2.1", 0.0) for _ in range(300)]
 
     assert sum(one is not None for one in let_in) == 100
-    assert strangers.knock("192.0.2.2", 0.0) is not None
+    assert outsiders.knock("192.0.2.2", 0.0) is not None
 
 
 def test_what_hosts_did_is_forgotten_with_them():
-    strangers = UnauthenticatedLinks(ANY, most=10, most_per_host=1)
+    outsiders = UnauthenticatedLinks(ANY, most=10, most_per_host=1)
     for number in range(1000):
-        strangers.forget(strangers.knock(f"192.0.2.{number}", 0.0).number)
+        outsiders.forget(outsiders.knock(f"192.0.2.{number}", 0.0).number)
 
-    assert (len(strangers), strangers._by_host) == (0, {})
+    assert (len(outsiders), outsiders._by_host) == (0, {})
 
 
 @pytest.mark.parametrize(

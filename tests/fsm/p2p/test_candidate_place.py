@@ -75,7 +75,7 @@ def test_a_place_of_this_machine_is_dialled_if_who_names_it_is_on_it(candidate):
     "change", [{"address": "127.0.0.1:23"}, {"secret": "01"}, {"kind": "websocket"}]
 )
 def test_a_proof_is_of_one_candidate(change):
-    """Who was told of one place of this machine makes no other of it."""
+    """Who was notified of one place of this machine makes no other of it."""
     proven = HERE.signed(near())
     assert not HERE.allows(attrs.evolve(proven, **change), RB)
 
@@ -84,7 +84,7 @@ def test_a_proof_may_be_any_text():
     assert not HERE.allows(attrs.evolve(near(), host="\u00e9"), RB)
 
 
-def test_what_leads_elsewhere_tells_nothing_of_its_machine():
+def test_what_leads_elsewhere_reports_nothing_of_its_machine():
     assert HERE.signed(near(address="8.8.8.8:22")).host is None
 
 
@@ -93,8 +93,10 @@ def test_what_leads_elsewhere_tells_nothing_of_its_machine():
 LAN = near(address="10.0.0.7:22")
 
 
-def naming(wish, peer="b.ex"):
-    return attrs.evolve(HERE, links=LinkPolicy(P2pUse.WHENEVER_POSSIBLE, (PeerPolicy(peer, wish),)))
+def naming(wanted, peer="b.ex"):
+    return attrs.evolve(
+        HERE, links=LinkPolicy(P2pUse.WHENEVER_POSSIBLE, (PeerPolicy(peer, wanted),))
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def naming(wish, peer="b.ex"):
     ids=["nobody is named", "the domain", "the runtime", "another", "named as unwanted"],
 )
 def test_a_private_place_is_for_peers_that_are_named(policy, is_known):
-    """It is neither dialled for others nor told to them."""
+    """It is neither dialled for others nor reported to them."""
     assert policy.allows(LAN, RB) is is_known
     assert policy.offers("tcp", LAN.address, RB) is is_known
 

@@ -5,7 +5,7 @@ import pytest
 from fsm.intent import Intent, intent_of
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
@@ -57,12 +57,12 @@ def test_a_peer_is_a_domain_what_is_below_one_or_a_runtime(peer, address, is_cov
 
 
 def test_the_first_that_covers_a_peer_counts():
-    wishes = LinkPolicy(NEVER, (PeerPolicy(RB, ALWAYS), PeerPolicy("b.ex", REQUIRED)))
-    assert [wishes.of(RB, HB), wishes.of(HB), wishes.of(HC)] == [ALWAYS, REQUIRED, NEVER]
+    options = LinkPolicy(NEVER, (PeerPolicy(RB, ALWAYS), PeerPolicy("b.ex", REQUIRED)))
+    assert [options.of(RB, HB), options.of(HB), options.of(HC)] == [ALWAYS, REQUIRED, NEVER]
 
 
 @pytest.mark.parametrize(
-    ("wishes", "wants_any"),
+    ("options", "wants_any"),
     [
         (LinkPolicy(NEVER), False),
         (LinkPolicy(ASKED), True),
@@ -70,8 +70,8 @@ def test_the_first_that_covers_a_peer_counts():
         (LinkPolicy(NEVER, (PeerPolicy("b.ex", NEVER),)), False),
     ],
 )
-def test_who_wants_a_link_to_nobody_takes_none(wishes, wants_any):
-    assert wishes.wants_any is wants_any
+def test_who_wants_a_link_to_nobody_takes_none(options, wants_any):
+    assert options.wants_any is wants_any
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_sender_may_ask_for_a_link_or_decline_one(p2p, intent):
 
 
 @pytest.mark.parametrize(
-    ("wish", "intent", "is_sought"),
+    ("wanted", "intent", "is_sought"),
     [
         (ALWAYS, REACH, True),
         (ALWAYS, LINK, True),
@@ -94,40 +94,42 @@ def test_a_sender_may_ask_for_a_link_or_decline_one(p2p, intent):
         (NEVER, LINK, False),
     ],
 )
-def test_a_link_is_looked_for_if_it_is_wanted(wish, intent, is_sought):
-    effects = with_node(wish=wish).ask(HB, intent)
+def test_a_link_is_looked_for_if_it_is_wanted(wanted, intent, is_sought):
+    effects = with_node(wanted=wanted).ask(HB, intent)
     assert (READ in effects) is is_sought
     assert [route.url for route in routes(effects)] == [S1]
 
 
 @pytest.mark.parametrize("peer", ["b.ex", RB])
 def test_no_link_is_set_up_to_who_is_not_wanted(peer):
-    registry = with_node(wish=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
+    registry = with_node(wanted=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     assert registry.core.links() == ()
     assert registry.route() == S1
 
 
 def test_a_link_is_set_up_to_the_one_who_is_wanted():
-    registry = with_node(wish=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
+    registry = with_node(wanted=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
     registry.ask()
-    assert do.SetPath(PQ) in registry.feed(told.RecordRead(HB, RECORD))
+    assert do.SetPath(PQ) in registry.feed(reported.RecordRead(HB, RECORD))
     assert READ not in registry.ask(HC)
 
 
 # ---- await
 
 
-def awaiting(wish=PATIENT):
-    registry = with_node(wish=wish)
+def awaiting(wanted=PATIENT):
+    registry = with_node(wanted=wanted)
     assert registry.ask() == [READ]
     return registry
 
 
-def setting_up(wish=PATIENT):
-    registry = awaiting(wish)
-    found = registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ), told.Deployed(PQ))
+def setting_up(wanted=PATIENT):
+    registry = awaiting(wanted)
+    found = registry.feed(
+        reported.RecordRead(HB, RECORD), reported.PathSet(PQ), reported.Deployed(PQ)
+    )
     assert routes(found) == []
     for status in ("created", "in-progress"):
         assert routes(registry.status(PQ, status)) == []
@@ -153,9 +155,9 @@ def test_who_waits_goes_by_the_node_if_there_is_no_link(status):
     ended = registry.status(PQ, status)
     if status == "disconnected":
         assert routes(ended) == []
-        ended = registry.feed(told.StubGone(PQ))
+        ended = registry.feed(reported.StubGone(PQ))
     assert [route.url for route in routes(ended)] == [S1]
-    assert routes(registry.feed(told.TimePassed())) == []
+    assert routes(registry.feed(reported.TimePassed())) == []
 
 
 def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
@@ -169,12 +171,12 @@ def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
 def test_nobody_waits_longer_than_a_set_up_may_take():
     """RES-09: at most T_p2p, each; who comes after that does not wait at all."""
     registry = awaiting()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     registry.now = P2P_TIMEOUT / 2
     registry.ask(HB, LINK)
     assert registry.core.deadline() == P2P_TIMEOUT
     registry.now = P2P_TIMEOUT
-    over = routes(registry.feed(told.TimePassed()))
+    over = routes(registry.feed(reported.TimePassed()))
     assert [(route.intent, route.url) for route in over] == [(REACH, S1), (LINK, S1)]
     assert [route.url for route in routes(registry.ask())] == [S1]
 
@@ -182,7 +184,7 @@ def test_nobody_waits_longer_than_a_set_up_may_take():
 @pytest.mark.parametrize("record", [None, Record(HB, RB)], ids=["none", "no p2p"])
 def test_who_cannot_have_a_link_does_not_wait_for_one(record):
     registry = awaiting()
-    assert [route.url for route in routes(registry.feed(told.RecordRead(HB, record)))] == [S1]
+    assert [route.url for route in routes(registry.feed(reported.RecordRead(HB, record)))] == [S1]
 
 
 def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
@@ -190,7 +192,7 @@ def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
     registry = setting_up()
     registry.status(PQ, "failed")
     registry.ask()
-    assert [r.url for r in routes(registry.feed(told.RecordRead(HB, RECORD)))] == [S1]
+    assert [r.url for r in routes(registry.feed(reported.RecordRead(HB, RECORD)))] == [S1]
 
 
 # ---- required
@@ -204,7 +206,7 @@ def test_what_may_go_by_a_link_only_is_refused_where_there_is_none():
     assert (refused.to, refused.code) == (HB, Code.UNAVAILABLE)
     assert [type(route) for route in routes(registry.ask(HB, KNOWN))] == [do.NoRoute]
     registry.ask(HC)
-    (by_node,) = routes(registry.feed(told.Deployed(S2)))
+    (by_node,) = routes(registry.feed(reported.Deployed(S2)))
     assert (by_node.to, by_node.url) == (HC, S2)
 
 
@@ -219,6 +221,6 @@ def test_what_may_go_by_a_link_only_waits_for_one_that_is_lost():
 
 def test_signalling_and_what_services_are_asked_takes_the_node_all_the_same():
     """P2P-29: else no link could be set up."""
-    registry = with_node(wish=STRICT)
+    registry = with_node(wanted=STRICT)
     assert registry.route("domain://registry.b.ex") == S1
     assert registry.route(f"{RB}/p2phandler/1", NODE) == S1

@@ -1,4 +1,4 @@
-"""Both ends prove a candidate's secret; a stranger learns nothing (T9..T11)."""
+"""Both ends prove a candidate's secret; an outsider learns nothing (T9..T11)."""
 
 import pytest
 from hypothesis import given
@@ -65,7 +65,7 @@ def test_of_two_diallers_with_one_secret_the_second_is_refused():
 
 
 @given(tag=st.binary(min_size=32, max_size=32), nonce=st.binary(max_size=20))
-def test_who_does_not_know_the_secret_is_told_nothing(tag, nonce):
+def test_who_does_not_know_the_secret_is_sent_nothing(tag, nonce):
     with pytest.raises(ProofError):
         ListenerProof(listening(), HERE, b"l").feed(Hello(nonce, tag))
 

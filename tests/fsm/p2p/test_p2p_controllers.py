@@ -11,7 +11,7 @@ from fsm.p2p.handler import P2PHandlerCore
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
-from tests.support.trace.stories import declared, edges, states
+from tests.support.trace.table_edges import declared, edges, states
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 OFFER = seen.PeerObjectSeen(ConnectionData(f"{MIDDLE}/p2prequester/1"))
@@ -34,9 +34,9 @@ class Handler:
         return [effect for effect in self.effects if isinstance(effect, Step)]
 
     def keep(self, effects):
-        told = [each.effect for each in effects]
-        self.effects += told
-        return told
+        reported = [each.effect for each in effects]
+        self.effects += reported
+        return reported
 
     def invited(self, number=1):
         requester = f"{self.remote}/p2prequester/{number}"
@@ -76,17 +76,17 @@ def accepted_although_we_asked_too():
     return fed(OWN_ROW, own=GREAT)
 
 
-def glare():
+def simultaneous_open():
     return fed(OWN_ROW)
 
 
-def told_twice():
+def reported_twice():
     return fed(ROW, OWN_ROW)
 
 
-def closed_by_the_registry_before_the_row_is_told():
-    """Glare in the other order: the registry's command comes before its answer."""
-    return fed(seen.DisconnectAsked("glare"), OWN_ROW)
+def closed_by_the_registry_before_the_row_is_reported():
+    """Simultaneous open in the other order: the registry's command comes before its answer."""
+    return fed(seen.DisconnectAsked("simultaneous open"), OWN_ROW)
 
 
 def answering():
@@ -144,13 +144,13 @@ def disconnected():
 
 
 # fmt: off
-STORIES = [
+HISTORIES = [
     (observing,                                     "observing"),
     (accepted,                                      "observing observing"),
     (accepted_although_we_asked_too,                "observing observing"),
-    (glare,                                         "observing closed"),
-    (told_twice,                                    "observing observing"),
-    (closed_by_the_registry_before_the_row_is_told, "observing closed"),
+    (simultaneous_open,                                         "observing closed"),
+    (reported_twice,                                    "observing observing"),
+    (closed_by_the_registry_before_the_row_is_reported, "observing closed"),
     (answering,                                     "observing observing answering"),
     (object_refused,                                "observing observing answering closed"),
     (offer_not_seen,                                "observing observing closed"),
@@ -165,18 +165,18 @@ STORIES = [
     (disconnected,                                  "observing observing answering open closed"),
 ]
 # fmt: on
-IDS = [story.__name__ for story, _ in STORIES]
+IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
-def test_a_controller_goes_so(story, expected):
-    handler = story()
-    told = states(HANDLER_CONTROLLER, handler.steps)
-    assert told == {f"{handler.url}/conn/1": expected}
+@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
+def test_a_controller_goes_so(history, expected):
+    handler = history()
+    reported = states(HANDLER_CONTROLLER, handler.steps)
+    assert reported == {f"{handler.url}/conn/1": expected}
 
 
 def test_these_are_all_ways_a_controller_can_go():
-    taken = [edges(HANDLER_CONTROLLER, story().steps) for story, _ in STORIES]
+    taken = [edges(HANDLER_CONTROLLER, history().steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(HANDLER_CONTROLLER)
 
 
@@ -215,8 +215,8 @@ def test_a_requester_that_asks_again_closes_its_old_controller_first():
     """I-P8: one controller per requester, though they share the stub."""
     handler = fed(*TO_OPEN)
     handler.invited(2)
-    told = states(HANDLER_CONTROLLER, handler.steps)
-    assert told == {
+    reported = states(HANDLER_CONTROLLER, handler.steps)
+    assert reported == {
         f"{handler.url}/conn/1": "observing observing answering open closed",
         f"{handler.url}/conn/2": "observing",
     }
@@ -234,9 +234,9 @@ def test_two_requesters_have_a_controller_each():
     handler.remote = GREAT
     handler.invited()
     handler.feed(OWN_ROW, link=2)
-    told = states(HANDLER_CONTROLLER, handler.steps)
-    assert told[f"{handler.url}/conn/1"].endswith("open")
-    assert told[f"{handler.url}/conn/2"].endswith("closed")
+    reported = states(HANDLER_CONTROLLER, handler.steps)
+    assert reported[f"{handler.url}/conn/1"].endswith("open")
+    assert reported[f"{handler.url}/conn/2"].endswith("closed")
 
 
 # ---- time

@@ -77,8 +77,12 @@ def test_a_refused_object_fails_from_created(make):
 @BOTH
 def test_a_refused_invitation_fails_from_in_progress(make):
     core = make()
-    effects = fed(core, *TO_PROGRESS[make], seen.InvitationAnswered(409, "glare"))
-    assert effects[1:] == [do.Announce(State.FAILED, "glare"), do.Withdraw(), do.Ended()]
+    effects = fed(core, *TO_PROGRESS[make], seen.InvitationAnswered(409, "simultaneous open"))
+    assert effects[1:] == [
+        do.Announce(State.FAILED, "simultaneous open"),
+        do.Withdraw(),
+        do.Ended(),
+    ]
 
 
 @BOTH
@@ -112,8 +116,8 @@ def test_a_lost_link_is_not_waited_for_without_end(make):
 def test_a_link_that_the_peer_opened_anew_replaces_the_one_we_believed_in(make):
     core = live(make)
     effects = core.feed(seen.LinkOpened("L2", ACCEPTED), LATER)
-    told = [effect.state for effect in effects if isinstance(effect, do.Announce)]
-    assert told == [State.DISCONNECTED, State.LIVE]
+    reported = [effect.state for effect in effects if isinstance(effect, do.Announce)]
+    assert reported == [State.DISCONNECTED, State.LIVE]
     links = [each for each in effects if isinstance(each, do.ReleaseLink | do.UseLink)]
     assert links == [do.ReleaseLink("L1"), do.UseLink("L2")]
 
@@ -335,7 +339,7 @@ SEEN = (seen.PeerInvited(C2, PH), seen.PeerObjectSeen(ConnectionData(PC, ice_can
 
 
 def yielding():
-    """A requester that was dialling when it was told to yield."""
+    """A requester that was dialling when it was ordered to yield."""
     core = requester()
     fed(core, *TO_PROGRESS[requester], *SEEN, seen.YieldAsked())
     assert core.state is State.YIELDING

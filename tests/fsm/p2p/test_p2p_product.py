@@ -111,16 +111,16 @@ def test_of_two_requests_at_once_the_smaller_requester_survives(first, moves):
 
 
 @pytest.mark.parametrize(("first", "second"), [(RA, RB), (RB, RA)])
-def test_a_glare_is_decided_alike_in_both_orders(first, second):
+def test_a_simultaneous_open_is_decided_alike_in_both_orders(first, second):
     world = World(RA, RB)
     world.start(first)
     world.start(second)
     world.settle()
-    told = [(step.key, step.cause, step.new) for step in world.others]
-    assert (f"{RA}|{RB}", "invited", "placeholder") in told
-    assert (f"{RB}|{RA}", "invited", "yielding") in told
-    assert (f"{RB}|{RA}", "live", "bound") in told
-    assert (f"{RA}/p2phandler/1/conn/1", "row-told", "closed") in told
+    reported = [(step.key, step.cause, step.new) for step in world.others]
+    assert (f"{RA}|{RB}", "invited", "placeholder") in reported
+    assert (f"{RB}|{RA}", "invited", "yielding") in reported
+    assert (f"{RB}|{RA}", "live", "bound") in reported
+    assert (f"{RA}/p2phandler/1/conn/1", "row-reported", "closed") in reported
     (link,) = world.live_links()
     assert (RA, f"{RA}/p2prequester/1") in world.links[link]
 

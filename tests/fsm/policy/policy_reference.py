@@ -63,8 +63,8 @@ def resources(case: Case) -> list:
         return [body.get("params", {}).get("runtimeURL")]
     allocates = message["to"] == f"domain://msg-node.{case.domain}/address-allocation"
     if allocates and message["type"] == "create":
-        wish = body.get("scheme")
-        return [None if not isinstance(wish, str) else f"{wish}://{case.domain}"]
+        wanted = body.get("scheme")
+        return [None if not isinstance(wanted, str) else f"{wanted}://{case.domain}"]
     named = [body.get("resource")] if body.get("resource") is not None else []
     named += body.get("resources", []) + body.get("childrenResources", [])
     value = body.get("value")

@@ -116,7 +116,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
-def test_what_is_wrong_is_told_with_its_place_and_what_to_do(wrong):
+def test_what_is_wrong_is_reported_with_its_place_and_what_to_do(wrong):
     way, reason, document, is_seen_by_schema = wrong
     with pytest.raises(BadPolicyError) as caught:
         read_set(document, "f.toml")

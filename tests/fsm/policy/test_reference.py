@@ -109,12 +109,12 @@ def test_an_explanation_says_what_is_decided():
     for pair in pairs(3, 100):
         engine = pair.engine
         for case in pair.cases[:5]:
-            told = explain(engine.book, request_of(case))
-            assert told.verdict == engine.decide(request_of(case))
-            found = {one.path: one.result for one in told.findings}
-            assert told.verdict.path in {"", *found}
-            if told.verdict.path:
-                assert found[told.verdict.path] is told.verdict.result
+            reported = explain(engine.book, request_of(case))
+            assert reported.verdict == engine.decide(request_of(case))
+            found = {one.path: one.result for one in reported.findings}
+            assert reported.verdict.path in {"", *found}
+            if reported.verdict.path:
+                assert found[reported.verdict.path] is reported.verdict.result
 
 
 # ---- an evaluator that is wrong is found

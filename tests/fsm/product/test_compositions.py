@@ -131,7 +131,7 @@ def without_tie_break():
     return changed("p2p_entry", rows=(*kept, gives_way))
 
 
-def without_glare():
+def without_observing():
     """Nobody expects to be invited while it asks itself."""
     rows = tuple(row for row in MACHINES["p2p_entry"].rows if not row.guard.when)
     return changed("p2p_entry", rows=rows)
@@ -139,22 +139,24 @@ def without_glare():
 
 @pytest.mark.parametrize(
     ("table", "fault"),
-    [(without_tie_break, Fault.DEADLOCK), (without_glare, Fault.UNSPECIFIED)],
+    [(without_tie_break, Fault.DEADLOCK), (without_observing, Fault.UNSPECIFIED)],
 )
-def test_a_glare_without_its_rules_is_found(table, fault):
-    assert is_found({fault}, "glare", lambda: flawed("p2p_entry", table()), 400_000)
+def test_a_simultaneous_open_without_its_rules_is_found(table, fault):
+    assert is_found({fault}, "simultaneous-open", lambda: flawed("p2p_entry", table()), 400_000)
 
 
 def test_a_controller_that_is_open_too_early_is_found():
     rows = tuple(
         attrs.evolve(row, target=MACHINES["handler_controller"].states("open"))
-        if row.trigger == "row-told"
+        if row.trigger == "row-reported"
         else row
         for row in MACHINES["handler_controller"].rows
     )
     table = changed("handler_controller", rows=rows)
 
-    assert is_found({Fault.UNSAFE}, "glare", lambda: flawed("handler_controller", table))
+    assert is_found(
+        {Fault.UNSAFE}, "simultaneous-open", lambda: flawed("handler_controller", table)
+    )
 
 
 # ---- flaws of cores, which no table shows

@@ -44,11 +44,11 @@ def test_a_wrong_command_line_is_usage(words):
     assert done.stdout == ""
 
 
-def test_an_unknown_composition_is_told_which_there_are():
+def test_an_unknown_composition_is_reported_which_there_are():
     assert all(name in run("transactions").stderr for name in COMPOSITIONS)
 
 
-def test_what_is_found_is_told_and_written(tmp_path, flawed):
+def test_what_is_found_is_reported_and_written(tmp_path, flawed):
     done = run(flawed, "-o", str(tmp_path))
     assert done.exit_code == 1
     assert "1. deadlock" in done.stdout
@@ -68,14 +68,14 @@ def test_the_scenario_of_those_who_wait_for_ever_ends_with_time(tmp_path, flawed
     assert (last["k"], last["dt"]) == ("time", 60.0)
 
 
-def test_what_is_found_is_told_as_json(flawed):
+def test_what_is_found_is_reported_as_json(flawed):
     finding, *_, summary = map(json.loads, run(flawed, "--json").stdout.splitlines())
     assert finding["fault"] == "deadlock"
     assert "finding" in summary["verdict"]
     assert finding["run"]
 
 
-def test_a_directory_that_cannot_be_written_is_told(tmp_path, flawed):
+def test_a_directory_that_cannot_be_written_is_reported(tmp_path, flawed):
     (tmp_path / "file").write_text("", encoding="utf-8")
     done = run(flawed, "-o", str(tmp_path / "file" / "below"))
     assert done.exit_code == 1

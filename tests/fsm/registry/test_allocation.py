@@ -58,10 +58,10 @@ class AllocationTable:
 
     def feed(self, happened):
         effects = self.core.feed(happened, 0.0)
-        for told in effects:
-            match told:
+        for reported in effects:
+            match reported:
                 case Step():
-                    self.steps.setdefault(told.key, []).append(told.new)
+                    self.steps.setdefault(reported.key, []).append(reported.new)
                 case RowChanged(op, _, key, val):
                     assert ((key, val) in self.rows) == (op is Op.DEL)
                     self.rows ^= {(key, val)}
@@ -83,11 +83,11 @@ class AllocationTable:
         # The host takes fresh names: one the node had made before never comes again.
         fresh = {one for one in names if one not in self.used and MADE_FOR.get(one) == owner}
         addresses = tuple(sorted(fresh | (names & set(CLAIMED))))
-        told = self.feed(Allocate(owner, addresses, key))
+        reported = self.feed(Allocate(owner, addresses, key))
         taken = (self.gone.keys() - set(MADE)) | self.owner.keys()
-        assert bool(refusals(told)) == bool(set(addresses) & taken)
-        if not refusals(told):
-            assert Allocated(addresses) in told
+        assert bool(refusals(reported)) == bool(set(addresses) & taken)
+        if not refusals(reported):
+            assert Allocated(addresses) in reported
             self.used |= fresh
             self.gone = {one: owner for one, owner in self.gone.items() if one not in fresh}
             self.owner.update(dict.fromkeys(addresses, owner))
@@ -113,19 +113,19 @@ class AllocationTable:
             self.bound.add(name)
 
     def free_list(self, owner, names):
-        told = self.feed(Free(owner, tuple(names)))
-        assert bool(refusals(told)) == any(self.owner.get(one, owner) != owner for one in names)
-        if not refusals(told):
+        reported = self.feed(Free(owner, tuple(names)))
+        assert bool(refusals(reported)) == any(self.owner.get(one, owner) != owner for one in names)
+        if not refusals(reported):
             mine = [one for one in names if one in self.owner]
-            assert [set(one.addresses) for one in told if isinstance(one, Freed)] == [set(mine)]
+            assert [set(one.addresses) for one in reported if isinstance(one, Freed)] == [set(mine)]
             self.free(mine)
 
     def free_block(self, owner, key):
         """I-A5: exactly the live set of that key and session."""
-        told = self.feed(FreeBlock(owner, key))
+        reported = self.feed(FreeBlock(owner, key))
         mine = [one for one, held in self.owner.items() if held == owner]
         block = [one for one in mine if self.key.get(one) == key]
-        assert [set(one.addresses) for one in told if isinstance(one, Freed)] == [set(block)]
+        assert [set(one.addresses) for one in reported if isinstance(one, Freed)] == [set(block)]
         self.free(block)
 
     def release(self, owner):
@@ -149,8 +149,8 @@ class AllocationTable:
 
     def nothing_is_allocated_twice(self):
         """I-A1."""
-        for told in self.steps.values():
-            assert told == (["allocated", "released"] * len(told))[: len(told)]
+        for reported in self.steps.values():
+            assert reported == (["allocated", "released"] * len(reported))[: len(reported)]
 
     def teardown(self):
         for owner in set(self.owner.values()):
@@ -163,7 +163,7 @@ def some(random, names, least=0):
     return set(random.sample(names, random.randint(least, 4)))
 
 
-WISHES = {
+OPTIONS = {
     "allocate": lambda r: (r.choice(OWNERS), some(r, NAMES, 1), r.choice(KEYS)),
     "claim": lambda r: (r.choice(OWNERS), some(r, NAMES)),
     "bind": lambda r: (r.choice(OWNERS), r.choice(BINDABLE)),
@@ -183,8 +183,8 @@ def test_whatever_is_wished_the_table_is_as_the_model_says(seed):
         random = Random(f"{seed}.{run}")  # noqa: S311 - no secret
         model = AllocationTable()
         for _ in range(STEPS):
-            wish = random.choice(list(WISHES))
-            getattr(model, wish)(*WISHES[wish](random))
+            wanted = random.choice(list(OPTIONS))
+            getattr(model, wanted)(*OPTIONS[wanted](random))
             model.the_tables_are_equal()
         model.nothing_is_allocated_twice()
         model.teardown()
@@ -252,8 +252,8 @@ def test_a_runtime_has_again_what_was_released_of_it_and_nobody_else_has(address
     core.feed(Release(mine, "over"), 0.0)
 
     assert refusals(core.feed(Claim(other, (address,)), 0.0)) == [403]
-    told = core.feed(Claim(mine, (address,)), 0.0)
-    assert [(one.old, one.new) for one in told if isinstance(one, Step)] == [
+    reported = core.feed(Claim(mine, (address,)), 0.0)
+    assert [(one.old, one.new) for one in reported if isinstance(one, Step)] == [
         ("released", "allocated")
     ]
     assert core.owner_of(address) == mine

@@ -67,8 +67,8 @@ def following(*live):
     return publishing
 
 
-def test_who_asks_over_a_live_link_is_told_the_list_after_it_is_sent_what_changes():
-    """P2P-23, P2P-24, I-C1, I-C2: nothing told later can be missed, or come before."""
+def test_who_asks_over_a_live_link_is_sent_the_list_after_it_is_sent_what_changes():
+    """P2P-23, P2P-24, I-C1, I-C2: nothing reported later can be missed, or come before."""
     publishing = Publishing(HA, OBJ)
     publishing.feed(LinkUp(RB, PC))
     effects = publishing.ask()
@@ -129,12 +129,12 @@ def test_who_asks_twice_before_the_link_is_live_is_answered_the_second_time():
     assert [answer.id for answer in answers(publishing.feed(LinkUp(RB, PC)))] == [2]
 
 
-def test_what_comes_and_goes_is_told_once_each():
+def test_what_comes_and_goes_is_reported_once_each():
     """P2P-25, I-C6: add and remove alternate, however often the runtime says so."""
     publishing = following()
-    told = [HA, HA, None, None, HA]
+    reported = [HA, HA, None, None, HA]
     effects = [
-        publishing.feed(do.LocalGone(HA) if url is None else do.LocalLive(HA)) for url in told
+        publishing.feed(do.LocalGone(HA) if url is None else do.LocalLive(HA)) for url in reported
     ]
     assert [one for each in effects for one in each] == [
         do.Publish(ADD, HA),
@@ -143,12 +143,12 @@ def test_what_comes_and_goes_is_told_once_each():
     ]
 
 
-def test_nothing_is_told_where_nobody_follows():
+def test_nothing_is_reported_where_nobody_follows():
     assert Publishing().feed(do.LocalLive(HA)) == []
 
 
 @pytest.mark.parametrize("url", ["connection://a.ex/c1", f"{RA}/p2phandler/1"])
-def test_what_links_are_made_of_is_told_to_nobody(url):
+def test_what_links_are_made_of_is_reported_to_nobody(url):
     """I-P13: signalling takes no link."""
     publishing = following()
     assert publishing.feed(do.LocalLive(url)) == []
@@ -183,7 +183,7 @@ def test_who_wants_to_hear_no_more_does_not_and_may_say_so_twice():
     ],
     ids=["too many", "too long"],
 )
-def test_a_list_that_fits_no_message_is_not_told(live):
+def test_a_list_that_fits_no_message_is_not_reported(live):
     """The link is as good without; records say where entities live."""
     publishing = Publishing(*live)
     publishing.feed(LinkUp(RB, PC))
@@ -193,7 +193,7 @@ def test_a_list_that_fits_no_message_is_not_told(live):
     assert publishing.core.followers == ()
 
 
-# ---- who is told
+# ---- who is notified
 
 
 def asking():
@@ -207,7 +207,7 @@ def test_a_link_that_is_live_is_asked_over_and_listened_to_first():
     assert without_steps(effects) == [do.Listen(RA), do.Ask(RA, 1)]
 
 
-def test_what_is_told_before_the_list_is_kept_for_it_in_order():
+def test_what_is_reported_before_the_list_is_kept_for_it_in_order():
     """I-C3: the list was made before all of it."""
     core, _ = asking()
     for operation, url in [(ADD, OBJ), (REMOVE, HA), (REMOVE, OBJ), (ADD, OBJ)]:
@@ -217,10 +217,10 @@ def test_what_is_told_before_the_list_is_kept_for_it_in_order():
     assert core.known(RA) == (OBJ,)
 
 
-def test_who_tells_too_much_before_its_list_is_listened_to_no_longer():
+def test_who_reports_too_much_before_its_list_is_listened_to_no_longer():
     core, _ = asking()
-    told = do.Reported(RA, PQ, ADD, (HA,))
-    ends = [core.feed(told) for _ in range(EARLY_CHANGES + 1)][-1]
+    reported = do.Reported(RA, PQ, ADD, (HA,))
+    ends = [core.feed(reported) for _ in range(EARLY_CHANGES + 1)][-1]
     assert (steps(ends), without_steps(ends)) == (["syncing", "deleted"], [do.Unlisten(RA)])
     assert core.feed(do.SnapshotRead(RA, 1, (HA,))) == []
 
@@ -254,7 +254,7 @@ def test_the_answer_to_an_older_question_and_what_came_by_an_older_link_are_let_
     assert core.feed(do.Reported("hyperty-runtime://c.ex/rc", PQ, ADD, (HA,))) == []
 
 
-def test_a_link_that_is_over_takes_all_that_was_told_with_it():
+def test_a_link_that_is_over_takes_all_that_was_reported_with_it():
     core, _ = asking()
     core.feed(do.SnapshotRead(RA, 1, (HA,)))
     core.feed(LinkGone(RA))
@@ -268,7 +268,7 @@ class Two:
     """A publisher, a follower, and what lies between.
 
     What one registry posts reaches the other in order, except that an answer is brought by a
-    task, later than what was told after it. A link that is lost takes all of it along, but
+    task, later than what was reported after it. A link that is lost takes all of it along, but
     for what such a task has already.
     """
 
@@ -313,11 +313,11 @@ class Two:
         self._publish(happened)
 
     def _arrive(self):
-        told = self.wire.popleft()
-        if isinstance(told, Message):
-            self.tasks.append(told)
+        reported = self.wire.popleft()
+        if isinstance(reported, Message):
+            self.tasks.append(reported)
         else:
-            self._follow(do.Reported(RA, PQ, told.operation, (told.url,)))
+            self._follow(do.Reported(RA, PQ, reported.operation, (reported.url,)))
 
     def _bring(self):
         answer = self.tasks.popleft()

@@ -73,7 +73,7 @@ def test_nobody_says_anything_else_there():
         assert is_refused(node.admits(said(HB, type_), RB))
 
 
-def test_the_sign_of_all_children_is_told_by_their_object_alone():
+def test_the_sign_of_all_children_is_reported_by_their_object_alone():
     node, body = Node(), {"count": 0, "digest": "0" * 16}
     sign = Message(1, MessageType.UPDATE, URL, TO, body)
     assert isinstance(node.admits(sign, RA), Admitted)

@@ -35,8 +35,8 @@ def unwatch(id_=2, by=A):
     return Unwatch(ask(id_, from_=by), HB)
 
 
-def ok(wish):
-    return Answer(reply_to(wish.request, Code.OK))
+def ok(wanted):
+    return Answer(reply_to(wanted.request, Code.OK))
 
 
 @pytest.fixture

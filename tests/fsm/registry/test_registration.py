@@ -46,7 +46,7 @@ class Registry(RuleBasedStateMachine):
         self.now = 0.0
         self.model = {}
         self.disk = {}
-        self.told = {}
+        self.reported = {}
 
     def feed(self, happened):
         effects = self.core.feed(happened, self.now)
@@ -57,8 +57,8 @@ class Registry(RuleBasedStateMachine):
                 case Forget(url):
                     del self.disk[url]
                 case StatusChanged(url, status):
-                    assert self.told.get(url) != status
-                    self.told[url] = status
+                    assert self.reported.get(url) != status
+                    self.reported[url] = status
         return effects
 
     def live(self, url, owner, lasts):
@@ -113,7 +113,7 @@ class Registry(RuleBasedStateMachine):
                     self.away(url)
                 else:
                     del self.model[url]
-                    self.told.pop(url, None)
+                    self.reported.pop(url, None)
         self.now = until
 
     @invariant()
@@ -123,8 +123,8 @@ class Registry(RuleBasedStateMachine):
             expected = {"live": 200, "lasting": 200, "disconnected": 408, None: 404}[status]
             assert code(self.core.feed(Read(url), self.now)) == expected
             row = self.core.row(url)
-            assert row is None or row.value["status"] == self.told[url]
-            assert self.told.get(url) in {None, "live", "disconnected"}
+            assert row is None or row.value["status"] == self.reported[url]
+            assert self.reported.get(url) in {None, "live", "disconnected"}
 
     @invariant()
     def the_disk_holds_what_is_true(self):
@@ -155,7 +155,7 @@ def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
     assert code(core.feed(Read(HB), 0.0)) == 200
 
 
-def test_records_that_never_were_live_die_untold_with_their_runtime():
+def test_records_that_never_were_live_die_unreported_with_their_runtime():
     core = RegistrationCore()
     urls = [HB, "hyperty://a.ex/other"]
     for url in urls:
@@ -187,7 +187,7 @@ def test_url_and_runtime_of_a_record_do_not_change():
     assert code(core.feed(Touch(HB, "r1", {"status": "dead"}), 0.0)) == 400
 
 
-def test_a_record_of_another_process_is_told_from_its_beginning():
+def test_a_record_of_another_process_is_reported_from_its_beginning():
     row = Row(HB, "r1", State.DISCONNECTED, 0.0, {"url": HB, "runtime": "r1"})
     core = RegistrationCore([row])
 
@@ -208,7 +208,7 @@ def test_a_record_made_again_after_its_death_is_another_entity():
     assert (step.key, step.old, step.new) == (f"{HB}|2", None, "live")
 
 
-def test_a_search_with_live_and_lost_records_tells_the_live_ones():
+def test_a_search_with_live_and_lost_records_reports_the_live_ones():
     core = RegistrationCore()
     created(core, user="user://idp.ex/bob")
     created(core, "hyperty://a.ex/other", user="user://idp.ex/bob")
@@ -220,7 +220,7 @@ def test_a_search_with_live_and_lost_records_tells_the_live_ones():
     assert [one["url"] for one in answer.value] == ["hyperty://a.ex/other"]
 
 
-def test_what_a_read_asks_for_is_told_by_its_form():
+def test_what_a_read_asks_for_is_reported_by_its_form():
     assert search_of(HB, None) is None
     assert search_of("user://idp.ex/bob", None) == Search(By.USER, "user://idp.ex/bob")
     assert search_of("/comm/guid/user-guid://g", None) == Search(
@@ -234,7 +234,7 @@ def lasting(core, now=0.0, **more):
     return core.feed(Create(HB, "r1", "r1", value, is_lasting=True), now)
 
 
-def told(effects):
+def reported(effects):
     return [one.status for one in effects if isinstance(one, StatusChanged)]
 
 
@@ -255,11 +255,11 @@ def test_what_lasts_expires_and_is_unregistered_as_any():
     lasting(core, expires=60)
     core.feed(Leave("r1", "session over"), 1.0)
     assert core.deadline() == 60.0
-    assert told(core.feed(Tick(), 60.0)) == ["disconnected"]
+    assert reported(core.feed(Tick(), 60.0)) == ["disconnected"]
 
-    assert told(lasting(core, now=61.0)) == ["live"]
+    assert reported(lasting(core, now=61.0)) == ["live"]
     unregistered = Touch(HB, "r1", {"status": "disconnected"}, is_lasting=True)
-    assert told(core.feed(unregistered, 62.0)) == ["disconnected"]
+    assert reported(core.feed(unregistered, 62.0)) == ["disconnected"]
     assert code(core.feed(Read(HB), 63.0)) == 408
 
 
@@ -268,8 +268,8 @@ def test_whoever_speaks_our_form_again_takes_the_record_along_when_it_leaves():
     core = RegistrationCore()
     lasting(core)
 
-    assert told(core.feed(Touch(HB, "r1", {}), 1.0)) == []
-    assert told(core.feed(Leave("r1", "session over"), 2.0)) == ["disconnected"]
+    assert reported(core.feed(Touch(HB, "r1", {}), 1.0)) == []
+    assert reported(core.feed(Leave("r1", "session over"), 2.0)) == ["disconnected"]
 
 
 def test_these_are_all_ways_to_a_record_that_lasts():

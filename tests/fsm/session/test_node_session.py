@@ -19,8 +19,8 @@ from fsm.session.node_session_io import (
     Liveness,
     NodeLeaves,
     OpenAsked,
+    OutboundMessage,
     Overflowed,
-    Parcel,
     PingDue,
     Queued,
     Refused,
@@ -41,8 +41,8 @@ TOKEN = "t" * 64
 R = "hyperty-runtime://a.ex/ra"
 
 
-def parcel(n=1, size=10):
-    return Parcel(Message(n, MessageType.CREATE, "a://b/c", R), b"x" * size)
+def entry(n=1, size=10):
+    return OutboundMessage(Message(n, MessageType.CREATE, "a://b/c", R), b"x" * size)
 
 
 def opened(liveness=Liveness.PINGED):
@@ -106,7 +106,7 @@ def test_a_session_whose_token_came_to_nobody_is_opened_anew():
     """The answer to the open was lost with its link; nothing that waited is handed over."""
     core = opened()
     core.feed(LinkLost(1, "lost"), 0.0)
-    waiting = parcel()
+    waiting = entry()
     core.feed(Wait(waiting), 0.0)
 
     shed, step, granted = core.feed(OpenAsked(2, None, "f" * 64), 1.0)
@@ -126,7 +126,7 @@ def test_upstreams_open_gets_the_detached_session_its_token_and_what_waited():
     core = NodeSessionCore("k", R)
     core.feed(unproved(1, fresh=TOKEN), 0.0)
     core.feed(LinkLost(1, "lost"), 0.0)
-    waiting = parcel()
+    waiting = entry()
     core.feed(Wait(waiting), 0.0)
 
     step, granted = core.feed(unproved(2), 1.0)
@@ -188,12 +188,12 @@ def test_a_newer_link_cuts_the_older_before_it_is_granted():
 
 def test_what_waited_is_handed_over_once_and_in_order():
     core = detached()
-    parcels = [parcel(n) for n in range(1, 4)]
-    assert [core.feed(Wait(one), 1.0) for one in parcels] == [[Queued(p.message)] for p in parcels]
+    entries = [entry(n) for n in range(1, 4)]
+    assert [core.feed(Wait(one), 1.0) for one in entries] == [[Queued(p.message)] for p in entries]
 
     granted = core.feed(ReopenAsked(2, TOKEN), 2.0)[-1]
 
-    assert granted.waiting == tuple(parcels)
+    assert granted.waiting == tuple(entries)
     core.feed(LinkLost(2, "lost"), 3.0)
     assert core.feed(ReopenAsked(3, TOKEN), 4.0)[-1].waiting == ()
 
@@ -201,30 +201,30 @@ def test_what_waited_is_handed_over_once_and_in_order():
 def test_the_queue_is_bounded_by_count():
     core = detached()
     for n in range(SESSION_QUEUE):
-        core.feed(Wait(parcel(n + 1)), 1.0)
+        core.feed(Wait(entry(n + 1)), 1.0)
 
-    assert kinds(core.feed(Wait(parcel()), 1.0)) == [Overflowed]
+    assert kinds(core.feed(Wait(entry()), 1.0)) == [Overflowed]
 
 
 def test_what_was_handed_over_takes_no_room_any_more():
     core = detached()
-    core.feed(Wait(parcel(1, OUTBOX_BYTES)), 1.0)
+    core.feed(Wait(entry(1, OUTBOX_BYTES)), 1.0)
     core.feed(ReopenAsked(2, TOKEN), 2.0)
     core.feed(LinkLost(2, "lost"), 3.0)
 
-    assert kinds(core.feed(Wait(parcel(2, OUTBOX_BYTES)), 4.0)) == [Queued]
+    assert kinds(core.feed(Wait(entry(2, OUTBOX_BYTES)), 4.0)) == [Queued]
 
 
 def test_the_queue_is_bounded_by_bytes():
     core = detached()
-    core.feed(Wait(parcel(1, OUTBOX_BYTES)), 1.0)
+    core.feed(Wait(entry(1, OUTBOX_BYTES)), 1.0)
 
-    assert kinds(core.feed(Wait(parcel(2, 1)), 1.0)) == [Overflowed]
+    assert kinds(core.feed(Wait(entry(2, 1)), 1.0)) == [Overflowed]
 
 
-def test_expiry_ends_it_and_tells_what_was_not_delivered():
+def test_expiry_ends_it_and_reports_what_was_not_delivered():
     core = detached()
-    core.feed(Wait(parcel(7)), 1.0)
+    core.feed(Wait(entry(7)), 1.0)
     assert core.deadline() == SESSION_IDLE
     assert core.feed(Tick(), SESSION_IDLE - 1) == []
 
@@ -291,10 +291,10 @@ def test_the_node_leaves_a_detached_session_too():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 100)), max_size=30))
-def test_alarms_never_forget_the_earliest_time_of_a_key(wishes):
+def test_alarms_never_forget_the_earliest_time_of_a_key(options):
     alarms = Alarms()
     earliest = {}
-    for key, when in wishes:
+    for key, when in options:
         alarms.set(key, when)
         earliest[key] = min(when, earliest.get(key, when))
 

@@ -14,7 +14,7 @@ from fsm.session.node_session_io import (
     LinkLost,
     Liveness,
     OpenAsked,
-    Parcel,
+    OutboundMessage,
     PingDue,
     Queued,
     Refused,
@@ -65,25 +65,25 @@ def test_its_owner_gets_it_by_a_login_and_the_old_token_is_void():
 
 def test_its_owner_finds_what_waited():
     core = detached()
-    parcel = Parcel(Message(1, MessageType.CREATE, "a://b/c", R), b"x")
-    assert core.feed(Wait(parcel), 1.0) == [Queued(parcel.message)]
+    entry = OutboundMessage(Message(1, MessageType.CREATE, "a://b/c", R), b"x")
+    assert core.feed(Wait(entry), 1.0) == [Queued(entry.message)]
 
-    assert login(core, 2, alice())[-1] == Granted(2, SECOND, (parcel,))
+    assert login(core, 2, alice())[-1] == Granted(2, SECOND, (entry,))
 
 
 @pytest.mark.parametrize("make", [opened, detached])
 @pytest.mark.parametrize(
-    "stranger",
+    "outsider",
     [
         Credentials("user://idp.ex/bob", "idp", 1000.0),
         Credentials("user://idp.ex/alice", "another idp", 1000.0),
         None,
     ],
 )
-def test_nobody_else_gets_it(make, stranger):
+def test_nobody_else_gets_it(make, outsider):
     core = make()
 
-    assert [one.code for one in login(core, 2, stranger)] == [409]
+    assert [one.code for one in login(core, 2, outsider)] == [409]
     assert core.knows(FIRST)
 
 

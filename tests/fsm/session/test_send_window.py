@@ -35,10 +35,10 @@ def test_what_is_taken_out_has_no_number():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
-def test_a_reader_whose_answers_are_cut_reads_everything_once_and_in_order(story):
+def test_a_reader_whose_answers_are_cut_reads_everything_once_and_in_order(history):
     """Each round some are sent, and the reader gets as many of those it asks for as come."""
     window, sent, read = SendWindow(), 0, []
-    for more, come in story:
+    for more, come in history:
         window.put([b"%d" % number for number in range(sent, sent + more)])
         sent += more
         window.acknowledge(len(read))

@@ -306,9 +306,9 @@ _anything = st.sampled_from(
 
 
 @given(st.lists(st.tuples(_anything, st.floats(0, 5)), max_size=40))
-def test_whatever_happens_each_message_ends_once_and_only_live_writes(story):
+def test_whatever_happens_each_message_ends_once_and_only_live_writes(history):
     stub = Stub()
-    for happened, pause in story:
+    for happened, pause in history:
         stub.now += pause
         was_live = stub.core.state is State.LIVE
         effects = stub.feed(happened)
@@ -350,7 +350,7 @@ def test_a_node_that_takes_an_open_back_is_a_lost_link():
     ]
 
 
-def test_what_is_under_way_on_the_link_is_told_step_by_step():
+def test_what_is_under_way_on_the_link_is_reported_step_by_step():
     stub = lost()
     stub.wait()
     stub.feed(ev.Dialled(), REOPENED)

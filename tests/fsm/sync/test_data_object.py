@@ -115,7 +115,7 @@ def test_only_the_reporter_writes():
 
 ASKED = SubscribeAsked(HB, SM)
 LEFT = UnsubscribeAsked(HB, SM)
-STORIES = {
+HISTORIES = {
     "invited, then leaves": (Authorised(HB), ASKED, LEFT),
     "accepted, then the object goes": (
         ASKED,
@@ -135,12 +135,14 @@ STORIES = {
 }
 
 
-def told(core, *inputs):
+def reported(core, *inputs):
     return [effect for happened in inputs for effect in core.feed(happened)]
 
 
 def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other():
-    taken = {move for story in STORIES.values() for move in moves(told(reporter(), *story))}
+    taken = {
+        move for history in HISTORIES.values() for move in moves(reported(reporter(), *history))
+    }
     handed = {Trigger.HAND_OVER, Trigger.TAKE_OVER}
     assert taken == {
         (row.source, row.trigger, row.target)
@@ -149,10 +151,10 @@ def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other(
     }
 
 
-@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
-def test_each_story_of_a_subscription_ends_at_rest_and_another_may_begin(story):
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=list(HISTORIES))
+def test_each_story_of_a_subscription_ends_at_rest_and_another_may_begin(history):
     core = reporter()
-    *_, (_, _, last) = moves(told(core, *story))
+    *_, (_, _, last) = moves(reported(core, *history))
     assert last in OBJECT_SUBSCRIPTION.may_end
     again = moves(core.feed(ASKED))
     assert bool(again) is not core.is_deleted
@@ -195,7 +197,7 @@ def test_an_invitation_is_a_decision():
     assert core.feed(ReporterRefused(HB, "too late", FIRST)) == []
 
 
-def test_a_refused_observer_is_told_and_not_added():
+def test_a_refused_observer_is_notified_and_not_added():
     core = reporter()
     core.feed(ASKED)
     refused = core.feed(ReporterRefused(HB, "no", FIRST))
@@ -205,7 +207,7 @@ def test_a_refused_observer_is_told_and_not_added():
 
 def test_who_asks_again_while_it_observes_gets_the_object_again_and_does_not_move():
     core = reporter(t=0)
-    told(core, Authorised(HB), ASKED)
+    reported(core, Authorised(HB), ASKED)
     write(core, set_to("t", 1))
     assert core.feed(ASKED) == [Granted(HB, SM, core.snapshot, is_renewal=True)]
 
@@ -218,7 +220,7 @@ def test_a_decision_nobody_asked_for_changes_nothing():
 def test_an_observer_leaves_once_and_only_by_the_manager_that_brought_it():
     """SC-32."""
     core = reporter()
-    told(core, Authorised(HB), ASKED)
+    reported(core, Authorised(HB), ASKED)
     assert core.feed(UnsubscribeAsked(HB, f"{SM}/other")) == []
     step, row = core.feed(LEFT)
     assert (step.new, row) == ("removed", RowChanged(Op.DEL, "observers", URL, HB, "sm"))
@@ -236,14 +238,14 @@ def test_who_leaves_before_the_decision_is_answered_and_never_admitted():
 
 def test_observers_and_the_reporter_may_read():
     core = reporter()
-    told(core, Authorised(HB), ASKED)
+    reported(core, Authorised(HB), ASKED)
     assert [core.may_read(who) for who in (HA, HB, SM)] == [True, True, False]
 
 
-def test_deleting_tells_each_runtime_once_and_then_nothing_happens_any_more():
+def test_deleting_reports_each_runtime_once_and_then_nothing_happens_any_more():
     core = reporter()
     for observer in (HB, "hyperty://b.ex/other"):
-        told(core, Authorised(observer), SubscribeAsked(observer, SM))
+        reported(core, Authorised(observer), SubscribeAsked(observer, SM))
     assert core.feed(DeleteAsked(HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
     assert core.feed(DeleteAsked(HA)) == [Deleted((RB,))]
     (denied,) = core.feed(SubscribeAsked("hyperty://b.ex/third", SM))
@@ -254,10 +256,10 @@ def test_deleting_tells_each_runtime_once_and_then_nothing_happens_any_more():
     assert again.code is Code.NOT_FOUND
 
 
-def test_a_subscription_of_a_deleted_object_ends_when_its_observer_was_told():
+def test_a_subscription_of_a_deleted_object_ends_when_its_observer_was_reported():
     """SC-34."""
     core = reporter()
-    told(core, Authorised(HB), ASKED)
+    reported(core, Authorised(HB), ASKED)
     assert core.feed(ObserversNotified()) == []
     assert moves(core.feed(DeleteAsked(HA))) == []
     assert moves(core.feed(ObserversNotified())) == [("active", "object-deleted", "removed")]
@@ -267,7 +269,7 @@ def observed_from(*runtimes):
     core = reporter()
     for number, runtime in enumerate(runtimes):
         observer = f"hyperty://b.ex/{number}"
-        told(core, Authorised(observer), SubscribeAsked(observer, f"{runtime}/sm"))
+        reported(core, Authorised(observer), SubscribeAsked(observer, f"{runtime}/sm"))
     return core
 
 
@@ -284,7 +286,7 @@ def test_each_runtime_answers_a_deletion_for_its_own_observers():
 def test_observers_that_do_not_answer_a_deletion_end_all_the_same():
     """SYN-22."""
     core = observed_from(RB, RC)
-    told(core, DeleteAsked(HA), RuntimeNotified(RC))
+    reported(core, DeleteAsked(HA), RuntimeNotified(RC))
     effects = core.feed(ObserversNotified())
     assert moves(effects) == [("active", "object-deleted", "removed")]
     assert said(effects) == [Vacated()]
@@ -298,7 +300,7 @@ def test_the_last_observer_that_leaves_a_deleted_object_leaves_nobody_to_wait_fo
     assert said(left) == [Vacated()]
 
 
-def test_a_runtime_tells_nothing_of_an_object_that_is_there():
+def test_a_runtime_reports_nothing_of_an_object_that_is_there():
     core = observed_from(RB)
     assert core.feed(RuntimeNotified(RB)) == []
     assert core.observers

@@ -29,7 +29,7 @@ from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from tests.support.chance import examples
-from tests.support.object_world import HA, STRANGER, ObjectWorld
+from tests.support.object_world import HA, OUTSIDER, ObjectWorld
 
 PATHS = st.sampled_from(
     ["title", "a", "a.b", "a.c.d", "items", "items.0", "items.1.done", "title.x"]
@@ -77,9 +77,9 @@ class Convergence(RuleBasedStateMachine):
     def edit_array(self, path, elements, operation):
         self.world.change(HA, path, elements, operation)
 
-    @rule(place=PLACES, path=PATHS, who=st.sampled_from(["observer", "stranger"]))
+    @rule(place=PLACES, path=PATHS, who=st.sampled_from(["observer", "outsider"]))
     def somebody_else_writes(self, place, path, who):
-        by = STRANGER if who == "stranger" else self.side(place).observer
+        by = OUTSIDER if who == "outsider" else self.side(place).observer
         self.world.change(by, path, 7)
 
     # --- who comes and goes
@@ -122,7 +122,7 @@ class Convergence(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def link_breaks(self, place):
-        """All that was on its way to an observer is lost, and nobody is told."""
+        """All that was on its way to an observer is lost, and nobody is notified."""
         self.side(place).arriving.clear()
 
     @rule(place=PLACES)
@@ -159,9 +159,9 @@ class Convergence(RuleBasedStateMachine):
 class Deletions(Convergence):
     """The same, and at any time the object is deleted."""
 
-    @rule(who=st.sampled_from(["reporter", "stranger"]))
+    @rule(who=st.sampled_from(["reporter", "outsider"]))
     def delete(self, who):
-        self.world.delete(HA if who == "reporter" else STRANGER)
+        self.world.delete(HA if who == "reporter" else OUTSIDER)
 
     @rule()
     def delete_while_all_links_are_down(self):
@@ -208,8 +208,8 @@ class ReadsNothing(ObserverCore):
     """A gap is seen, and nothing is done about it."""
 
     def _feed(self, happened, now):
-        told = super()._feed(happened, now)
-        return [one for one in told if not isinstance(one, ot.ReadNeeded)]
+        reported = super()._feed(happened, now)
+        return [one for one in reported if not isinstance(one, ot.ReadNeeded)]
 
 
 class StartsTooEarly(ObserverCore):
@@ -268,10 +268,10 @@ class OldSnapshot(ReporterCore):
         self._first = created
 
     def _accept(self, observer, why=""):
-        told = super()._accept(observer, why)
+        reported = super()._accept(observer, why)
         return [
             attrs.evolve(one, snapshot=self._first) if isinstance(one, rt.Granted) else one
-            for one in told
+            for one in reported
         ]
 
 
@@ -287,12 +287,12 @@ class NothingNewNothingCounted(ReporterCore):
 
     def _change(self, by, change):
         before = self._object
-        told = super()._change(by, change)
-        if self._object.data == before.data and isinstance(told[0], rt.Published):
+        reported = super()._change(by, change)
+        if self._object.data == before.data and isinstance(reported[0], rt.Published):
             self._object = before
-            again = attrs.evolve(told[0].change, version=before.version)
+            again = attrs.evolve(reported[0].change, version=before.version)
             return [rt.Published(again)]
-        return told
+        return reported
 
 
 class NobodyLeaves(ReporterCore):
@@ -307,8 +307,8 @@ class DeletedInWords(ReporterCore):
 
     def _change(self, by, change):
         was, self._deleted = self._deleted, False
-        told, self._deleted = super()._change(by, change), was
-        return told
+        reported, self._deleted = super()._change(by, change), was
+        return reported
 
 
 DEFECTS = [

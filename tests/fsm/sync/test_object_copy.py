@@ -50,7 +50,7 @@ def fed(copy, *inputs, now=0.0):
     return [effect for happened in inputs for effect in copy.feed(happened, now)]
 
 
-def told(*inputs):
+def reported(*inputs):
     return fed(ObserverCore(URL, HB), *inputs)
 
 
@@ -72,7 +72,7 @@ LIVE = (BEGUN, snapshot(1))
 STALE = (*LIVE, change(3))
 RECALLED = Recalled(2, {"t": 2})
 
-STORIES = {
+HISTORIES = {
     "given up after a restart": (BEGUN, RECALLED, GivenUp()),
     "refused": (BEGUN, GivenUp("403")),
     "deleted before the snapshot": (BEGUN, WithdrawnByReporter()),
@@ -85,11 +85,11 @@ STORIES = {
 
 
 def test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other():
-    taken = {step for story in STORIES.values() for step in steps(told(*story))}
+    taken = {step for story in HISTORIES.values() for step in steps(reported(*story))}
     assert taken == {(row.source, row.trigger, row.target) for row in OBSERVER_COPY.rows}
 
 
-@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
+@pytest.mark.parametrize("story", HISTORIES.values(), ids=list(HISTORIES))
 def test_each_story_of_a_copy_ends_at_rest_and_stays_there(story):
     copy = ObserverCore(URL, HB)
     fed(copy, *story)
@@ -99,12 +99,12 @@ def test_each_story_of_a_copy_ends_at_rest_and_stays_there(story):
 
 
 def test_a_copy_is_known_by_object_and_observer():
-    assert told(BEGUN) == [Step("observer_copy", f"{URL}|{HB}", None, "syncing", "observe")]
+    assert reported(BEGUN) == [Step("observer_copy", f"{URL}|{HB}", None, "syncing", "observe")]
 
 
-def test_who_has_not_begun_is_told_nothing():
+def test_who_has_not_begun_is_sent_nothing():
     with pytest.raises(UndeclaredTransitionError):
-        told(change(1))
+        reported(change(1))
 
 
 # --- after a restart ------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_a_gap_is_read_over_and_what_came_meanwhile_is_applied():
 
 
 def test_changes_that_overtook_each_other_before_the_snapshot_are_put_in_order():
-    assert versions(told(BEGUN, change(4), change(2), change(3), snapshot(1))) == [1, 2, 3, 4]
+    assert versions(reported(BEGUN, change(4), change(2), change(3), snapshot(1))) == [1, 2, 3, 4]
 
 
 def test_an_answer_that_is_older_than_the_gap_closes_nothing_and_the_next_read_takes_its_time():
@@ -261,7 +261,7 @@ def test_what_an_older_read_did_not_find_says_nothing():
 
 
 def test_a_read_that_fails_after_the_copy_went_live_changes_nothing():
-    assert steps(told(*STALE, snapshot(3), ReadFailed(1)))[-1] == ("stale", "snapshot", "live")
+    assert steps(reported(*STALE, snapshot(3), ReadFailed(1)))[-1] == ("stale", "snapshot", "live")
 
 
 def test_a_snapshot_that_does_not_come_in_time_is_given_up():

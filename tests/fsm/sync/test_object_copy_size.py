@@ -82,7 +82,7 @@ ARRAYS = st.sampled_from([(None, None), ("array", "add"), ("array", "remove")])
 
 
 @st.composite
-def stories(draw):
+def histories(draw):
     """Changes in their order, of anything."""
     made = []
     for version in range(2, draw(st.integers(3, 20))):
@@ -95,7 +95,7 @@ def stories(draw):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stories())
+@given(histories())
 def test_a_copy_lives_exactly_as_long_as_its_value_is_small_enough(monkeypatch, changes):
     monkeypatch.setattr(object_copy, "VALUE_BYTES", SMALL)
     copy, value = begun({}), {}

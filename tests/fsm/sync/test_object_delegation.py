@@ -97,8 +97,8 @@ class World:
             case _, ("hand", number):
                 self.take(number, request)
 
-    def decide(self, wish):
-        outcome = self.offers.feed(wish)
+    def decide(self, wanted):
+        outcome = self.offers.feed(wanted)
         if isinstance(outcome, Move):
             self.owner[O] = outcome.new
             self.offers.moved(outcome)

@@ -33,7 +33,7 @@ def nobody(_url):
     return False
 
 
-def told(core, until, is_observed=everybody):
+def reported(core, until, is_observed=everybody):
     """When something is repeated, and what."""
     said = []
     while (now := core.deadline()) <= until:
@@ -50,7 +50,7 @@ def published(core, url=URL, version=2, now=0.0, reporter=HA):
 def test_the_last_change_is_said_again_at_pauses_that_double_up_to_a_bound():
     core = RepeatsCore()
     published(core)
-    times = [when for when, _, _ in told(core, 300.0)]
+    times = [when for when, _, _ in reported(core, 300.0)]
     assert times[:6] == [2.0, 6.0, 14.0, 30.0, 62.0, 122.0]
     assert times[-1] - times[-2] == REPEAT_LAST
 
@@ -65,23 +65,23 @@ def test_a_new_change_ends_the_repeats_of_the_one_before():
     core = RepeatsCore()
     published(core)
     published(core, version=3, now=1.5)
-    assert told(core, 8.0) == [(3.5, URL, 3), (7.5, URL, 3)]
+    assert reported(core, 8.0) == [(3.5, URL, 3), (7.5, URL, 3)]
 
 
 def test_who_writes_all_the_time_repeats_nothing():
     core = RepeatsCore()
     for number in range(100):
         published(core, version=number + 2, now=float(number))
-        assert told(core, float(number)) == []
+        assert reported(core, float(number)) == []
 
 
 def test_what_nobody_observes_is_not_repeated_until_somebody_comes():
     core = RepeatsCore()
     published(core)
-    assert told(core, 10.0, nobody) == []
+    assert reported(core, 10.0, nobody) == []
     assert core.deadline() == math.inf
     core.observed(URL, 20.0)
-    assert told(core, 150.0) == [(80.0, URL, 2), (140.0, URL, 2)]
+    assert reported(core, 150.0) == [(80.0, URL, 2), (140.0, URL, 2)]
 
 
 def test_one_more_observer_changes_nothing():
@@ -89,13 +89,13 @@ def test_one_more_observer_changes_nothing():
     published(core)
     core.observed(URL, 1.0)
     core.observed("comm://a.ex/never-changed", 1.0)
-    assert told(core, 6.0) == [(2.0, URL, 2), (6.0, URL, 2)]
+    assert reported(core, 6.0) == [(2.0, URL, 2), (6.0, URL, 2)]
 
 
 def test_what_a_part_of_the_runtime_reports_is_repeated_a_few_times_only():
     core = RepeatsCore()
     published(core, reporter=PART)
-    times = [when for when, _, _ in told(core, 1000.0)]
+    times = [when for when, _, _ in reported(core, 1000.0)]
     assert len(times) == PART_REPEATS
     assert times[-1] > P2P_TIMEOUT
     assert core.deadline() == math.inf
@@ -108,7 +108,7 @@ def test_what_is_forgotten_is_not_repeated():
     published(core)
     core.forget(URL)
     core.forget("comm://a.ex/unknown")
-    assert told(core, 100.0) == []
+    assert reported(core, 100.0) == []
 
 
 def test_many_that_are_due_at_once_keep_a_distance_and_none_is_left_out():
@@ -116,7 +116,7 @@ def test_many_that_are_due_at_once_keep_a_distance_and_none_is_left_out():
     urls = [f"comm://a.ex/o{number}" for number in range(2000)]
     for url in urls:
         published(core, url)
-    said = told(core, 2 * 2000 * REPEAT_SPACING)
+    said = reported(core, 2 * 2000 * REPEAT_SPACING)
     times = [when for when, _, _ in said]
     assert min(later - sooner for sooner, later in pairwise(times)) > 0.049
     assert 1 / REPEAT_SPACING <= MESSAGE_RATE / 4

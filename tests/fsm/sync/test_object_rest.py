@@ -60,14 +60,14 @@ class Stored:
         self.core = ReporterCore(CREATED, AllowedObservers((OBSERVERS[2],), is_public=is_public))
         self.rest = Rest()
         self.rest.follow(begun(self.core))
-        self.told = 1
+        self.reported = 1
 
     def feed(self, happened):
         before = self.core.snapshot
         effects = self.core.feed(happened)
         self.rest.follow(kept(before, effects, self.core))
         published = [one.change.version for one in effects if isinstance(one, core.Published)]
-        self.told = max([self.told, *published])
+        self.reported = max([self.reported, *published])
 
     def crash(self):
         self.core, effects = self.rest.objects[URL].revived()
@@ -76,7 +76,7 @@ class Stored:
 
 @settings(max_examples=examples(200))
 @given(st.booleans(), st.lists(st.lists(INPUTS, max_size=6), max_size=5))
-def test_after_a_crash_all_is_as_it_was_told_and_versions_go_on(is_public, lives):
+def test_after_a_crash_all_is_as_it_was_reported_and_versions_go_on(is_public, lives):
     stored = Stored(is_public=is_public)
     for inputs in lives:
         for happened in inputs:
@@ -84,7 +84,7 @@ def test_after_a_crash_all_is_as_it_was_told_and_versions_go_on(is_public, lives
         before = seen(stored.core)
         effects = stored.crash()
         assert seen(stored.core) == before
-        assert stored.core.snapshot.version == stored.told
+        assert stored.core.snapshot.version == stored.reported
         entered = [one.new for one in effects if isinstance(one, Step)]
         assert entered == ["requested", "active"] * len(stored.core.observers)
     last = stored.core.snapshot.version

@@ -1,4 +1,4 @@
-"""Each runtime that observes an object is told by exactly one way (I-D12, P2P-30)."""
+"""Each runtime that observes an object is notified by exactly one route (I-D12, P2P-30)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from fsm.sync.routes import KeepIn, RuntimeRoutes, SendOut
 OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
 
 
-def test_who_asked_by_a_link_is_told_by_it_once_it_observes():
+def test_who_asked_by_a_link_is_notified_by_it_once_it_observes():
     ways = RuntimeRoutes()
     ways.asked(OBJ, RB, L1)
     assert ways.direct(OBJ) == frozenset()
@@ -17,21 +17,21 @@ def test_who_asked_by_a_link_is_told_by_it_once_it_observes():
     assert ways.counts(OBJ, RB) == []
 
 
-def test_who_asks_by_the_node_is_told_by_the_link_no_longer():
-    ways = told_by(L1)
+def test_who_asks_by_the_node_is_notified_by_the_link_no_longer():
+    ways = reported_by(L1)
     ways.asked(OBJ, RB, None)
     assert ways.counts(OBJ, RB) == [KeepIn(OBJ, L1)]
     assert not ways.is_used(OBJ)
 
 
 def test_another_link_takes_the_place_of_the_first():
-    ways = told_by(L1)
+    ways = reported_by(L1)
     ways.asked(OBJ, RB, L2)
     assert ways.counts(OBJ, RB) == [KeepIn(OBJ, L1), SendOut(OBJ, L2)]
 
 
 def test_a_lost_link_is_used_no_longer_though_nobody_asks():
-    ways = told_by(L1)
+    ways = reported_by(L1)
     assert ways.link_is(RC, None) == []
     assert ways.link_is(RB, L1) == []
     assert ways.link_is(RB, None) == [KeepIn(OBJ, L1)]
@@ -48,7 +48,7 @@ def test_what_was_asked_by_a_link_that_is_lost_does_not_count_later():
 
 def test_a_runtime_without_observers_hears_nothing_by_its_link():
     """I-D7."""
-    ways = told_by(L1)
+    ways = reported_by(L1)
     assert ways.left(OBJ, (), (RB,)) == [KeepIn(OBJ, L1)]
     assert ways.watched() == {RB}
     assert ways.left(OBJ, (), ()) == []
@@ -56,7 +56,7 @@ def test_a_runtime_without_observers_hears_nothing_by_its_link():
 
 
 def test_an_object_that_is_gone_leaves_nothing():
-    ways = told_by(L1)
+    ways = reported_by(L1)
     assert ways.forget(OBJ) == [KeepIn(OBJ, L1)]
     assert (ways.watched(), ways.is_used(OBJ)) == (frozenset(), False)
 
@@ -71,7 +71,7 @@ DOINGS = st.lists(
 )
 
 
-class Told:
+class Reports:
     """What the ways lead to, beside what they should."""
 
     def __init__(self):
@@ -104,18 +104,18 @@ class Told:
 
 @given(DOINGS)
 def test_rows_and_ways_agree_whatever_happens(doings):
-    """The links that have a row are those of the runtimes that are told directly."""
-    told = Told()
+    """The links that have a row are those of the runtimes that are notified directly."""
+    reported = Reports()
     for what, runtime, link in doings:
         one = None if link is None else f"{runtime}/{link}"
-        for effect in getattr(told, what)(runtime, one):
-            told.perform(effect)
-        direct = {runtime: link for runtime, link in told.wanted.items() if link is not None}
-        assert told.ways.direct(OBJ) == set(direct)
-        assert told.rows == set(direct.values())
+        for effect in getattr(reported, what)(runtime, one):
+            reported.perform(effect)
+        direct = {runtime: link for runtime, link in reported.wanted.items() if link is not None}
+        assert reported.ways.direct(OBJ) == set(direct)
+        assert reported.rows == set(direct.values())
 
 
-def told_by(link):
+def reported_by(link):
     ways = RuntimeRoutes()
     ways.asked(OBJ, RB, link)
     ways.counts(OBJ, RB)

@@ -95,20 +95,20 @@ def _never_again(pause):
 
 
 def _shown_twice(show):
-    def twice(self, *told):
-        show(self, *told)
-        show(self, *told)
+    def twice(self, *reported):
+        show(self, *reported)
+        show(self, *reported)
 
     return twice
 
 
 def _one_behind(show):
-    """A copy shows what it was told before the last."""
+    """A copy shows the change before the last."""
     kept = {}
 
-    def late(self, *told):
-        show(self, *kept.get(self, told))
-        kept[self] = told
+    def late(self, *reported):
+        show(self, *kept.get(self, reported))
+        kept[self] = reported
 
     return late
 
@@ -119,7 +119,7 @@ def _never_asks(_hear):
 
 
 def _all_but_removals(take):
-    """A copy that is told to take something out of an array keeps it."""
+    """A copy that is ordered to take something out of an array keeps it."""
 
     def keep(self, change, *rest):
         kept = attrs.evolve(change, value=[]) if change.operation == "remove" else change
@@ -145,8 +145,8 @@ def _two_in_one(deliver):
     return later
 
 
-def _untold(record):
-    """That a session is detached is told to nobody."""
+def _unreported(record):
+    """That a session is detached is reported to nobody."""
 
     def tell(self, actor, fact):
         if fact.new != "detached":
@@ -187,7 +187,9 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "copies are late": Trial("agreed", 1, (ObservedObject, "show", _one_behind)),
     "copies never ask": Trial("agreed", 7, (ObserverCore, "_hear", _never_asks)),
     "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
-    "a step is not told": Trial("machine no_gap_between_steps", 2, (Witness, "record", _untold)),
+    "a step is not reported": Trial(
+        "machine no_gap_between_steps", 2, (Witness, "record", _unreported)
+    ),
 }
 """By name; each replaces one method, or makes another of it."""
 

@@ -26,12 +26,12 @@ class Evidence:
     """Everything that was reported.
 
     Attributes:
-        told: Whose, the line's number there, when, by whom, and what.
+        reported: Whose, the line's number there, when, by whom, and what.
     """
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self.told: list[tuple[str, int, float, str, Fact]] = []
+        self.reported: list[tuple[str, int, float, str, Fact]] = []
 
     def witness(self, process: str) -> "Witness":
         """Return the pen of one process."""
@@ -39,7 +39,7 @@ class Evidence:
 
     def lines(self) -> list[TraceLine]:
         """Return all of it as judges read it: as `fsm.judge.trace_line.line_of`, only faster."""
-        return [self._line(*told) for told in self.told]
+        return [self._line(*reported) for reported in self.reported]
 
     def _line(self, process: str, ln: int, t: float, actor: str, fact: Fact) -> TraceLine:
         values = {
@@ -55,7 +55,7 @@ class Evidence:
     def digest(self) -> str:
         """Return a hash of all of it, to the byte."""
         kept = hashlib.sha256()
-        for process, ln, t, actor, fact in self.told:
+        for process, ln, t, actor, fact in self.reported:
             values = attrs.astuple(fact, recurse=False)
             kept.update(f"{process} {ln} {t!r} {actor} {values!r}\n".encode())
         return kept.hexdigest()
@@ -77,7 +77,7 @@ class Witness(Tracer):
     def record(self, actor: str, fact: Fact) -> None:
         self._ln += 1
         at = trio.current_time()
-        self._evidence.told.append((self._process, self._ln, at, actor, fact))
+        self._evidence.reported.append((self._process, self._ln, at, actor, fact))
 
     def end(self) -> None:
         """Note that the process ended in good order."""

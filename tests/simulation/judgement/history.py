@@ -82,7 +82,7 @@ class Observing:
 @final
 @attrs.frozen
 class Heard:
-    """An observer was told of a change of an object.
+    """An observer was notified of a change of an object.
 
     Attributes:
         path: Of what is other; one that was read has several, each with its own.
@@ -109,7 +109,7 @@ class Overheard:
 @final
 @attrs.frozen
 class Left:
-    """An observer was told that it does not observe any more."""
+    """An observer was notified that it does not observe any more."""
 
     at: float
     by: str
@@ -119,7 +119,7 @@ class Left:
 @final
 @attrs.frozen
 class Changed:
-    """A reporter was told that its change is taken: a 200."""
+    """A reporter was notified that its change is taken: a 200."""
 
     at: float
     url: str

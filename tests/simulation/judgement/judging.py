@@ -1,4 +1,4 @@
-"""Seeds by the handful, and what of each is told if it fails."""
+"""Seeds by the handful, and the report of each that fails."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,8 +11,8 @@ __all__ = ["CHUNK", "broken_by"]
 CHUNK: Final = 5
 """Seeds in one test."""
 
-_TOLD: Final = 5
-"""Breaches of one run that are told."""
+_REPORTED: Final = 5
+"""Breaches of one run that are reported."""
 
 
 def broken_by(seeds: Iterable[int]) -> dict[int, list[str]]:
@@ -22,7 +22,7 @@ def broken_by(seeds: Iterable[int]) -> dict[int, list[str]]:
     """
     outcomes = {seed: run(plan_of(seed)) for seed in seeds}
     return {
-        seed: [f"{breach.rule}: {breach.what}" for breach in outcome.breaches[:_TOLD]]
+        seed: [f"{breach.rule}: {breach.what}" for breach in outcome.breaches[:_REPORTED]]
         for seed, outcome in outcomes.items()
         if outcome.breaches
     }

@@ -140,8 +140,8 @@ def _versions(history: History) -> Iterator[str]:
         elif isinstance(one, Heard):
             before, paths = last.get((one.by, one.url), (0, set()))
             if one.version < before or (one.version == before and one.path in paths):
-                told = f"version {one.version} of {one.url}, {one.path!r}"
-                yield f"{one.by} heard of {told}, after {before}"
+                notices = f"version {one.version} of {one.url}, {one.path!r}"
+                yield f"{one.by} heard of {notices}, after {before}"
             known = paths if one.version == before else set()
             last[one.by, one.url] = one.version, known | {one.path}
 

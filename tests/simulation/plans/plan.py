@@ -142,9 +142,9 @@ _FORM: Final = cattrs.Converter()
 
 def write_plan(plan: Plan) -> str:
     """Write a plan as JSON, one thing a line."""
-    told = _FORM.unstructure(plan)
+    reported = _FORM.unstructure(plan)
     lines = []
-    for name, value in told.items():
+    for name, value in reported.items():
         if name in {"acts", "faults"}:
             rows = ",\n".join(f"  {json.dumps(row)}" for row in value)
             lines.append(f'"{name}": [\n{rows}\n ]' if rows else f'"{name}": []')

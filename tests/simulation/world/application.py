@@ -66,8 +66,8 @@ class Application:
         value = {"n": number, "crash": True} if crash else {"n": number}
         self._history.note(Asked(trio.current_time(), number, by, to))
         answer = await worker.request(to, value)
-        told = answer.body.get("value")
-        said = told.get("n") if isinstance(told, dict) else None
+        reported = answer.body.get("value")
+        said = reported.get("n") if isinstance(reported, dict) else None
         self._history.note(Answered(trio.current_time(), number, answer.code, said))
         return answer.code
 

@@ -41,7 +41,7 @@ class _Stand:
     """A life of a runtime observes an object; `copy` None: it is about to.
 
     Attributes:
-        value: What the changes that it was told of make of the value it had at first.
+        value: What the changes that it was notified of make of the value it had at first.
     """
 
     copy: ObservedObject | None = None
@@ -82,8 +82,8 @@ class Objects:
         at, found = trio.current_time(), []
         for one in self._reported.values():
             if one.thing is not None and one.life == self._life_of(one):
-                told = at, one.life, one.thing.url, one.thing.version, _text(one.thing.value)
-                found.append(Held(*told, is_reporter=True))
+                notices = at, one.life, one.thing.url, one.thing.version, _text(one.thing.value)
+                found.append(Held(*notices, is_reporter=True))
         for (life, url), stand in self._stands.items():
             if stand.copy is not None and not stand.copy.is_gone:
                 found.append(Held(at, life, url, stand.copy.version, _text(stand.value)))
@@ -176,8 +176,8 @@ class Objects:
         stand = self._stands.get(key)
         if thing is None or stand is None or stand.copy is None or stand.over.is_set():
             return
-        manager, told = f"{runtime.runtime.url}/sm", {"resource": thing.url}
-        answer = await runtime.worker.ask(manager, MessageType.UNSUBSCRIBE, told)
+        manager, notices = f"{runtime.runtime.url}/sm", {"resource": thing.url}
+        answer = await runtime.worker.ask(manager, MessageType.UNSUBSCRIBE, notices)
         if answer.code == Code.OK:
             self._history.note(Left(trio.current_time(), *key))
         stand.over.set()

@@ -25,8 +25,8 @@ from specs.message import Message
 from tests.simulation.judgement.evidence import Evidence, Witness
 from tests.simulation.judgement.history import Died, History
 from tests.simulation.plans.plan import Plan, Wrong
-from tests.simulation.world.desk import Desk, issuer, login_of
 from tests.simulation.world.fate import chance
+from tests.simulation.world.logins import Logins, issuer, login_of
 from tests.simulation.world.mortal import MortalNetwork
 from tests.simulation.world.worker import Worker
 from tests.support.node.issuer import Issuer
@@ -170,8 +170,8 @@ class NodeProcess(Process):
 
     async def _live(self, network: Network, witness: Witness, task_status) -> None:
         others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
-        desk = Desk(self.air.issuer, message_node(domain_of(self.domain)))
-        foreign = {domain_of(one): Endpoint(place_of(one), desk.fresh) for one in sorted(others)}
+        logins = Logins(self.air.issuer, message_node(domain_of(self.domain)))
+        foreign = {domain_of(one): Endpoint(place_of(one), logins.fresh) for one in sorted(others)}
         config = NodeConfig(
             domain=domain_of(self.domain),
             listen=f"127.0.0.1:{_PORT + self.domain}",
@@ -220,7 +220,7 @@ class RuntimeProcess(Process):
             nodes=nodes,
             kinds=tuple(map(Kind, plan.kinds)),
             topology=Topology(plan.topology),
-            credentials=Desk(self.air.issuer, runtime(domain_of(self.domain), self.name)),
+            credentials=Logins(self.air.issuer, runtime(domain_of(self.domain), self.name)),
             entropy=self.entropy(),
             ids=self.ids(),
         )

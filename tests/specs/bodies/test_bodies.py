@@ -104,16 +104,16 @@ def test_addresses_are_canonical_or_refused(make, where):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda: body.Path((7,)), "resources[0] must be text, not 7"),
         (lambda: body.Path(HA), f"resources must be a list, not '{HA}'"),
         (lambda: body.Path(()), "resources must not be an empty list"),
         (lambda: body.Path((HA, "x")), "resources[1] 'x' is no address: no scheme such as"),
-        (lambda: body.Allocate("", body.AllocationWish(1)), "scheme must not be empty"),
+        (lambda: body.Allocate("", body.AllocationRequest(1)), "scheme must not be empty"),
         (
             lambda: body.Allocate("h", {}),
-            "value must be of the class AllocationWish, not a dict",
+            "value must be of the class AllocationRequest, not a dict",
         ),
         (lambda: body.Allocate("h", [1]), "value must be an object, not a list"),
         (lambda: body.Record(HA, R, expires="1"), "expires must be a number, not '1'"),
@@ -128,10 +128,10 @@ def test_addresses_are_canonical_or_refused(make, where):
         (lambda: body.SessionGranted(None), "sessionToken must be text, not null"),
     ],
 )
-def test_a_refusal_names_the_field_as_it_is_on_the_wire(make, told):
+def test_a_refusal_names_the_field_as_it_is_on_the_wire(make, reported):
     with pytest.raises(BadMessageError) as caught:
         make()
-    assert caught.value.reason.startswith(told)
+    assert caught.value.reason.startswith(reported)
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_words_outside_a_closed_vocabulary_are_refused(make):
 def test_an_allocation_asks_for_one_address_or_more_up_to_the_limit(number):
     """C-45."""
     with pytest.raises(BadMessageError):
-        body.AllocationWish(number)
+        body.AllocationRequest(number)
 
 
 @pytest.mark.parametrize("number", [1, MAX_ALLOCATION])
 def test_an_allocation_may_reach_its_limits(number):
-    assert body.Allocate("hyperty", body.AllocationWish(number)).value.number == number
+    assert body.Allocate("hyperty", body.AllocationRequest(number)).value.number == number
 
 
 def test_a_whole_number_may_be_written_with_a_point():
     """JSON has one kind of number, and JSON Schema calls 2.0 an integer."""
-    made = body.AllocationWish(2.0)
+    made = body.AllocationRequest(2.0)
     assert (made.number, type(made.number)) == (2, int)
 
 
@@ -289,7 +289,7 @@ def test_what_opens_something_is_not_empty(make):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (
             body.Free,
@@ -333,11 +333,11 @@ def test_what_opens_something_is_not_empty(make):
         ),
     ],
 )
-def test_fields_that_contradict_each_other_are_refused(make, told):
+def test_fields_that_contradict_each_other_are_refused(make, reported):
     """M-14, M-15, M-19, M-20, M-22..M-24, M-40."""
     with pytest.raises(BadMessageError) as caught:
         make()
-    assert caught.value.reason == told
+    assert caught.value.reason == reported
 
 
 def test_who_takes_up_a_session_without_a_token_is_nobody():

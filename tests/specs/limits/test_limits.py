@@ -32,9 +32,9 @@ def docstrings(module):
     }
 
 
-def test_every_limit_tells_its_unit_and_source():
-    told = {name: text for module in MODULES for name, text in docstrings(module).items()}
-    texts = {name: told.get(name, "") for name in LIMITS}
+def test_every_limit_reports_its_unit_and_source():
+    reported = {name: text for module in MODULES for name, text in docstrings(module).items()}
+    texts = {name: reported.get(name, "") for name in LIMITS}
     assert {name for name, text in texts.items() if not text.endswith(".")} == set()
     assert {name for name, text in texts.items() if not re.search(r"\(|over this", text)} == set()
 

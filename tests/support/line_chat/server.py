@@ -58,7 +58,7 @@ class ChatServer:
                 await self._more.wait()
 
     async def whisper(self, who, to, text):
-        """Have everybody told something that nobody had asked for."""
+        """Send everybody something that nobody had asked for."""
         for stream in self._streams:
             await stream.send_all(f"WHISPER {who} {to} {text}\n".encode())
 

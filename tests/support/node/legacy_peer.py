@@ -14,7 +14,7 @@ OLD_INSIDE = "hyperty-runtime://a.ex/old"
 
 
 class LegacyPeer:
-    """Writes what it is told to, letter by letter, and remembers what it heard."""
+    """Writes what it is ordered to, letter by letter, and remembers what it heard."""
 
     def __init__(self, link: Link, runtime: str = OLD) -> None:
         self.link = link
@@ -84,13 +84,13 @@ async def plain_peer(world: World, runtime: str = OLD) -> LegacyPeer:
     return await _peer(world, f"{world.node.legacy_url}?runtimeURL={quote(runtime, '')}", runtime)
 
 
-async def session_stranger(world: World, runtime: str = OLD) -> LegacyPeer:
+async def session_outsider(world: World, runtime: str = OLD) -> LegacyPeer:
     """Connect as upstream's stub with a session handshake does, and say nothing yet."""
     return await _peer(world, world.node.session_url or "", runtime)
 
 
 async def session_peer(world: World, runtime: str = OLD) -> LegacyPeer:
-    return await (await session_stranger(world, runtime)).open()
+    return await (await session_outsider(world, runtime)).open()
 
 
 async def _peer(world: World, url: str, runtime: str) -> LegacyPeer:

@@ -139,14 +139,14 @@ def freed_addresses_stay() -> None:
 
 
 def refusals_are_said_twice() -> None:
-    plain = Exchange.tell_link
+    plain = Exchange.send_to_link
 
-    def tell_link(self, port, one):
+    def send_to_link(self, port, one):
         plain(self, port, one)
         if one.code == Code.UNAUTHENTICATED:
             plain(self, port, one)
 
-    Exchange.tell_link = tell_link
+    Exchange.send_to_link = send_to_link
 
 
 def a_loss_now_and_then() -> None:

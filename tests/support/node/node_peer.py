@@ -50,8 +50,8 @@ class Peer:
 
     async def post_answer(self, request: Message, code: int, **body: object) -> None:
         """Answer a request, whoever was asked."""
-        told = {"code": code, **body}
-        answer = Message(request.id, MessageType.RESPONSE, request.to, request.from_, told)
+        reported = {"code": code, **body}
+        answer = Message(request.id, MessageType.RESPONSE, request.to, request.from_, reported)
         await self.link.send(encode(answer))
 
     async def hear(self) -> Message:
@@ -126,13 +126,13 @@ class World:
         self.links.append(await self.network.dial(Kind.WEBSOCKET, self.node.url))
         return self.links[-1]
 
-    async def stranger(self, runtime: str = RA) -> Peer:
+    async def outsider(self, runtime: str = RA) -> Peer:
         """Connect without a session."""
         return Peer(await self.link(), runtime, self.node.domain)
 
     async def peer(self, runtime: str = RA) -> Peer:
         """Connect and open a session."""
-        return await (await self.stranger(runtime)).open()
+        return await (await self.outsider(runtime)).open()
 
     async def states(self) -> dict[str, str]:
         return {view.runtime: view.state for view in await self.node.sessions()}

@@ -17,7 +17,7 @@ STOP_WITHIN = 10.0
 
 UNHURRIED = (
     "--message-rate", "none", "--identity-rate", "none", "--handshake-rate", "none",
-    "--soft-errors", "none", "--max-strangers-per-host", "none",
+    "--max-malformed", "none", "--max-unauthenticated-per-host", "none",
 )  # fmt: skip
 """Options for tests that are quicker than any honest peer, and all come from one host."""
 

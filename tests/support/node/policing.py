@@ -21,7 +21,7 @@ def one_policy(*rules: str, name: str = "s", combining: str = "firstApplicable")
 
 
 def policed(folder: Path, *texts: str, **more: object) -> dict:
-    """What a node is told to judge by these sets, one file each."""
+    """Options of a node that judges by these sets, one file each."""
     for number, text in enumerate(texts):
         (folder / f"{number}.toml").write_text(text)
     files = tuple(folder / f"{number}.toml" for number in range(len(texts)))
@@ -34,7 +34,7 @@ def anybody(issuer: Issuer) -> dict:
 
 
 async def logged_in(world: World, issuer: Issuer, runtime: str = RA, **claims: object) -> Peer:
-    peer = await world.stranger(runtime)
+    peer = await world.outsider(runtime)
     answer = await opened(peer, issuer.token(**claims))
     assert answer.code == 200, answer.body
     return peer

@@ -17,7 +17,7 @@ async def met(door):
         yield world, await door(world), await world.peer(RA)
 
 
-async def told(old, type_, to, body=None, **more):
+async def reported(old, type_, to, body=None, **more):
     """Return code and body of the answer to a message of an upstream peer."""
     message = {"id": 5, "type": type_, "from_": f"{OLD}/ua", "to": to, **more}
     answer = await old.ask(**message, **({} if body is None else {"body": body}))

@@ -1,4 +1,4 @@
-"""Two domains in one process: a node and a runtime each, and rooms beside them."""
+"""Two domains in one process: a node and a runtime each, and sandboxes beside them."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -29,12 +29,12 @@ PLACES = {A: "ws://127.0.0.1:40000", B: "ws://127.0.0.1:40001"}
 STUB_B = f"domain://msg-node.{A}/protostub/{B}"
 
 
-class Rooms:
-    """Opens rooms in this process, and lets a test in.
+class OpenedSandboxes:
+    """Opens sandboxes in this process, and lets a test in.
 
     Attributes:
-        links: The keeper's ends of all rooms that were opened, oldest first.
-        gate: A room opens only while it is set.
+        links: The host's ends of all sandboxes that were opened, oldest first.
+        gate: A sandbox opens only while it is set.
     """
 
     def __init__(self, make: Spawn = open_local_sandbox) -> None:
@@ -51,7 +51,7 @@ class Rooms:
             yield link
 
     def close(self) -> None:
-        """Let no room open until `open_after`."""
+        """Let no sandbox open until `open_after`."""
         self.gate = trio.Event()
 
     async def open_after(self, seconds: float) -> None:
@@ -59,7 +59,7 @@ class Rooms:
         self.gate.set()
 
     async def kill(self) -> None:
-        """Let the newest room vanish, as a process does that is killed."""
+        """Let the newest sandbox vanish, as a process does that is killed."""
         self.links[-1].drop()
         await trio.testing.wait_all_tasks_blocked()
 
@@ -92,7 +92,7 @@ class Side:
 
     node: Node
     tracer: MemoryTracer
-    rooms: Rooms
+    sandboxes: OpenedSandboxes
     runtime: Runtime
     hyperty: Shy
     address: str
@@ -126,7 +126,7 @@ class World:
 
 
 @attrs.frozen
-class Wishes:
+class DomainOptions:
     """How the two domains are to be: by default each knows the way to the other.
 
     Attributes:
@@ -143,8 +143,8 @@ class Wishes:
 
 
 @asynccontextmanager
-async def open_two(wishes: Wishes | None = None) -> AsyncIterator[World]:
-    wanted, network = wishes or Wishes(), MemoryNetwork()
+async def open_two(options: DomainOptions | None = None) -> AsyncIterator[World]:
+    wanted, network = options or DomainOptions(), MemoryNetwork()
     async with AsyncExitStack() as stack:
         knows = {A: wanted.a_knows, B: wanted.b_knows}
         nodes = {
@@ -157,18 +157,18 @@ async def open_two(wishes: Wishes | None = None) -> AsyncIterator[World]:
 
 async def _node(stack, network, domain, how):
     knows, wanted = how
-    rooms, tracer = Rooms(wanted.spawn), MemoryTracer()
+    sandboxes, tracer = OpenedSandboxes(wanted.spawn), MemoryTracer()
     plan = ForeignPlan(
-        {name: Endpoint(url, wanted.shows) for name, url in knows.items()}, rooms.spawn
+        {name: Endpoint(url, wanted.shows) for name, url in knows.items()}, sandboxes.spawn
     )
     config = wanted.node(NodeConfig(domain=domain, entropy=counted_bytes(0), foreign=plan))
     node = await stack.enter_async_context(open_node(config, network, tracer))
-    return node, tracer, rooms
+    return node, tracer, sandboxes
 
 
 async def _side(stack, network, domain, how):
     nodes, wanted = how
-    node, tracer, rooms = nodes[domain]
+    node, tracer, sandboxes = nodes[domain]
     config = RuntimeConfig(
         domain=domain,
         name=f"r{domain[0]}",
@@ -180,4 +180,4 @@ async def _side(stack, network, domain, how):
     hyperty = Shy()
     runtime = await stack.enter_async_context(open_runtime(config, network, MemoryTracer()))
     address = await runtime.deploy("echo", lambda: hyperty)
-    return Side(node, tracer, rooms, runtime, hyperty, address)
+    return Side(node, tracer, sandboxes, runtime, hyperty, address)

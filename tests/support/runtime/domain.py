@@ -24,7 +24,7 @@ from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.link import Network
@@ -70,7 +70,7 @@ class Member:
     """
 
     runtime: Runtime
-    tracer: Told
+    tracer: AwaitableTracer
     hyperty: Echo
     address: str
 
@@ -134,7 +134,7 @@ class Domain:
     async def visitor(self, name: str) -> AsyncIterator[Member]:
         """Let one more runtime come, and leave again."""
         async with AsyncExitStack() as stack:
-            who = name, len(self.members) + 1, Wishes()
+            who = name, len(self.members) + 1, DomainOptions()
             yield await _join(stack, self.node, self.network, who)
 
     def cut_links(self, carrier: Carrier) -> None:
@@ -151,7 +151,7 @@ async def in_memory() -> AsyncIterator[MemoryNetwork]:
 
 @final
 @attrs.frozen
-class Wishes:
+class DomainOptions:
     """How the domain is to be."""
 
     kinds: tuple[Carrier, ...] = (Carrier.TCP,)
@@ -164,9 +164,9 @@ class Wishes:
 
 
 @asynccontextmanager
-async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterator[Domain]:
+async def open_domain(*names: str, options: DomainOptions | None = None) -> AsyncIterator[Domain]:
     """Run a domain with these runtimes, each with an `Echo`."""
-    wanted, tracer = wishes or Wishes(), MemoryTracer()
+    wanted, tracer = options or DomainOptions(), MemoryTracer()
     async with AsyncExitStack() as stack:
         network = await stack.enter_async_context(wanted.network())
         wanted.weather(network)
@@ -182,20 +182,20 @@ async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterato
 
 
 async def _join(
-    stack: AsyncExitStack, node: Node, network: Network, who: tuple[str, int, Wishes]
+    stack: AsyncExitStack, node: Node, network: Network, who: tuple[str, int, DomainOptions]
 ) -> Member:
-    name, number, wishes = who
+    name, number, options = who
     config = RuntimeConfig(
         domain=DOMAIN,
         name=name,
         node=node.url,
-        kinds=wishes.kinds,
-        p2p_host=wishes.hosts.get(name, LOOPBACK),
-        policy=wishes.policies.get(name, PERMIT_ALL),
-        links=wishes.links.get(name, WHENEVER_POSSIBLE),
+        kinds=options.kinds,
+        p2p_host=options.hosts.get(name, LOOPBACK),
+        policy=options.policies.get(name, PERMIT_ALL),
+        links=options.links.get(name, WHENEVER_POSSIBLE),
         entropy=counted_bytes(number),
     )
-    tracer, hyperty = Told(), Echo()
+    tracer, hyperty = AwaitableTracer(), Echo()
     runtime = await stack.enter_async_context(open_runtime(config, network, tracer))
     address = await runtime.deploy(name, lambda: hyperty)
     return Member(runtime, tracer, hyperty, address)

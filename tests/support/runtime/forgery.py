@@ -66,17 +66,17 @@ def dots(random, text):
 def host(random, text):
     scheme, _, rest = text.partition("://")
     name, slash, path = rest.partition("/")
-    told = random.choice(
+    reported = random.choice(
         (f"{name}:80", f"ra@{name}", f"ra:x@{name}", f"{name}.", f".{name}", f"{name}..",
          f"[{name}]", f"{name}?", f"{name}#", f"{name.upper()}", f"www.{name}",
          f"{name}\x00", f"x{name}")
     )  # fmt: skip
-    return f"{scheme}://{told}{slash}{path}"
+    return f"{scheme}://{reported}{slash}{path}"
 
 
 def alias(random, text):
-    told = text.replace("hyperty-runtime://", random.choice(("runtime://", "RunTime://")))
-    return told + random.choice(("", "/", "//", "/x", "?x", "#x", "/%2f"))
+    reported = text.replace("hyperty-runtime://", random.choice(("runtime://", "RunTime://")))
+    return reported + random.choice(("", "/", "//", "/x", "?x", "#x", "/%2f"))
 
 
 def tail(random, text):

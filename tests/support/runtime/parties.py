@@ -8,11 +8,11 @@ import trio
 from specs.message import MessageType
 from specs.trace import Kind as Record
 from specs.trace import Op
-from tests.support.runtime.domain import Echo, Wishes, open_domain
+from tests.support.runtime.domain import DomainOptions, Echo, open_domain
 from transports.link import Kind
 
 SCHEMA = "hyperty-catalogue://catalogue.a.example/.well-known/dataschema/Communication"
-SILENT = Wishes(kinds=())
+SILENT = DomainOptions(kinds=())
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ class Party:
 @asynccontextmanager
 async def parties(*more):
     names = "alice", "bob", *more
-    async with open_domain(*names, wishes=SILENT) as domain:
+    async with open_domain(*names, options=SILENT) as domain:
         for member in domain.members.values():
             keep_events(member.hyperty)
         yield tuple(Party(domain[name], domain) for name in names)
@@ -84,7 +84,7 @@ def heard(party):
 
 
 def slow(party):
-    """Let a party answer what it is asked only when told to."""
+    """Let a party answer what it is asked only when ordered to."""
     decide = trio.Event()
 
     async def on_request(_message):

@@ -5,7 +5,7 @@ from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from fsm.registry.resolve.inputs import ResolveConfig, Topology
 from fsm.registry.resolve.resolve import ResolveCore
 from specs.bodies.registry import Record
@@ -26,13 +26,13 @@ class Registry:
 
     Attributes:
         steps: Every step so far.
-        news: What whoever follows links was told so far.
-        peers: Which links lead where, as the bus was told so far.
+        news: What whoever follows links was reported so far.
+        peers: Which links lead where, as the bus was reported so far.
     """
 
-    def __init__(self, wish=P2pUse.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
-        wishes = wish if isinstance(wish, LinkPolicy) else LinkPolicy(wish)
-        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", wishes, topology))
+    def __init__(self, wanted=P2pUse.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
+        options = wanted if isinstance(wanted, LinkPolicy) else LinkPolicy(wanted)
+        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", options, topology))
         self.now = 0.0
         self.steps = []
         self.news = []
@@ -47,7 +47,7 @@ class Registry:
         return [effect for effect in effects if not isinstance(effect, aside)]
 
     def ask(self, to=HB, intent=REACH):
-        return self.feed(told.Asked(to, intent))
+        return self.feed(reported.Asked(to, intent))
 
     def route(self, to=HB, intent=REACH):
         """Where a message goes now."""
@@ -55,24 +55,24 @@ class Registry:
         return routes[0].url if routes else None
 
     def status(self, stub, value, link=None, remote=RB):
-        return self.feed(told.StatusSeen(stub, value, remote, link or stub))
+        return self.feed(reported.StatusSeen(stub, value, remote, link or stub))
 
     def wait(self):
         self.now = self.core.deadline()
-        return self.feed(told.TimePassed())
+        return self.feed(reported.TimePassed())
 
 
 def with_node(**kwargs):
     registry = Registry(**kwargs)
     registry.ask("domain://registry.b.ex")
-    registry.feed(told.Deployed(S1))
+    registry.feed(reported.Deployed(S1))
     return registry
 
 
 def requesting():
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ), told.Deployed(PQ))
+    registry.feed(reported.RecordRead(HB, RECORD), reported.PathSet(PQ), reported.Deployed(PQ))
     registry.status(PQ, "created")
     return registry
 

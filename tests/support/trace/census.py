@@ -54,9 +54,9 @@ def uncounted(machine: str) -> Iterator[None]:
 
 
 @contextmanager
-def told(hear: Callable[[Taken], None]) -> Iterator[None]:
+def reported(hear: Callable[[Taken], None]) -> Iterator[None]:
     """Tell each step that the product takes in the body, after it."""
-    step, step_untold = Entity.step, Entity.step_untold
+    step, step_unreported = Entity.step, Entity.step_unreported
 
     def note(entity, old, trigger, given):
         caller = sys._getframe(2).f_globals.get("__name__", "")
@@ -73,16 +73,16 @@ def told(hear: Callable[[Taken], None]) -> Iterator[None]:
         note(self, old, trigger, given)
         return done
 
-    def counted_untold(self, trigger, given=NOTHING):
+    def counted_unreported(self, trigger, given=NOTHING):
         old = self._state
-        step_untold(self, trigger, given)
+        step_unreported(self, trigger, given)
         note(self, old, trigger, given)
 
-    Entity.step, Entity.step_untold = counted_step, counted_untold
+    Entity.step, Entity.step_unreported = counted_step, counted_unreported
     try:
         yield
     finally:
-        Entity.step, Entity.step_untold = step, step_untold
+        Entity.step, Entity.step_unreported = step, step_unreported
 
 
 @contextmanager
@@ -93,5 +93,5 @@ def counted() -> Iterator[Counter[TakenStep]]:
     def hear(taken):
         times[taken.kind] += 1
 
-    with told(hear):
+    with reported(hear):
         yield times

@@ -25,12 +25,14 @@ def write_whole(directory: Path, lines: Iterable[TraceLine]) -> None:
     """Write the records of processes in parts, as the processes would have written them."""
     by_process: dict[tuple[str, str], list[dict[str, object]]] = {}
     for line in lines:
-        told = {wire_name(name): value for name, value in attrs.asdict(line).items()}
-        there = {name: value for name, value in told.items() if value is not None}
+        reported = {wire_name(name): value for name, value in attrs.asdict(line).items()}
+        there = {name: value for name, value in reported.items() if value is not None}
         by_process.setdefault((line.run, line.node), []).append(there | {"mono_ns": 0})
-    for process, told in by_process.items():
-        for part in range(0, len(told), PART):
-            write_trace(directory / trace_folder(*process), told[part : part + PART], part // PART)
+    for process, reported in by_process.items():
+        for part in range(0, len(reported), PART):
+            write_trace(
+                directory / trace_folder(*process), reported[part : part + PART], part // PART
+            )
 
 
 def _parts(directory: Path) -> list[Path]:

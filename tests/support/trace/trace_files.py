@@ -60,25 +60,25 @@ def write_trace(directory: Path, lines: Iterable[Record | str], part: int = 0) -
 
 def walk(table: Table, key: str, dice: random.Random) -> list[Fact]:
     """A story along declared rows, to a state that may end."""
-    story: list[Fact] = []
+    history: list[Fact] = []
     state: str = ABSENT
     rests = {state.value for state in table.may_end}
     while state not in rests or (dice.random() < 0.5 and ways(table, state)):
         row = dice.choice(ways(table, state))
-        story.append(step(table.name, key, state, row.trigger.value, row.target.value))
+        history.append(step(table.name, key, state, row.trigger.value, row.target.value))
         state = row.target.value
-    return story
+    return history
 
 
 def ways(table: Table, state: str) -> list[Transition]:
     return [row for row in table.rows if row.old == state]
 
 
-def braid(stories: Sequence[Sequence[Fact]], dice: random.Random) -> list[Fact]:
+def braid(histories: Sequence[Sequence[Fact]], dice: random.Random) -> list[Fact]:
     """Several stories as one process tells them: each in order, between each other."""
-    turns = [which for which, story in enumerate(stories) for _ in story]
+    turns = [which for which, history in enumerate(histories) for _ in history]
     dice.shuffle(turns)
-    left = [iter(story) for story in stories]
+    left = [iter(history) for history in histories]
     return [next(left[which]) for which in turns]
 
 
@@ -137,17 +137,17 @@ def generated(count: int, seed: int) -> list[list[Record]]:
 
 
 def _generated(number: int, dice: random.Random) -> list[Record]:
-    stories = [
+    histories = [
         walk(dice.choice(TABLES), f"e{entity}|{number}", dice)
         for entity in range(dice.randint(1, 4))
     ]
-    facts = braid(stories, dice)
+    facts = braid(histories, dice)
     if number % 2:
         facts = _mutated(facts, dice)
-    told = records(whole(facts), run=f"r{number}", node=f"n{number % 7}")
+    reported = records(whole(facts), run=f"r{number}", node=f"n{number % 7}")
     if number % 20 in {0, 1}:
-        del told[dice.randrange(len(told))]
-    return told
+        del reported[dice.randrange(len(reported))]
+    return reported
 
 
 def _mutated(facts: list[Fact], dice: random.Random) -> list[Fact]:

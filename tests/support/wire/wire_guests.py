@@ -23,7 +23,7 @@ class Joining:
         name = name or f"r{next(NUMBERS)}"
         return FORMS[form or self.form](self.node.urls, DOMAIN, name)
 
-    async def stranger(self, form: str | None = None, name: str | None = None) -> WirePeer:
+    async def outsider(self, form: str | None = None, name: str | None = None) -> WirePeer:
         """Connect, and say nothing."""
         return await self.connect(self.named(form, name))
 
@@ -40,7 +40,7 @@ class Joining:
 
     async def __call__(self, form: str | None = None, name: str | None = None) -> WirePeer:
         """Connect and have a session."""
-        peer = await self.stranger(form, name)
+        peer = await self.outsider(form, name)
         opened = await peer.open()
         assert opened is None or opened["body"]["code"] == 200, opened
         return peer

@@ -18,13 +18,13 @@ def test_the_bench_of_data_objects_runs_small():
     name = "node.data_objects"
     done = run_warm("-m", f"bench.{name}", "--json", *SMALL[name], timeout=200)
 
-    told = orjson.loads(done.stdout)
-    assert (told["bench"], told["met"]) == ("data_objects", not done.returncode)
-    assert told["alone_per_second"] > 0
-    assert told["observed_per_second"] > 0
-    assert told["requests_per_second"] > 0
-    assert told["fan_out_ms"] > 0
-    assert told["change_bytes"] < told["whole_bytes"] / 10
+    reported = orjson.loads(done.stdout)
+    assert (reported["bench"], reported["met"]) == ("data_objects", not done.returncode)
+    assert reported["alone_per_second"] > 0
+    assert reported["observed_per_second"] > 0
+    assert reported["requests_per_second"] > 0
+    assert reported["fan_out_ms"] > 0
+    assert reported["change_bytes"] < reported["whole_bytes"] / 10
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_all_numbers_are_judged(monkeypatch, observed, fan_out, options, missed)
     monkeypatch.setattr(data_objects, "raise_file_limit", lambda: None)
 
     done = CliRunner().invoke(data_objects.main, ["--json", *options])
-    told = orjson.loads(done.stdout.splitlines()[-1])  # a busy machine may be logged before
+    reported = orjson.loads(done.stdout.splitlines()[-1])  # a busy machine may be logged before
     assert done.exit_code == len(missed)
-    assert all(part in one for part, one in zip(missed, told["missed"], strict=True))
+    assert all(part in one for part, one in zip(missed, reported["missed"], strict=True))
 
 
 async def test_what_is_weighed_is_what_the_observer_got():

@@ -13,7 +13,7 @@ from bench.runtime import beside, local, paths
 from bench.runtime.beside import Pair
 from bench.runtime.local import Rates
 from bench.runtime.paths import Figures, Taken
-from bench.runtime.stage import Tracing, Way
+from bench.runtime.stage import Leg, Tracing
 from bench.verdict import SCHEMA, Verdict
 from tests.support.command import ROOT
 from tests.support.warm import run_warm
@@ -21,7 +21,7 @@ from transports.link import FRAMED, Kind
 
 LONG = {
     "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
-    "runtime.hostile_room", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
+    "runtime.hostile_sandbox", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
     "node.login", "judge",
 }  # fmt: skip
 """Those that take more than five seconds at their smallest."""
@@ -39,14 +39,14 @@ def is_small_enough(name):
 def test_a_bench_runs_small(name):
     done = run_warm("-m", f"bench.{name}", "--json", *SMALL[name], timeout=200)
     assert done.stdout, done.stderr
-    told = orjson.loads(done.stdout)
-    assert (told["schema"], told["bench"]) == (SCHEMA, name.rpartition(".")[2])
-    assert told["ours"] >= 0
-    assert told["peer"] > 0
-    assert told["ratio"] >= 0
-    assert told["reach"] is None or told["reach"] > 0
-    assert done.returncode == (0 if told["met"] else 1)
-    assert told["met"] is not bool(told["missed"])
+    reported = orjson.loads(done.stdout)
+    assert (reported["schema"], reported["bench"]) == (SCHEMA, name.rpartition(".")[2])
+    assert reported["ours"] >= 0
+    assert reported["peer"] > 0
+    assert reported["ratio"] >= 0
+    assert reported["reach"] is None or reported["reach"] > 0
+    assert done.returncode == (0 if reported["met"] else 1)
+    assert reported["met"] is not bool(reported["missed"])
 
 
 def test_every_bench_is_run():
@@ -68,9 +68,9 @@ MISSED = attrs.evolve(MET, missed=("too slow",), not_measured=("z",))
 def test_a_verdict_is_one_line_and_a_status(verdict, code, capsys):
     with pytest.raises(SystemExit) as exiting:
         verdict.tell(as_json=True)
-    told = orjson.loads(capsys.readouterr().out)
+    reported = orjson.loads(capsys.readouterr().out)
     assert exiting.value.code == code
-    assert told == {
+    assert reported == {
         "schema": SCHEMA, "bench": "b", "what": "x / y", "ours": 1.0, "peer": 2.0, "ratio": 0.5,
         "reach": 0.6, "missed": list(verdict.missed), "met": not code,
         "not_measured": list(verdict.not_measured), "rounds": {"one": 3.0},
@@ -96,9 +96,9 @@ def test_a_bench_that_fails_is_a_line_and_the_others_run(as_json, monkeypatch):
     done = CliRunner().invoke(run.main, [*options, *printed])
     assert done.exit_code == 1
     if as_json:
-        told = [orjson.loads(line) for line in done.stdout.splitlines()]
-        assert [one["met"] for one in told] == [True, False, True]
-        assert all({"ours", "peer", "ratio", "reach"} <= one.keys() for one in told)
+        reported = [orjson.loads(line) for line in done.stdout.splitlines()]
+        assert [one["met"] for one in reported] == [True, False, True]
+        assert all({"ours", "peer", "ratio", "reach"} <= one.keys() for one in reported)
     else:
         assert [line.split()[0] for line in done.stdout.splitlines()] == [
             "b", "runtime.local", "missed:", "load",
@@ -108,7 +108,7 @@ def test_a_bench_that_fails_is_a_line_and_the_others_run(as_json, monkeypatch):
 # ---- what benches judge
 
 
-def told_of(monkeypatch, module, name, measured, *options):
+def reported_of(monkeypatch, module, name, measured, *options):
     async def measure(*_):
         return measured
 
@@ -120,14 +120,16 @@ def told_of(monkeypatch, module, name, measured, *options):
 
 @pytest.mark.parametrize(("hyperties", "is_met"), [(60_000.0, True), (59_000.0, False)])
 def test_the_number_of_the_local_bench_is_of_hyperties(hyperties, is_met, monkeypatch):
-    told = told_of(monkeypatch, local, "measure", [Rates(bare=90_000.0, hyperties=hyperties)])
-    assert (told["ours"], told["met"]) == (hyperties, is_met)
+    reported = reported_of(
+        monkeypatch, local, "measure", [Rates(bare=90_000.0, hyperties=hyperties)]
+    )
+    assert (reported["ours"], reported["met"]) == (hyperties, is_met)
 
 
 def figures(latency=0.4, cpu=0.4, traced=0.9):
     taken = Taken(p50=10.0, p99=20.0, per_second=100.0, cpu=5.0)
-    ways = {tracing: dict.fromkeys(Way, taken) for tracing in Tracing}
-    return Figures(ways, latency, cpu, dict.fromkeys(Way, traced))
+    ways = {tracing: dict.fromkeys(Leg, taken) for tracing in Tracing}
+    return Figures(ways, latency, cpu, dict.fromkeys(Leg, traced))
 
 
 @pytest.mark.parametrize(
@@ -141,14 +143,14 @@ def figures(latency=0.4, cpu=0.4, traced=0.9):
     ids=["reached", "latency", "cpu", "tracing, by both ways"],
 )
 def test_all_numbers_of_the_bench_of_paths_are_judged(measured, missed, monkeypatch):
-    told = told_of(monkeypatch, paths, "measure", measured, "--kind", "unix")
-    assert (len(told["missed"]), told["met"]) == (missed, not missed)
-    assert "tcp" in told["not_measured"]
+    reported = reported_of(monkeypatch, paths, "measure", measured, "--kind", "unix")
+    assert (len(reported["missed"]), reported["met"]) == (missed, not missed)
+    assert "tcp" in reported["not_measured"]
 
 
 def test_the_bench_of_paths_takes_the_kinds_that_keep_frames(monkeypatch):
-    told = told_of(monkeypatch, paths, "measure", figures())
-    assert list(told["kinds"]) == [str(kind) for kind in FRAMED]
+    reported = reported_of(monkeypatch, paths, "measure", figures())
+    assert list(reported["kinds"]) == [str(kind) for kind in FRAMED]
     refused = CliRunner().invoke(paths.main, ["--kind", str(Kind.STREAM)])
     assert refused.exit_code == 2
 

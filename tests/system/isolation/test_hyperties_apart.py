@@ -20,8 +20,8 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
 from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, SANDBOX_RESTARTS
 from tests.support.command import call, serving
-from tests.support.runtime.room_world import rooms_of_tests
 from tests.support.runtime.rough import Rough
+from tests.support.runtime.sandbox_world import sandboxes_of_tests
 from transports.memory import MemoryNetwork
 
 pytestmark = pytest.mark.timeout(120)
@@ -52,23 +52,23 @@ async def apart():
         serving("node", "--domain", DOMAIN, "--allow-legacy") as node,
         serving("runtime", *NODE, node.url, *CREW, "--sandbox", "process") as runtime,
     ):
-        (room,) = children_of(runtime.process.pid)
-        yield node, runtime, os.pidfd_open(room)
+        (sandbox,) = children_of(runtime.process.pid)
+        yield node, runtime, os.pidfd_open(sandbox)
 
 
 async def test_a_command_runs_a_hyperty_apart_and_drains_in_time():
-    async with apart() as (node, runtime, room):
+    async with apart() as (node, runtime, sandbox):
         done = await call("request", *NODE, node.url, runtime.ready["hyperties"]["echo"], "7")
         assert (done.status, orjson.loads(done.out[0])["value"]) == (ExitCode.OK, 7)
         with trio.fail_after(DRAIN_TIMEOUT):
             assert await runtime.stop() == ExitCode.OK
-        await gone(room)
+        await gone(sandbox)
 
 
 async def test_a_killed_runtime_leaves_no_process():
-    async with apart() as (_, runtime, room):
+    async with apart() as (_, runtime, sandbox):
         await runtime.stop(signal.SIGKILL)
-        await gone(room)
+        await gone(sandbox)
 
 
 # ---- a runtime with others in it
@@ -87,12 +87,12 @@ async def crewed():
 
 
 def counted(lives):
-    """Return what opens rooms, and notes each."""
+    """Return what opens sandboxes, and notes each."""
 
     @asynccontextmanager
     async def spawn(label):
         lives.append(label)
-        async with rooms_of_tests(label) as link:
+        async with sandboxes_of_tests(label) as link:
             yield link
 
     return spawn
@@ -112,7 +112,7 @@ async def test_one_that_ends_too_often_is_undeployed_and_others_go_on():
 
 
 async def test_in_a_nursery_one_that_never_answers_holds_up_nobody(autojump_clock):
-    """HYP-01, MSG-06: its callers are told 408, others are answered, the runtime can go."""
+    """HYP-01, MSG-06: its callers are answered 408, others are answered, the runtime can go."""
     codes = []
 
     async def wait_in_vain(caller, rough):

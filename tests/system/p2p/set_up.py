@@ -26,7 +26,7 @@ from fsm.judge.replay import Judgement
 from specs.message import MessageType
 from tests.support.command import Serving, serving
 from tests.support.node.issuer import login_by
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.system.p2p.halting_gate import Choice, HaltingGate, open_gate
@@ -85,7 +85,7 @@ class SetUp:
     desk: Desk
     gates: dict[str, HaltingGate] = attrs.field(factory=dict)
     parties: dict[str, Party] = attrs.field(factory=dict)
-    tracers: list[Told] = attrs.field(factory=list)
+    tracers: list[AwaitableTracer] = attrs.field(factory=list)
     codes: list[int] = attrs.field(factory=list)
     numbers: Iterator[int] = attrs.field(factory=count)
     asked: int = 0
@@ -141,8 +141,8 @@ class SetUp:
         runtime = await self.stack.enter_async_context(opened)
         return Here(runtime, tracer, hyperty, await runtime.deploy(name, lambda: hyperty))
 
-    def _tracer(self) -> Told:
-        self.tracers.append(tracer := Told())
+    def _tracer(self) -> AwaitableTracer:
+        self.tracers.append(tracer := AwaitableTracer())
         return tracer
 
     async def _serve(self, *arguments: str) -> Serving:
@@ -158,12 +158,12 @@ class SetUp:
     async def ask(self) -> int:
         """Let Alice ask Bob; return the code of her answer, or of Carol's if she is gone."""
         self.asked += 1
-        told = {"to": self.parties[BOB].address, "number": next(self.numbers)}
+        reported = {"to": self.parties[BOB].address, "number": next(self.numbers)}
         alice = self.parties[ALICE]
         if isinstance(alice, Here):
-            code = int((await alice.hyperty.request(str(told["to"]), told)).code)
+            code = int((await alice.hyperty.request(str(reported["to"]), reported)).code)
         else:
-            answer = await self.here("carol").hyperty.request(alice.address, told)
+            answer = await self.here("carol").hyperty.request(alice.address, reported)
             value = answer.body.get("value")
             code = value if isinstance(value, int) else int(answer.code)
         self.codes.append(code)

@@ -13,7 +13,7 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import Credentials
 from tests.support.command import Serving
 from tests.support.node.issuer import Issuer
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.system.harmed import PATIENCE
 
 DOMAIN = "a.example"
@@ -54,7 +54,7 @@ class Here:
     """A runtime in this process."""
 
     runtime: Runtime
-    tracer: Told
+    tracer: AwaitableTracer
     hyperty: Hyperty
     address: str
 

@@ -90,7 +90,7 @@ async def kill_in_mid_flight(ledger, runtime, bob, clock):
     clock.rate = 1.0
 
 
-async def told_by_spark(trace, tmp_path):
+async def reported_by_spark(trace, tmp_path):
     """What Spark says of each node's trace; that it says what the other says has its own test."""
     command = [*PYTHON, "spark", "validate", str(trace), "--report", str(tmp_path / "report")]
     done = await trio.run_process([*command, "--json"], cwd=ROOT, check=False, capture_stdout=True)
@@ -99,7 +99,7 @@ async def told_by_spark(trace, tmp_path):
     return {node["node"]: node["verdict"] for node in verdict["nodes"]}
 
 
-async def told_by_reference(trace, tmp_path):
+async def reported_by_reference(trace, tmp_path):
     """The same by the reference judge, which needs no Java."""
     judged = judge_steps(lines_under(trace))
     assert judged.violations == ()
@@ -108,7 +108,10 @@ async def told_by_reference(trace, tmp_path):
 
 @pytest.mark.parametrize(
     "verdicts",
-    [told_by_reference, pytest.param(told_by_spark, marks=[pytest.mark.spark, pytest.mark.soak])],
+    [
+        reported_by_reference,
+        pytest.param(reported_by_spark, marks=[pytest.mark.spark, pytest.mark.soak]),
+    ],
 )
 async def test_every_request_is_answered_and_only_bobs_trace_is_incomplete(
     tmp_path, clock, verdicts

@@ -92,7 +92,7 @@ async def test_what_was_acknowledged_survives_kills_at_random_moments(tmp_path):
 
 
 async def _read_all(tmp_path, file, ledger):
-    """Every record is told by a node that starts on the file."""
+    """Every record is reported by a node that starts on the file."""
     with started(tmp_path, file) as node:
         async with open_system_network() as network:
             link = await network.dial(Kind.WEBSOCKET, node.ready["url"])

@@ -28,7 +28,7 @@ from fsm.judge.replay import Judgement
 from specs.trace import Kind
 from tests.support.catalogues import B, Publishing, Wall
 from tests.support.command import Serving, serving
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, PATIENCE, Harm, insist
 from tests.system.stubs.pausing_proxy import PausingProxy, open_pausing_proxy
@@ -68,7 +68,7 @@ class Other:
 
     urls: dict[str, str]
     process: trio.Process | None = None
-    tracer: Told | None = None
+    tracer: AwaitableTracer | None = None
 
 
 @attrs.define
@@ -87,7 +87,7 @@ class StubSetUp:
     folder: Path
     publishing: Publishing = attrs.field(factory=Publishing)
     codes: list[int] = attrs.field(factory=list)
-    tracers: list[Told] = attrs.field(factory=list)
+    tracers: list[AwaitableTracer] = attrs.field(factory=list)
     _names: "count[int]" = attrs.field(factory=count)
 
     node: Other = attrs.field(init=False)
@@ -112,7 +112,7 @@ class StubSetUp:
             opened = open_pausing_proxy(self.node.urls["url"])
             self.proxies.append(await self.stack.enter_async_context(opened))
         self._publish()
-        here = open_node(NodeConfig(domain=A), self.network, self._told())
+        here = open_node(NodeConfig(domain=A), self.network, self._reported())
         self.own = (await self.stack.enter_async_context(here)).url
         self.bob = await self._runtime(B, "bob", Echo())
         await self._runtime(B, "carol", self.carol)
@@ -124,7 +124,7 @@ class StubSetUp:
             there = await self._serve("node", "--domain", B, *options)
             return Other({name: str(url) for name, url in there.ready.items()}, there.process)
         config = NodeConfig(domain=B, allow_legacy=True, http=HttpConfig("127.0.0.1:0", rest=True))
-        tracer = self._told()
+        tracer = self._reported()
         node = await self.stack.enter_async_context(open_node(config, self.network, tracer))
         urls = {name: str(getattr(node, name)) for _, name, _ in FORMS.values()}
         return Other(urls, tracer=tracer)
@@ -147,7 +147,7 @@ class StubSetUp:
             nodes={A: self.own} if domain == B else {},
             catalogues=CatalogueAccess(self.publishing.places, trust, clock_offset=offset),
         )
-        opened = open_runtime(config, self.network, self._told())
+        opened = open_runtime(config, self.network, self._reported())
         runtime = await self.stack.enter_async_context(opened)
         return await runtime.deploy(name, lambda: hyperty)
 
@@ -176,9 +176,9 @@ class StubSetUp:
         (self.folder / "trust.toml").write_text(TRUST)
         return self.folder / "catalogue"
 
-    def _told(self) -> Told:
-        self.tracers.append(told := Told())
-        return told
+    def _reported(self) -> AwaitableTracer:
+        self.tracers.append(reported := AwaitableTracer())
+        return reported
 
     async def _serve(self, *arguments: str) -> Serving:
         return await self.stack.enter_async_context(serving(*arguments))
@@ -226,22 +226,22 @@ class StubSetUp:
         self.clock.rate = 1.0
 
     async def _given_up(self) -> None:
-        told = self.tracers[-1] if self.victim == NODE else self.node.tracer
-        assert told is not None
+        reported = self.tracers[-1] if self.victim == NODE else self.node.tracer
+        assert reported is not None
         machine = "stub_connection" if self.victim == NODE else "session"
 
         async def is_over() -> bool:
             await trio.lowlevel.checkpoint()
             states = {
                 fact.key: fact.new
-                for fact in told.facts
+                for fact in reported.facts
                 if fact.k is Kind.STATE and fact.machine == machine and "alice" in str(fact.key)
             }
             # What leads to the own node stays; there is no session but the one in question.
             living = [state for state in states.values() if state in _ALIVE]
             return len(living) <= (self.victim == NODE)
 
-        await told.until(is_over)
+        await reported.until(is_over)
 
     async def heal(self, how: Harm) -> None:
         """Let the stopped go on, start the killed anew; the way there is open again."""

@@ -1,7 +1,7 @@
 """A runtime speaks a protocol that it had never heard of: its stub is fetched (PFY-01, T13).
 
 The protocol is in `tests/support/line_chat` and nowhere else. Its operator signs and
-publishes a package with our commands; a runtime is told only where catalogues are and who
+publishes a package with our commands; a runtime is notified only where catalogues are and who
 is trusted.
 """
 
@@ -94,7 +94,7 @@ def private_of(folder, who):
 
 
 def signing(folder, signed):
-    """What the command that signs is told."""
+    """Arguments of the command that signs."""
     package = ("--package", LINE_CHAT, "--entry-point", "line_chat_stub:activate")
     by = ("--publisher", "acme", "--publisher-key", private_of(folder, "acme"))
     of = ("--domain", CHAT, "--key", private_of(folder, "chat"), "--machine", "stub_connection")
@@ -102,7 +102,7 @@ def signing(folder, signed):
 
 
 def publishing(folder, signed, into):
-    """What the command that publishes is told."""
+    """Arguments of the command that publishes."""
     return signed, "--keys", folder / "chat/jwks.json", "--into", into
 
 
@@ -141,13 +141,13 @@ class World:
     url: str = "hyperty-runtime://a.example/ra"
 
     @property
-    def room(self):
+    def sandbox(self):
         """The process of the stub."""
         (pid,) = children() - self.others
         return pid
 
     def _steps(self, machine):
-        """The steps of one machine that the chat's stubs took: those in rooms."""
+        """The steps of one machine that the chat's stubs took: those in sandboxes."""
         own = {f"{self.url}/protostub/1"}
         facts = [fact for fact in self.tracer.facts if fact.machine == machine]
         return [fact for fact in facts if fact.key not in own]
@@ -192,23 +192,25 @@ async def test_a_domain_is_reached_by_a_protocol_that_only_its_stub_knows(world)
     assert world.connection() == ["created", "in-progress", "live"]
 
 
-async def test_a_killed_room_is_told_at_once_and_the_next_request_has_a_new_one(world, nursery):
-    """R11, STB-15: whoever waits is told 503 once; the new stub has a new address."""
+async def test_a_killed_sandbox_is_reported_at_once_and_the_next_request_has_a_new_one(
+    world, nursery
+):
+    """R11, STB-15: whoever waits is answered 503 once; the new stub has a new address."""
     assert (await world.hyperty.say("bob")).code == 200
-    first, answers, told = world.room, [], trio.Event()
+    first, answers, reported = world.sandbox, [], trio.Event()
 
     async def wait_in_vain():
         answers.append(await world.hyperty.say("mute"))
-        told.set()
+        reported.set()
 
     nursery.start_soon(wait_in_vain)
     await world.chat.wait_for("SAY 2 mute")
     os.kill(first, signal.SIGKILL)
     with trio.fail_after(REPLY_TIMEOUT / 2):
-        await told.wait()
+        await reported.wait()
     assert [one.code for one in answers] == [503]
     assert await world.hyperty.insist("bob", "again") == "again"
-    assert world.room != first
+    assert world.sandbox != first
     assert world.stubs == 2
 
 

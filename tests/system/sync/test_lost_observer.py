@@ -70,9 +70,9 @@ async def test_who_is_killed_is_forgotten_and_who_is_quiet_is_not(tmp_path):
         assert thing.observers == (quiet,)
         await thing.set("n", 1)
         assert (await asks.request(quiet, "next")).body["value"] == 1
-        told = moves(tmp_path, "object_subscription", quiet)
-        assert [one.new for one in told if one.new != "active"] == ["requested"]
-        assert sum(one.cause == "renew" for one in told) > LIVES
+        reported = moves(tmp_path, "object_subscription", quiet)
+        assert [one.new for one in reported if one.new != "active"] == ["requested"]
+        assert sum(one.cause == "renew" for one in reported) > LIVES
 
 
 def _last(steps):

@@ -1,4 +1,4 @@
-"""A hyperty that observes what it is told to, for as long as its process lives."""
+"""A hyperty that observes what it is ordered to, for as long as its process lives."""
 
 import trio
 

@@ -17,7 +17,7 @@ BETWEEN = ("ra", "node")
 
 @attrs.frozen
 class Scene:
-    """A runtime, a node and a stranger on one network; the runtime has dialled the node."""
+    """A runtime, a node and an outsider on one network; the runtime has dialled the node."""
 
     chaos: ChaosNetwork
     listener: Listener

@@ -97,7 +97,7 @@ async def test_a_slow_close_is_heard_of_late_and_with_its_reason(scene, autojump
     assert trio.current_time() - began == 3
 
 
-async def test_a_black_hole_tells_nobody_and_resets_after_its_time(scene, autojump_clock):
+async def test_a_black_hole_reports_nobody_and_resets_after_its_time(scene, autojump_clock):
     with scene.chaos.toxic(Timeout(40), BETWEEN):
         await scene.link.send(b"lost")
         began = trio.current_time()

@@ -171,7 +171,7 @@ async def test_a_frame_over_the_limit_is_refused_before_it_is_read(listener, ann
                 await link.receive()
 
 
-async def test_a_peer_is_told_of_its_oversized_frame_before_the_link_ends(listener):
+async def test_a_peer_is_notified_of_its_oversized_frame_before_the_link_ends(listener):
     async with raw_peer(listener) as (stream, link):
         await stream.send_all(head(1, 2**40))
         with pytest.raises(FrameTooLargeError):

@@ -110,7 +110,7 @@ def child_body(act: Act, name: str, value: Json) -> JsonObject:
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""
 
-_STRANGER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
+_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
 _HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
 _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 
@@ -178,7 +178,7 @@ class ReportedChildren:
     def with_children(self, snapshot: DataObject) -> DataObject:
         """Return the whole object with its children, if it ever had any, and there is room.
 
-        Whoever misses them then sees by their sign that it does, and reads again.
+        An observer that lacks them notices it by their digest, and reads again.
         """
         children = self._sets.get(snapshot.url)
         if children is None or snapshot.url not in self._used:
@@ -229,7 +229,7 @@ class ReportedChildren:
         if reported.is_held:
             return _HELD
         if op.creator != reported.snapshot.reporter and op.creator not in reported.observers:
-            return _STRANGER
+            return _NOT_OBSERVER
         return children.take(op)
 
     def _keep(self, url: str) -> None:
@@ -272,7 +272,7 @@ class ReportedChildren:
         return self._signs.deadline()
 
     async def time_over(self, is_observed: IsObserved) -> None:
-        """Tell the sign that is due, where anybody observes."""
+        """Send the digest that is due, where anybody observes."""
         url = self._signs.due(trio.current_time(), is_observed)
         if url is not None:
             sign = write_body(self._sets[url].sign)

@@ -19,7 +19,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import LinkWatches, Spawn, SyncContext, observer_of
-from actors.runtime.sync.messages import LinkIs, ObjectRemoved, SenderChecked, Tell
+from actors.runtime.sync.messages import LinkIs, ObjectRemoved, Report, SenderChecked
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations
 from actors.runtime.sync.reporter.children import ReportedChildren
 from actors.runtime.sync.reporter.pending import Invitations, ObserverLists, PendingSubscriptions
@@ -61,12 +61,12 @@ def link_of(request: Message) -> str | None:
 class ObserverLinks:
     """The links by which the observers of all objects reported here get changes."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._routes = RuntimeRoutes()
-        self._watches = LinkWatches(context.registry, spawn, tell)
+        self._watches = LinkWatches(context.registry, spawn, report)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looked_at = 0
 
@@ -77,7 +77,7 @@ class ObserverLinks:
     # --- who asks -------------------------------------------------------------------------
 
     async def sent_on(self, url: str, observer: str, request: Message) -> bool:
-        """Find out for whom a request by a link speaks; tell whether that was to be done.
+        """Find out the sender of a request by a link; return whether that was necessary.
 
         `SenderChecked` says what came of it.
         """
@@ -93,7 +93,7 @@ class ObserverLinks:
         return True
 
     async def is_looked_at(self, url: str, request: Message) -> bool:
-        """Find out who leaves or reads by a link; tell whether that was to be done.
+        """Find out who leaves or reads by a link; return whether that was necessary.
 
         `SenderChecked` says what came of it.
         """
@@ -117,7 +117,7 @@ class ObserverLinks:
 
     async def _find_out(self, url: str, observer: str, request: Message, link: str) -> None:
         is_so = await self._watches.speaks_for(link, request.from_, observer)
-        await self._tell(SenderChecked(url, request, link, is_so))
+        await self._report(SenderChecked(url, request, link, is_so))
 
     async def is_admitted(self, observer: str, checked: SenderChecked) -> bool:
         """Say whether a request by a link is to be decided on now; else it is refused."""
@@ -148,7 +148,7 @@ class ObserverLinks:
     # --- observers -------------------------------------------------------------------------
 
     async def settle(self, url: str, reported: ReporterCore) -> None:
-        """Tell each runtime that observes an object by its way, before anything is said."""
+        """Notify each runtime that observes an object by its route, before any change."""
         if not self._routes.is_used(url):
             return
         active = reported.runtimes
@@ -189,7 +189,7 @@ class Publications:
         self._was_observed: set[str] = set()
 
     def __len__(self) -> int:
-        """How many objects were observed that are still reported here."""
+        """Number of observed objects that are still reported here."""
         return len(self._was_observed)
 
     def deadline(self) -> float:
@@ -211,7 +211,7 @@ class Publications:
         self._repeats.published(written, change, trio.current_time())
 
     async def publish(self, url: str, reported: ReporterCore, change: Change) -> None:
-        """Tell all who observe an object what has changed."""
+        """Send a change to all observers of an object."""
         runtimes = frozenset(reported.runtimes)
         # Also after the last observer has left: the node knows that nobody is there (SC-32).
         if runtimes or url in self._was_observed:
@@ -220,7 +220,7 @@ class Publications:
             await self._context.publish(update, runtimes, self._links.direct(url))
 
     async def publish_end(self, url: str, runtimes: Iterable[str]) -> None:
-        """Tell all who observed an object that it is gone (M-47)."""
+        """Notify all observers of an object that it is gone (M-47)."""
         sender = f"{url}/{SUBSCRIPTION}"
         gone = self._context.request(MessageType.DELETE, f"{url}/{CHANGES}", {}, sender)
         await self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
@@ -301,7 +301,7 @@ class ReporterServices:
     Attributes:
         context: What the sync manager may use.
         spawn: Runs a task of it.
-        tell: Tells it.
+        report: Reports to it.
         registrations: What an object has outside of its reporter.
         observers: Their observers resources.
         children: Their children.
@@ -316,7 +316,7 @@ class ReporterServices:
 
     context: SyncContext
     spawn: Spawn
-    tell: Tell
+    report: Report
     registrations: ObjectRegistrations
     observers: ObserverLists
     children: ReportedChildren
@@ -329,22 +329,22 @@ class ReporterServices:
     leases: LeasesCore
 
 
-def reporter_services(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterServices:
+def reporter_services(context: SyncContext, spawn: Spawn, report: Report) -> ReporterServices:
     """Make the parts of one sync manager."""
     registrations = ObjectRegistrations(context)
     observers, children = ObserverLists(context), ReportedChildren(context)
-    links = ObserverLinks(context, spawn, tell)
+    links = ObserverLinks(context, spawn, report)
     return ReporterServices(
         context=context,
         spawn=spawn,
-        tell=tell,
+        report=report,
         registrations=registrations,
         observers=observers,
         children=children,
         listeners=ObjectListeners(registrations, observers, children),
         links=links,
         publications=Publications(context, links),
-        pending=PendingSubscriptions(context, spawn, tell),
+        pending=PendingSubscriptions(context, spawn, report),
         invitations=Invitations(context),
         stored=StoredReports(context),
         leases=LeasesCore(),
@@ -514,4 +514,4 @@ class ReportedCores:
 
     async def _remove(self, url: str, request: Message | None) -> None:
         await self._services.listeners.leave(self._cores[url].snapshot)
-        await self._services.tell(ObjectRemoved(url, request))
+        await self._services.report(ObjectRemoved(url, request))

@@ -13,7 +13,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
-from actors.runtime.sync.messages import Decided, Tell
+from actors.runtime.sync.messages import Decided, Report
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.engine import Step
@@ -114,7 +114,7 @@ class ObserverLists:
             await self._context.bus.unfollow_all(address)
 
     async def changed(self, url: str, row: RowChanged) -> None:
-        """Tell the reporter that somebody observes from now on, or no more (M-53)."""
+        """Notify the reporter that somebody observes from now on, or no more (M-53)."""
         if url not in self._versions:
             return
         self._versions[url] += 1
@@ -169,7 +169,7 @@ class Invitations:
         return self._core.deadline()
 
     async def silence_ended(self) -> None:
-        """Tell the reporters whose invitations nobody answered."""
+        """Notify the reporters whose invitations nobody answered."""
         await self._feed(SilenceEnded())
 
     async def send(self, request: Message, body: InviteObservers) -> None:
@@ -184,7 +184,7 @@ class Invitations:
         await self._feed(answered)
 
     async def object_gone(self, url: str) -> None:
-        """End what is under way for an object that is deleted."""
+        """End the open requests of an object that is deleted."""
         await self._feed(ObjectGone(url))
 
     def let_go(self, url: str) -> None:
@@ -257,10 +257,10 @@ def notification_in(answer: Message) -> RuntimeNotified | ObserversNotified:
 class PendingSubscriptions:
     """Keeps the requests, asks reporters about them, and answers them all."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
         self._context = context
         self._spawn = spawn
-        self._tell = tell
+        self._report = report
         self._waiting: dict[tuple[str, str], list[Message]] = {}
 
     def add(self, url: str, observer: str, request: Message) -> bool:
@@ -286,7 +286,7 @@ class PendingSubscriptions:
         request = self._context.request(MessageType.FORWARD, of.reporter, question, of.url)
         with trio.move_on_after(asked.patience):
             decision = decision_in(asked, await bus.request(request))
-        await self._tell(Decided(of.url, decision))
+        await self._report(Decided(of.url, decision))
 
     async def answer(self, url: str, effect: core.Granted | core.Renewed | core.Denied) -> None:
         """Answer all that an observer asked."""

@@ -23,9 +23,9 @@ from actors.runtime.sync.messages import (
     ObjectReady,
     ObjectRegistered,
     ObjectRemoved,
+    Report,
     SenderChecked,
     StillObserved,
-    Tell,
 )
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations, scheme_for
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices, reporter_services
@@ -76,11 +76,11 @@ class RestoredObjects:
     """Sets up anew what stored objects have outside of their reporter's runtime."""
 
     def __init__(
-        self, context: SyncContext, registrations: ObjectRegistrations, tell: Tell
+        self, context: SyncContext, registrations: ObjectRegistrations, report: Report
     ) -> None:
         self._context = context
         self._registrations = registrations
-        self._tell = tell
+        self._report = report
         self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
 
     async def announce(self, back: Restored) -> None:
@@ -98,7 +98,7 @@ class RestoredObjects:
                 nursery.start_soon(self._call, url, manager)
 
     async def _call(self, url: str, manager: str) -> None:
-        """Tell one sync manager; who it says does not observe any more, does not."""
+        """Notify one sync manager; remove the observers that it reports as gone."""
         async with self._limiter:
             pause = READ_PAUSE
             for _ in range(RESTORE_TRIES):
@@ -106,7 +106,7 @@ class RestoredObjects:
                 if answer.code <= LAST_SUCCESS:
                     there = answer.body.get("value")
                     observers = frozenset(map(str, there if isinstance(there, list) else ()))
-                    await self._tell(StillObserved(url, manager, observers))
+                    await self._report(StillObserved(url, manager, observers))
                     return
                 await trio.sleep(pause)
                 pause *= 2
@@ -128,7 +128,7 @@ class ObjectRestore:
     async def restore(self) -> None:
         """Serve what was stored, from now on; its reporters are away (SYN-28)."""
         back = RestoredObjects(
-            self._services.context, self._services.registrations, self._services.tell
+            self._services.context, self._services.registrations, self._services.report
         )
         for there in self._services.stored.restore():
             self._cores.add(there.shown.url, there.reported)
@@ -173,7 +173,7 @@ class ObjectLifecycle:
 
     @property
     def creators(self) -> Sequence[str]:
-        """Who is about to report something."""
+        """The hyperties that are about to report something."""
         return self._creating
 
     # --- begin ----------------------------------------------------------------------------
@@ -189,10 +189,10 @@ class ObjectLifecycle:
 
     async def _create(self, request: Message, wanted: CreateObject) -> None:
         created = await self._services.registrations.find(request, wanted)
-        await self._services.tell(ObjectReady(request, wanted, created))
+        await self._services.report(ObjectReady(request, wanted, created))
 
     async def ready(self, done: ObjectReady) -> None:
-        """Take a new object in: whoever finds it from now on can observe it."""
+        """Add a new object, which can be observed from now on."""
         self._creating.remove(done.request.from_)
         created = done.created
         if created is None:
@@ -208,7 +208,7 @@ class ObjectLifecycle:
 
     async def _register(self, request: Message, created: DataObject) -> None:
         refusal = await self._services.registrations.register(created)
-        await self._services.tell(ObjectRegistered(request, created.url, refusal))
+        await self._services.report(ObjectRegistered(request, created.url, refusal))
 
     async def registered(self, done: ObjectRegistered) -> None:
         """Answer the reporter; an object that is not registered is taken down (SYN-03)."""
@@ -406,7 +406,7 @@ class Admissions:
             return
         reported = self._cores.all.get(checked.url)
         if reported is None:
-            # Elsewhere by now, or gone: whoever asks again hears which.
+            # Elsewhere by now, or gone: a repeated request is answered which.
             await self._context.refuse(checked.request, Code.UNAVAILABLE, "it was here before")
         else:
             await self._asked(checked.url, reported, checked.request)
@@ -442,7 +442,7 @@ class ObjectTransfers:
     # --- the end that gives ---------------------------------------------------------------
 
     def handed(self, reported: ReporterCore) -> HandedOver:
-        """Return all that whoever goes on with an object has to know."""
+        """Return the state that the next reporter of an object needs."""
         return self._services.children.handed(reported.handed())
 
     async def pass_on(self, url: str, to: str) -> None:
@@ -493,11 +493,11 @@ class ReportedObjects:
         lives: How they begin, change and end.
         admissions: Who observes them.
         revival: How stored ones come back.
-        hands: How they get another reporter.
+        hands: Delegations to another reporter.
     """
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
-        self._services = services = reporter_services(context, spawn, tell)
+    def __init__(self, context: SyncContext, spawn: Spawn, report: Report) -> None:
+        self._services = services = reporter_services(context, spawn, report)
         self._cores = cores = ReportedCores(services)
         self.listeners: Final = services.listeners
         self.links: Final = services.links
@@ -509,12 +509,12 @@ class ReportedObjects:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is reported here, nor will be of what was asked for."""
+        """Whether nothing is reported here, nor about to be."""
         return not self.reporters
 
     @property
     def reporters(self) -> set[str]:
-        """Who reports something, or is about to; of what rests nobody does."""
+        """The hyperties that report something, or are about to; a resting object has none."""
         is_resting = self._services.stored.is_resting
         active = [each for url, each in self._cores.all.items() if not is_resting(url)]
         return {*self.lifecycle.creators, *(each.snapshot.reporter for each in active)}

@@ -81,7 +81,7 @@ class StoredReports:
         """Have written what is new of an object; before anything is done about the effects."""
         before = self._seen.get(url)
         if before is None:
-            reported.guests.news()
+            reported.guests.changes()
             return
         self._context.gate.keep(url, kept(before, effects, reported))
         self._seen[url] = reported.snapshot

@@ -1,4 +1,4 @@
-"""How commands are told of other domains: `--foreign`, its token file, and the table in a file."""
+"""Options of commands for other domains: `--foreign`, its token file, and the table in a file."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_way_that_is_none_is_a_usage_error(value):
         ((*WAY, "--foreign-token-file", "b.example=/dev/null"), "holds no token"),
     ],
 )
-def test_ways_that_contradict_each_other_are_told_in_one_sentence(options, named):
+def test_ways_that_contradict_each_other_are_reported_in_one_sentence(options, named):
     ended = typed(*NODE, *options)
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1

@@ -49,7 +49,7 @@ async def test_a_trace_begins_and_ends(tmp_path):
     assert [orjson.loads(lines[n])["k"] for n in (0, -1)] == ["start", "end"]
 
 
-def test_a_port_that_is_taken_is_told_in_one_sentence():
+def test_a_port_that_is_taken_is_reported_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = typed(*NODE, "--listen", where)
@@ -59,7 +59,7 @@ def test_a_port_that_is_taken_is_told_in_one_sentence():
     assert "--listen" in ended.err[0]
 
 
-def test_a_registry_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path):
+def test_a_registry_file_that_cannot_be_used_is_reported_in_one_sentence(tmp_path):
     ended = typed(*NODE, "--registry", str(tmp_path / "missing" / "r.sqlite"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
@@ -67,7 +67,7 @@ def test_a_registry_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["nowhere", "127.0.0.1:99999", "127.0.0.1:x", ":"])
-def test_a_place_that_is_none_is_told_in_one_sentence(where):
+def test_a_place_that_is_none_is_reported_in_one_sentence(where):
     ended = typed(*NODE, "--listen", where)
     assert ended.status == ExitCode.USAGE
     assert "no address such as 127.0.0.1:4123" in ended.err[-1]
@@ -112,7 +112,7 @@ async def test_a_file_may_say_what_the_command_line_does_not(tmp_path):
         ('[node]\nconfig = "x"', "'config'"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_told_in_one_sentence(tmp_path, content, complaint):
+def test_a_file_that_makes_no_sense_is_reported_in_one_sentence(tmp_path, content, complaint):
     file = tmp_path / "node.toml"
     if content is not None:
         file.write_text(content)

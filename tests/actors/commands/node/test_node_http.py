@@ -62,7 +62,7 @@ async def test_metrics_for_everybody_are_refused_in_one_sentence(token_file):
         assert await node.stop() == ExitCode.OK
 
 
-def test_a_place_that_is_taken_is_told_in_one_sentence():
+def test_a_place_that_is_taken_is_reported_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = typed(*NODE, "--http", where)
@@ -72,7 +72,7 @@ def test_a_place_that_is_taken_is_told_in_one_sentence():
 
 
 @pytest.mark.parametrize("content", ["", "short", "two lines of a file\nthat is no token"])
-def test_a_file_that_holds_no_token_is_told_in_one_sentence(tmp_path, content):
+def test_a_file_that_holds_no_token_is_reported_in_one_sentence(tmp_path, content):
     path = tmp_path / "token"
     path.write_text(content)
     ended = typed(*NODE, "--http", "127.0.0.1:0", "--http-token-file", str(path))
@@ -87,9 +87,9 @@ async def test_a_registry_file_that_is_gone_makes_a_node_unready(tmp_path):
         page = f"{node.ready['http_url']}/readyz"
         assert (await get(page)).status == 200
         file.unlink()
-        told = await get(page)
-        assert told.status == 503
-        assert told.json["missing"] == [{"part": "registry", "why": "its file is gone"}]
+        reported = await get(page)
+        assert reported.status == 503
+        assert reported.json["missing"] == [{"part": "registry", "why": "its file is gone"}]
 
 
 async def test_a_bus_that_does_not_answer_makes_a_node_unready_but_not_dead():

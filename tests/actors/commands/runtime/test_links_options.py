@@ -11,16 +11,16 @@ RB = "hyperty-runtime://b.ex/rb"
 
 
 def given(*options):
-    """Run a command that has these options only; return what it was told, or what it said."""
-    told = []
+    """Run a command that has these options only; return its options, or its error."""
+    reported = []
 
     @click.command()
     @links_options
-    def command(p2p_wish, p2p_peer, p2p_wait):
-        told.append(links_of(p2p_wish, p2p_peer, p2p_wait))
+    def command(p2p_use, p2p_peer, p2p_wait):
+        reported.append(links_of(p2p_use, p2p_peer, p2p_wait))
 
     result = CliRunner().invoke(command, options)
-    return (told[0], result.exit_code) if told else (result.output, result.exit_code)
+    return (reported[0], result.exit_code) if reported else (result.output, result.exit_code)
 
 
 def test_who_says_nothing_wants_links_whenever_possible():
@@ -35,8 +35,8 @@ def test_whatever_is_wanted_can_be_said():
     )
     options = [f"{RB}=required", "*.B.ex=when-asked", "c.ex=never"]
     flat = [part for one in options for part in ("--p2p-peer", one)]
-    told = given("--p2p-wish", "never", "--p2p-wait", "await", *flat)
-    assert told == (LinkPolicy(P2pUse.NEVER, peers, P2pWait.AWAIT), 0)
+    reported = given("--p2p-use", "never", "--p2p-wait", "await", *flat)
+    assert reported == (LinkPolicy(P2pUse.NEVER, peers, P2pWait.AWAIT), 0)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ async def test_a_question_goes_through_node_and_runtime_and_back():
     )
 
 
-async def test_a_runtime_ends_orderly_when_told():
+async def test_a_runtime_ends_orderly_when_reported():
     async with serving(*NODE) as node, serving(*runtime(node.url, "--hyperty", ECHO)) as echo:
         assert await echo.stop() == ExitCode.OK
 
@@ -70,7 +70,7 @@ async def test_a_question_to_nobody_is_answered_404():
 
 
 @pytest.mark.parametrize("command", [runtime, lambda url: request(url, "hyperty://a.example/1")])
-def test_a_node_that_is_not_there_is_told(command, nobody):
+def test_a_node_that_is_not_there_is_reported(command, nobody):
     ended = typed(*command(nobody))
     assert ended.status == ExitCode.CANNOT_CONNECT
     assert len(ended.err) == 1
@@ -87,7 +87,7 @@ def test_a_node_that_says_nothing_is_not_waited_for():
     assert DIAL_TIMEOUT <= 3
 
 
-def test_a_url_that_leads_to_no_node_is_told():
+def test_a_url_that_leads_to_no_node_is_reported():
     ended = typed(*runtime("ws://127.0.0.1:0/link"))
     assert ended.status == ExitCode.CANNOT_CONNECT
     assert len(ended.err) == 1
@@ -101,14 +101,14 @@ def test_what_is_no_url_of_a_node_is_wrong_usage(url):
 
 
 @pytest.mark.parametrize("where", ["no.such.module:Echo", "actors.hyperties:Nobody", "os:path"])
-def test_a_hyperty_that_is_not_there_is_told(where):
+def test_a_hyperty_that_is_not_there_is_reported(where):
     ended = typed(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={where}"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "--hyperty" in ended.err[0]
 
 
-def test_a_hyperty_that_needs_arguments_is_told_before_anything_is_dialled():
+def test_a_hyperty_that_needs_arguments_is_reported_before_anything_is_dialled():
     ended = typed(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={NEEDS_ARGUMENTS}"))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert f"{NEEDS_ARGUMENTS} cannot be made without arguments" in ended.err[0]

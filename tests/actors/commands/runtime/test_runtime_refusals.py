@@ -1,4 +1,4 @@
-"""What `runtime` cannot do as it was told: one sentence, and the exit status of a wrong setting."""
+"""Settings that `runtime` refuses: one sentence, and the exit status of a wrong setting."""
 
 import pytest
 
@@ -36,8 +36,8 @@ def refused(url, *more):
 async def test_a_hyperty_that_crashes_before_it_runs_is_named_with_its_error(where, why):
     async with serving(*NODE) as node:
         ended = await call("runtime", *NAMED, node.url, "--hyperty", f"x={where}", "--p2p", "none")
-    told = sentence_of(ended)
-    assert f"{where} could not be started: {why}; " in told
+    reported = sentence_of(ended)
+    assert f"{where} could not be started: {why}; " in reported
 
 
 def test_where_a_hyperty_crashed_is_in_the_log():
@@ -49,9 +49,9 @@ def test_where_a_hyperty_crashed_is_in_the_log():
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "", "192.0.2.1"])
 def test_a_host_where_no_link_can_be_listened_for_is_refused(host):
-    told = refused("ws://127.0.0.1:1/link", "--p2p-host", host)
-    assert f"cannot be listened for on {host!r}" in told
-    assert "--p2p-host" in told
+    reported = refused("ws://127.0.0.1:1/link", "--p2p-host", host)
+    assert f"cannot be listened for on {host!r}" in reported
+    assert "--p2p-host" in reported
 
 
 @pytest.mark.parametrize("kinds", ["none", "unix"])

@@ -1,4 +1,4 @@
-"""`python -m actors runtime --store FILE`: by option, environment or file; what is none is told."""
+"""`python -m actors runtime --store FILE`: by option, environment or file; errors."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def runtime(node, *more):
         ("PRAGMA user_version = 99", "written by a newer version of the runtime"),
     ],
 )
-def test_a_file_that_is_none_is_told_in_one_sentence(sql, why, tmp_path):
+def test_a_file_that_is_none_is_reported_in_one_sentence(sql, why, tmp_path):
     path = tmp_path / "s.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as there:
         there.execute(sql)
@@ -37,7 +37,7 @@ def test_a_file_that_is_none_is_told_in_one_sentence(sql, why, tmp_path):
     assert "--store" in said
 
 
-def test_a_file_that_another_process_has_is_told(tmp_path):
+def test_a_file_that_another_process_has_is_reported(tmp_path):
     """A second runtime of the same name, with the same store."""
     path = tmp_path / "s.sqlite"
     with contextlib.closing(ObjectFile(path)) as file:

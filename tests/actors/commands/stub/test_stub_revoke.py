@@ -8,72 +8,101 @@ from actors.cli.command_error import ExitCode
 from actors.commands.stub.list import command as list_
 from actors.commands.stub.revoke import command as revoke
 from tests.support.command import called
-from tests.support.runtime.stub_desk import refused
+from tests.support.runtime.stub_publisher import refused
 
 # ---- revoking
 
 
-def test_what_is_revoked_is_refused_and_cannot_be_published(desk):
-    desk.published("--counter", "7")
+def test_what_is_revoked_is_refused_and_cannot_be_published(publisher):
+    publisher.published("--counter", "7")
     done = called(
-        revoke, "--into", str(desk.catalogue), "--domain", "b.example", "--key", desk.key["key"],
+        revoke, "--into", str(publisher.catalogue), "--domain", "b.example",
+        "--key", publisher.key["key"],
         "--entry", "protocolstub/default", "--up-to", "7", "--why", "key lost",
     )  # fmt: skip
     assert (done.status, json.loads(done.out[0])["entries"]) == (ExitCode.OK, 1)
-    refused(desk.verify("--keys", desk.key["jwks"]), "revoked by its domain: key lost")
-    assert called(list_, str(desk.catalogue)).out[-1].endswith("  revoked")
-    refused(desk.publish(), "revoked by its domain")
-    desk.sign("--counter", "8")
-    assert desk.publish().status == ExitCode.OK
+    refused(publisher.verify("--keys", publisher.key["jwks"]), "revoked by its domain: key lost")
+    assert called(list_, str(publisher.catalogue)).out[-1].endswith("  revoked")
+    refused(publisher.publish(), "revoked by its domain")
+    publisher.sign("--counter", "8")
+    assert publisher.publish().status == ExitCode.OK
 
 
-def test_a_list_is_renewed_and_keeps_what_it_has(desk):
-    desk.published()
-    where = ("--into", str(desk.catalogue), "--domain", "b.example", "--key", desk.key["key"])
+def test_a_list_is_renewed_and_keeps_what_it_has(publisher):
+    publisher.published()
+    where = (
+        "--into",
+        str(publisher.catalogue),
+        "--domain",
+        "b.example",
+        "--key",
+        publisher.key["key"],
+    )
     first = json.loads(called(revoke, *where, "--package", "0" * 64).out[0])
     second = json.loads(called(revoke, *where).out[0])
     assert second["counter"] > first["counter"]
     assert (first["entries"], second["entries"]) == (1, 1)
 
 
-def test_a_list_that_was_spoilt_is_not_written_over(desk):
-    desk.published()
-    path = desk.catalogue / ".well-known/actors-revoked.jws"
+def test_a_list_that_was_spoilt_is_not_written_over(publisher):
+    publisher.published()
+    path = publisher.catalogue / ".well-known/actors-revoked.jws"
     path.write_text("a.b.c")
-    where = ("--into", str(desk.catalogue), "--domain", "b.example", "--key", desk.key["key"])
+    where = (
+        "--into",
+        str(publisher.catalogue),
+        "--domain",
+        "b.example",
+        "--key",
+        publisher.key["key"],
+    )
     refused(called(revoke, *where), "cannot use", ExitCode.CONFIGURATION)
     assert path.read_text() == "a.b.c"
 
 
-def test_a_list_that_no_runtime_would_take_is_not_written(desk):
+def test_a_list_that_no_runtime_would_take_is_not_written(publisher):
     """It would take everything away: whoever reads it refuses all of the domain."""
-    desk.published()
-    other, into = desk.made("b2", "others"), ("--into", str(desk.catalogue))
-    own, strange = ("--key", desk.key["key"]), ("--key", other["key"])
+    publisher.published()
+    other, into = publisher.made("b2", "others"), ("--into", str(publisher.catalogue))
+    own, strange = ("--key", publisher.key["key"]), ("--key", other["key"])
     done = called(revoke, *into, "--domain", "b.example", *strange)
     refused(done, "'b2' is not trusted; sign it with a key that is published there")
     done = called(revoke, *into, "--domain", "c.example", *own)
     refused(done, "take a directory for each domain", ExitCode.CONFIGURATION)
-    assert not (desk.catalogue / ".well-known/actors-revoked.jws").exists()
+    assert not (publisher.catalogue / ".well-known/actors-revoked.jws").exists()
 
     assert called(revoke, *into, "--domain", "b.example", *own).status == ExitCode.OK
     done = called(revoke, *into, "--domain", "c.example", *own)
     refused(done, "it is the list of b.example", ExitCode.CONFIGURATION)
-    assert desk.verify("--keys", desk.key["jwks"]).status == ExitCode.OK
+    assert publisher.verify("--keys", publisher.key["jwks"]).status == ExitCode.OK
 
 
-def test_nothing_is_revoked_where_nothing_is_published(desk):
-    where = ("--into", str(desk.catalogue), "--domain", "b.example", "--key", desk.key["key"])
+def test_nothing_is_revoked_where_nothing_is_published(publisher):
+    where = (
+        "--into",
+        str(publisher.catalogue),
+        "--domain",
+        "b.example",
+        "--key",
+        publisher.key["key"],
+    )
     done = called(revoke, *where)
     refused(done, "no keys are published there yet; `stub publish --keys`", ExitCode.CONFIGURATION)
-    assert not desk.catalogue.exists()
+    assert not publisher.catalogue.exists()
 
 
 @pytest.mark.parametrize(
     ("more", "said"), [(("--up-to", "3"), "--entry"), (("--package", "x"), "is no SHA-256")]
 )
-def test_wrong_usage_of_revoke_is_said(desk, more, said):
-    where = ("--into", str(desk.catalogue), "--domain", "b.example", "--key", desk.key["key"])
+def test_wrong_usage_of_revoke_is_said(publisher, more, said):
+    where = (
+        "--into",
+        str(publisher.catalogue),
+        "--domain",
+        "b.example",
+        "--key",
+        publisher.key["key"],
+    )
     done = called(revoke, *where, *more)
     assert done.status == ExitCode.USAGE
     assert said in " ".join(done.err)

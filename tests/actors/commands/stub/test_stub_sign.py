@@ -12,7 +12,7 @@ from fsm.machine_list import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
 from tests.support.catalogues import ENTRY_POINT
 from tests.support.command import called
-from tests.support.runtime.stub_desk import DRAFT, refused
+from tests.support.runtime.stub_publisher import DRAFT, refused
 
 # ---- signing
 
@@ -25,58 +25,63 @@ from tests.support.runtime.stub_desk import DRAFT, refused
         ({"profile": {"stub": "websocket", "endpoint": "node"}}, "its endpoint 'node' names no"),
     ],
 )
-def test_a_stub_that_no_runtime_could_deploy_is_not_signed(desk, draft, said):
-    desk.write("draft.json", draft)
-    refused(desk.sign(), f"no runtime could use this: {said}", ExitCode.CONFIGURATION)
-    assert not (desk.folder / "d.jws").exists()
+def test_a_stub_that_no_runtime_could_deploy_is_not_signed(publisher, draft, said):
+    publisher.write("draft.json", draft)
+    refused(publisher.sign(), f"no runtime could use this: {said}", ExitCode.CONFIGURATION)
+    assert not (publisher.folder / "d.jws").exists()
 
 
-def test_code_that_says_no_machine_or_place_is_not_signed(desk):
-    done = desk.package(draft=Path(desk.write("bare.json", {})).name)
+def test_code_that_says_no_machine_or_place_is_not_signed(publisher):
+    done = publisher.package(draft=Path(publisher.write("bare.json", {})).name)
     refused(done, "it does not say where its code dials", ExitCode.CONFIGURATION)
-    assert not (desk.folder / "d.zip").exists()
+    assert not (publisher.folder / "d.zip").exists()
 
 
-def test_a_draft_is_signed_and_keeps_what_is_its_own(desk):
-    done = desk.sign()
-    told = json.loads(done.out[0])
-    shown = desk.verify("--json", where=str(desk.folder / "d.jws"))
+def test_a_draft_is_signed_and_keeps_what_is_its_own(publisher):
+    done = publisher.sign()
+    reported = json.loads(done.out[0])
+    shown = publisher.verify("--json", where=str(publisher.folder / "d.jws"))
     descriptor = json.loads(shown.out[-1])["descriptor"]
 
     assert (
-        told["address"]
+        reported["address"]
         == "hyperty-catalogue://catalogue.b.example/.well-known/protocolstub/default"
     )
-    assert (descriptor["cguid"], descriptor["objectName"]) == (told["address"], "default")
-    assert (descriptor["counter"], descriptor["expires"]) == (told["counter"], told["expires"])
+    assert (descriptor["cguid"], descriptor["objectName"]) == (reported["address"], "default")
+    assert (descriptor["counter"], descriptor["expires"]) == (
+        reported["counter"],
+        reported["expires"],
+    )
     assert descriptor["profile"]["endpoint"] == DRAFT["profile"]["endpoint"]
 
 
-def test_the_same_again_is_a_greater_counter_without_a_word(desk):
-    first = json.loads(desk.sign("--counter", "5").out[0])
-    second = json.loads(desk.sign().out[0])
+def test_the_same_again_is_a_greater_counter_without_a_word(publisher):
+    first = json.loads(publisher.sign("--counter", "5").out[0])
+    second = json.loads(publisher.sign().out[0])
     assert first["counter"] == 5 < second["counter"]
 
 
-def test_what_a_draft_says_of_counter_and_expiry_holds_unless_an_option_does(desk):
-    def told(*more):
-        said = json.loads(desk.sign(*more, draft="old.json").out[0])
+def test_what_a_draft_says_of_counter_and_expiry_holds_unless_an_option_does(publisher):
+    def reported(*more):
+        said = json.loads(publisher.sign(*more, draft="old.json").out[0])
         return said["counter"], said["expires"]
 
-    assert told() == (5, 1_700_000_000)
-    counter, expires = told("--counter", "6", "--days", "1")
+    assert reported() == (5, 1_700_000_000)
+    counter, expires = reported("--counter", "6", "--days", "1")
     assert counter == 6
     assert expires > 1_700_000_000
 
 
-def test_a_package_is_packed_and_promised(desk):
-    done = desk.package()
-    told = json.loads(done.out[0])
-    descriptor = json.loads(desk.verify("--json", where=str(desk.folder / "d.jws")).out[-1])
+def test_a_package_is_packed_and_promised(publisher):
+    done = publisher.package()
+    reported = json.loads(done.out[0])
+    descriptor = json.loads(
+        publisher.verify("--json", where=str(publisher.folder / "d.jws")).out[-1]
+    )
     promised = descriptor["descriptor"]["sourcePackage"]
-    content = (desk.folder / "d.zip").read_bytes()
+    content = (publisher.folder / "d.zip").read_bytes()
 
-    assert told["files"] == [str(desk.folder / "d.jws"), str(desk.folder / "d.zip")]
+    assert reported["files"] == [str(publisher.folder / "d.jws"), str(publisher.folder / "d.zip")]
     assert (promised["sha256"], promised["size"]) == (sha256(content).hexdigest(), len(content))
     assert promised["sourceCodeClassname"] == ENTRY_POINT
     assert descriptor["descriptor"]["machine"] == fingerprint(STUB_CONNECTION)
@@ -94,11 +99,11 @@ def test_a_package_is_packed_and_promised(desk):
         (("--machine", "telnet"), "telnet"),
     ],
 )
-def test_wrong_usage_is_said(desk, more, said):
-    done = desk.sign(*more)
+def test_wrong_usage_is_said(publisher, more, said):
+    done = publisher.sign(*more)
     assert done.status == ExitCode.USAGE
     assert said in " ".join(done.err)
-    assert not (desk.folder / "d.jws").exists()
+    assert not (publisher.folder / "d.jws").exists()
 
 
 @pytest.mark.parametrize(
@@ -115,22 +120,22 @@ def test_wrong_usage_is_said(desk, more, said):
         ({"type": "hyperty"}, "is not that of"),
     ],
 )
-def test_a_draft_that_is_none_is_said(desk, draft, said):
-    desk.write("bad.json", draft)
-    done = desk.sign(draft="bad.json")
+def test_a_draft_that_is_none_is_said(publisher, draft, said):
+    publisher.write("bad.json", draft)
+    done = publisher.sign(draft="bad.json")
     refused(done, said, ExitCode.CONFIGURATION)
 
 
-def test_a_key_for_another_algorithm_is_said(desk):
-    key = json.loads(called(keys, "--out", str(desk.folder / "es"), "--alg", "ES256").out[0])
-    refused(desk.sign(key=key), "catalogues are signed by EdDSA", ExitCode.CONFIGURATION)
+def test_a_key_for_another_algorithm_is_said(publisher):
+    key = json.loads(called(keys, "--out", str(publisher.folder / "es"), "--alg", "ES256").out[0])
+    refused(publisher.sign(key=key), "catalogues are signed by EdDSA", ExitCode.CONFIGURATION)
 
 
-def test_a_package_that_nobody_would_take_is_not_signed(desk):
-    (desk.folder / "code").mkdir()
-    (desk.folder / "code" / "other.py").write_text("")
-    done = desk.sign(
-        "--package", str(desk.folder / "code"), "--entry-point", "stub:activate",
-        "--publisher", "acme", "--publisher-key", desk.key["key"],
+def test_a_package_that_nobody_would_take_is_not_signed(publisher):
+    (publisher.folder / "code").mkdir()
+    (publisher.folder / "code" / "other.py").write_text("")
+    done = publisher.sign(
+        "--package", str(publisher.folder / "code"), "--entry-point", "stub:activate",
+        "--publisher", "acme", "--publisher-key", publisher.key["key"],
     )  # fmt: skip
     refused(done, "has no module 'stub'", ExitCode.CONFIGURATION)

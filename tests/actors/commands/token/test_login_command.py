@@ -89,11 +89,11 @@ async def test_a_token_for_one_runtime_says_for_which_and_is_good_for_it(key, tm
 
 
 async def test_who_brings_a_wrong_token_is_refused_in_one_sentence(key, token_file, tmp_path):
-    stranger = json.loads(called(keys, "--out", str(tmp_path / "strange")).out[0])
+    outsider = json.loads(called(keys, "--out", str(tmp_path / "strange")).out[0])
     wrong = tmp_path / "wrong"
     async with serving(*NODE, "--jwks", key["jwks"]) as node:
         for text, said in (
-            (token_of(stranger), "nobody here knows the key"),
+            (token_of(outsider), "nobody here knows the key"),
             (token_of(key, domain="b.example"), "audience"),
             ("nonsense", "no signed JSON Web Token"),
         ):
@@ -176,7 +176,7 @@ async def test_a_node_without_keys_says_once_that_nobody_can_enter():
         (("--issuer", "https://idp.ex"), "--jwks"),
     ],
 )
-def test_options_that_make_no_sense_are_told_in_one_sentence(key, tmp_path, options, said):
+def test_options_that_make_no_sense_are_reported_in_one_sentence(key, tmp_path, options, said):
     (tmp_path / "page").write_text("<html><body>Not found</body></html>")
     places = {"missing": tmp_path / "x", "page": tmp_path / "page", "private": key["key"]}
     ended = typed(*NODE, *(one.format(**places) for one in options))

@@ -48,7 +48,7 @@ async def metrics_of(url):
         await client.aclose()
 
 
-async def test_no_token_is_ever_told(key, tmp_path, capfd):
+async def test_no_token_is_ever_reported(key, tmp_path, capfd):
     good, used = token_of(key, "alice"), token_of(key, "bob")
     late, wrong = token_of(key, "carol", "--not-before", "250"), token_of(key, "dave") + "x"
     (tmp_path / "token").write_text(used)

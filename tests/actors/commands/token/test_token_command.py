@@ -17,7 +17,7 @@ ALICE = "user://a.example/alice"
 
 
 def made(directory, *more):
-    """Make a key; return what is told of it."""
+    """Make a key; return the report of it."""
     done = called(keys, "--out", str(directory), *more)
     assert done.status == ExitCode.OK, done.err
     return json.loads(done.out[0])
@@ -39,19 +39,19 @@ def shown(text, *more):
 @pytest.mark.parametrize("alg", ["EdDSA", "ES256"])
 def test_a_token_of_a_made_key_is_good(tmp_path, alg):
     key = made(tmp_path, "--alg", alg)
-    done, [told] = shown(
+    done, [reported] = shown(
         token(key, "--role", "admin", "--runtime", "runtime://a.example/ra"),
         "--jwks", key["jwks"], "--domain", "a.example",
     )  # fmt: skip
 
-    assert (done.status, told["verified"], told["alg"]) == (ExitCode.OK, True, alg)
-    assert told["claims"]["sub"] == ALICE
-    assert told["claims"]["roles"] == ["admin"]
-    assert told["claims"]["runtime"] == "hyperty-runtime://a.example/ra"
-    assert told["claims"]["exp"] - told["claims"]["iat"] == 300
+    assert (done.status, reported["verified"], reported["alg"]) == (ExitCode.OK, True, alg)
+    assert reported["claims"]["sub"] == ALICE
+    assert reported["claims"]["roles"] == ["admin"]
+    assert reported["claims"]["runtime"] == "hyperty-runtime://a.example/ra"
+    assert reported["claims"]["exp"] - reported["claims"]["iat"] == 300
 
 
-def test_a_private_key_that_others_can_read_is_used_and_told_of(tmp_path):
+def test_a_private_key_that_others_can_read_is_used_and_reported_of(tmp_path):
     key = made(tmp_path)
     Path(key["key"]).chmod(0o640)
     done = called(issue, "--key", key["key"], "--user", ALICE, "--domain", "a.example")
@@ -162,9 +162,9 @@ def test_a_key_file_that_is_none_is_said(tmp_path, content):
 
 
 def test_without_keys_nothing_is_believed(tmp_path):
-    done, [told] = shown(token(made(tmp_path)))
+    done, [reported] = shown(token(made(tmp_path)))
 
-    assert (done.status, told["verified"]) == (ExitCode.OK, False)
+    assert (done.status, reported["verified"]) == (ExitCode.OK, False)
     assert "nothing of this is verified" in done.err[0]
 
 
@@ -185,9 +185,9 @@ def test_why_a_node_would_refuse_it_is_said(tmp_path, made_for, domain, said):
 
 def test_a_token_of_another_key_would_be_refused(tmp_path):
     ours, theirs = made(tmp_path / "ours"), made(tmp_path / "theirs")
-    done, told = shown(token(theirs), "--jwks", ours["jwks"], "--domain", "a.example")
+    done, reported = shown(token(theirs), "--jwks", ours["jwks"], "--domain", "a.example")
 
-    assert (done.status, told, len(done.err)) == (ExitCode.REFUSED, [], 1)
+    assert (done.status, reported, len(done.err)) == (ExitCode.REFUSED, [], 1)
     assert "nobody here knows the key" in done.err[0]
 
 
@@ -199,6 +199,6 @@ def test_keys_are_not_verified_for_nobody(tmp_path):
 
 @pytest.mark.parametrize("text", ["nonsense", "a.b.c", ""])
 def test_what_is_no_token_is_said(text):
-    done, told = shown(text)
+    done, reported = shown(text)
 
-    assert (done.status, told, len(done.err)) == (ExitCode.FAILED, [], 1)
+    assert (done.status, reported, len(done.err)) == (ExitCode.FAILED, [], 1)

@@ -201,7 +201,7 @@ async def test_spawned_work_can_finish_an_idle_actor(diary, autojump_clock):
     assert diary[-1] == "a stops"
 
 
-async def test_a_crash_in_stop_is_told_and_harms_nobody(diary, log_lines):
+async def test_a_crash_in_stop_is_reported_and_harms_nobody(diary, log_lines):
     class Clumsy(Scribe):
         async def stop(self):
             raise OSError("clumsy")

@@ -188,14 +188,14 @@ async def test_it_is_logged_with_all_that_names_it(watch, diary, log_lines):
     assert log_lines[1]["event"] == "actor crashed"
 
 
-async def test_a_step_of_what_does_not_exist_is_told_as_such(watch):
+async def test_a_step_of_what_does_not_exist_is_reported_as_such(watch):
     with pytest.raises(UndeclaredTransitionError) as caught:
         Entity(DOOR, "front").step(Push.OPEN)
     watch.monitor.crashed("a", caught.value)
     assert watch.tracer.facts[0].old == "[*]"
 
 
-async def test_without_a_monitor_of_its_own_a_supervisor_still_tells_the_log(diary, log_lines):
+async def test_without_a_monitor_of_its_own_a_supervisor_still_reports_the_log(diary, log_lines):
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(ChildSpec("a", partial(Scribe, diary)))
         await ref.tell(Crash(error()))
@@ -254,7 +254,7 @@ async def test_too_many_missteps_end_the_supervisor_and_each_is_counted(watch, d
     assert watch.counters.monitor_violations == 3
 
 
-async def test_an_error_that_goes_on_to_who_asked_is_told_by_the_first(watch, diary):
+async def test_an_error_that_goes_on_to_who_asked_is_reported_by_the_first(watch, diary):
     async with open_supervisor("s", monitor=watch.monitor) as supervisor:
 
         async def start_b(scribe):

@@ -241,7 +241,7 @@ async def test_blocked_senders_hear_that_the_actor_stopped(diary, nursery):
     async def tell():
         with pytest.raises(ActorStoppedError):
             await ref.tell(Note("never"))
-        outcomes.append("told")
+        outcomes.append("reported")
 
     gate = trio.Event()
     async with open_supervisor("s") as supervisor:
@@ -256,4 +256,4 @@ async def test_blocked_senders_hear_that_the_actor_stopped(diary, nursery):
         await wait_all_tasks_blocked()
         gate.set()
 
-    assert outcomes == ["told"]
+    assert outcomes == ["reported"]

@@ -285,7 +285,7 @@ async def test_two_crashes_at_once_under_one_for_all_restart_everybody_once(diar
         assert sorted(deeds(diary)).count("c starts") == 2
 
 
-async def test_a_crash_is_told_to_the_log_with_its_traceback(diary, log_lines):
+async def test_a_crash_is_reported_to_the_log_with_its_traceback(diary, log_lines):
     crash = ValueError("why")
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(scribe(diary, "a"))

@@ -1,4 +1,4 @@
-"""Whoever would close a circle of waits is told at once; nobody else is."""
+"""Whoever would close a circle of waits is notified at once; nobody else is."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -79,7 +79,7 @@ async def trio_of(supervisor):
     return start
 
 
-async def test_an_actor_that_asks_itself_is_told(trio_of):
+async def test_an_actor_that_asks_itself_is_reported(trio_of):
     a, _, _ = await trio_of()
     with pytest.raises(DeadlockError) as caught:
         await run(a, run(a, nothing))()
@@ -87,7 +87,7 @@ async def test_an_actor_that_asks_itself_is_told(trio_of):
     assert caught.value.cycle == ("a", "a")
 
 
-async def test_two_actors_that_ask_each_other_are_told(trio_of):
+async def test_two_actors_that_ask_each_other_are_reported(trio_of):
     a, b, _ = await trio_of()
     with pytest.raises(DeadlockError) as caught:
         await run(a, run(b, run(a, nothing)))()
@@ -113,7 +113,7 @@ async def test_actors_go_on_after_a_deadlock_was_refused(trio_of):
     assert await run(b, run(a, nothing))() == "done"
 
 
-async def test_a_tell_into_the_full_mailbox_of_one_that_waits_for_us_is_told(trio_of, nursery):
+async def test_a_tell_into_the_full_mailbox_of_one_that_waits_for_us_is_reported(trio_of, nursery):
     a, b, _ = await trio_of(mailbox=1)
 
     async def fill_then_overfill():
@@ -124,7 +124,7 @@ async def test_a_tell_into_the_full_mailbox_of_one_that_waits_for_us_is_told(tri
         await run(a, run(b, fill_then_overfill))()
 
 
-async def test_a_tell_into_the_own_full_mailbox_is_told(trio_of):
+async def test_a_tell_into_the_own_full_mailbox_is_reported(trio_of):
     a, _, _ = await trio_of(mailbox=1)
 
     async def overfill():
@@ -223,7 +223,7 @@ async def test_a_cancelled_wait_leaves_no_edge(trio_of, autojump_clock):
     assert await run(b, run(a, nothing))() == "done"
 
 
-async def test_a_child_that_asks_the_actor_that_starts_it_is_told(supervisor, trio_of):
+async def test_a_child_that_asks_the_actor_that_starts_it_is_reported(supervisor, trio_of):
     a, _, _ = await trio_of()
 
     class Needy(Runner):
@@ -237,7 +237,7 @@ async def test_a_child_that_asks_the_actor_that_starts_it_is_told(supervisor, tr
         await run(a, start_needy)()
 
 
-async def test_an_actor_that_stops_itself_through_its_supervisor_is_told(supervisor, trio_of):
+async def test_an_actor_that_stops_itself_through_its_supervisor_is_reported(supervisor, trio_of):
     a, _, _ = await trio_of()
     with pytest.raises(DeadlockError):
         await run(a, partial(supervisor.stop_child, "a"))()

@@ -55,8 +55,8 @@ def test_json_is_one_object_a_line():
     configure_log(Level.INFO, Style.JSON, stream)
     structlog.get_logger().info("told", actor="a")
 
-    told = json.loads(stream.getvalue())
-    assert (told["event"], told["actor"], told["level"]) == ("told", "a", "info")
+    reported = json.loads(stream.getvalue())
+    assert (reported["event"], reported["actor"], reported["level"]) == ("told", "a", "info")
 
 
 @pytest.mark.parametrize("style", [Style.TEXT, Style.CONSOLE, Style.JSON])
@@ -89,14 +89,14 @@ def test_a_program_that_has_set_up_no_log_hears_warnings_only(capsys):
 
 
 def test_a_program_that_has_set_up_its_log_keeps_it():
-    told = []
+    reported = []
 
     def keep(_, name, event):
-        told.append((name, event["event"]))
+        reported.append((name, event["event"]))
         raise structlog.DropEvent
 
     structlog.reset_defaults()
     structlog.configure(processors=[keep])
     log_quietly()
     structlog.get_logger().info("routine")
-    assert told == [("info", "routine")]
+    assert reported == [("info", "routine")]

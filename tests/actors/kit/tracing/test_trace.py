@@ -52,12 +52,12 @@ def test_a_refused_step_enters_nothing():
     assert (fact.op, fact.old, fact.new, fact.cause) == (Op.REFUSED, ABSENT, None, "opened")
 
 
-def test_a_message_is_told_without_body_and_token():
+def test_a_message_is_reported_without_body_and_token():
     fact = message_fact(Op.ADMIT, READ, by="stub", link="l1")
 
-    told = repr(attrs.asdict(fact))
-    assert "told to nobody" not in told
-    assert "T0KEN" not in told
+    reported = repr(attrs.asdict(fact))
+    assert "told to nobody" not in reported
+    assert "T0KEN" not in reported
     assert (fact.mid, fact.by, fact.link) == ("hyperty://a.example/1#7", "stub", "l1")
     assert (fact.code, fact.ref) == (None, None)
 
@@ -87,7 +87,7 @@ def test_a_digest_is_the_same_at_every_hop():
     ],
     ids=["body", "to", "type"],
 )
-def test_a_digest_tells_messages_apart(other):
+def test_a_digest_reports_messages_apart(other):
     assert digest(other) != digest(READ)
 
 
@@ -98,7 +98,7 @@ def test_a_digest_does_not_depend_on_the_order_of_keys(body):
     assert digest(attrs.evolve(READ, body=body)) == digest(attrs.evolve(READ, body=turned))
 
 
-def test_a_memory_tracer_keeps_facts_with_who_told_them():
+def test_a_memory_tracer_keeps_facts_with_who_reported_them():
     tracer = MemoryTracer()
     fact = Fact(k=Kind.END)
     tracer.record("bus", fact)

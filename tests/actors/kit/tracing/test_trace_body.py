@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.kit.trace import MemoryTracer
-from actors.kit.trace_body import REDACTED, told_body
+from actors.kit.trace_body import REDACTED, redacted_body
 from actors.kit.trace_file import open_trace
 from specs.message import Message, MessageType
 from specs.trace import Op
@@ -30,22 +30,22 @@ RECORD = {
 
 
 def body_of(kind, from_, to, body):
-    return told_body(Message(1, kind, from_, to, body))
+    return redacted_body(Message(1, kind, from_, to, body))
 
 
-def test_a_registration_is_told_without_the_person():
-    told = json.loads(body_of(MessageType.CREATE, f"{R}/registry", DR, {"value": RECORD}))
+def test_a_registration_is_reported_without_the_person():
+    reported = json.loads(body_of(MessageType.CREATE, f"{R}/registry", DR, {"value": RECORD}))
 
-    assert told == {"value": {**RECORD, "user": REDACTED, "name": REDACTED}}
+    assert reported == {"value": {**RECORD, "user": REDACTED, "name": REDACTED}}
 
 
-def test_addresses_that_are_allocated_are_told():
+def test_addresses_that_are_allocated_are_reported():
     body = {"code": 200, "value": {"allocated": [H, H2]}}
 
     assert json.loads(body_of(MessageType.RESPONSE, f"{MN}/address-allocation", R, body)) == body
 
 
-def test_a_block_of_addresses_is_told_as_a_hash_in_both_requests():
+def test_a_block_of_addresses_is_reported_as_a_hash_in_both_requests():
     asked = {"scheme": "hyperty", "value": {"number": 1, "allocationKey": "Ann's phone"}}
     address = f"{MN}/address-allocation"
 
@@ -56,21 +56,21 @@ def test_a_block_of_addresses_is_told_as_a_hash_in_both_requests():
     assert "Ann" not in freed["resource"]
 
 
-def test_what_came_and_left_is_told():
+def test_what_came_and_left_is_reported():
     body = {"operation": "add", "attributeType": "array", "value": [H]}
 
-    told = body_of(MessageType.UPDATE, f"{R}/registry", f"{R}/registry/changes", body)
+    reported = body_of(MessageType.UPDATE, f"{R}/registry", f"{R}/registry/changes", body)
 
-    assert json.loads(told) == body
+    assert json.loads(reported) == body
 
 
 @pytest.mark.parametrize(
     "resource", ["/hyperty/user/user://gmail.com/ann", "user://gmail.com/ann", "/hyperty/guid/1"]
 )
-def test_whom_a_search_is_for_is_not_told(resource):
-    told = body_of(MessageType.READ, H, DR, {"resource": resource})
+def test_whom_a_search_is_for_is_not_reported(resource):
+    reported = body_of(MessageType.READ, H, DR, {"resource": resource})
 
-    assert json.loads(told) == {"resource": REDACTED}
+    assert json.loads(reported) == {"resource": REDACTED}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_whom_a_search_is_for_is_not_told(resource):
         (f"{R}/graph-connector", "global://registry"),
     ],
 )
-def test_other_messages_are_not_told(from_, to):
+def test_other_messages_are_not_reported(from_, to):
     assert body_of(MessageType.UPDATE, from_, to, {"value": "hello"}) is None
 
 
@@ -97,13 +97,13 @@ KEYS = st.sampled_from(["value", "params", "token", "identity", "assertion", "au
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     )
 )
-def test_no_text_but_words_and_addresses_is_told_however_deep(value):
-    told = body_of(MessageType.CREATE, f"{R}/registry", DR, {"value": value})
+def test_no_text_but_words_and_addresses_is_reported_however_deep(value):
+    reported = body_of(MessageType.CREATE, f"{R}/registry", DR, {"value": value})
 
-    assert SECRET not in told.lower()
+    assert SECRET not in reported.lower()
 
 
-def test_what_no_wire_carries_is_not_told():
+def test_what_no_wire_carries_is_not_reported():
     assert body_of(MessageType.CREATE, f"{R}/registry", DR, {"number": 2**70}) is None
 
 

@@ -1,4 +1,4 @@
-"""The trace on disk: in order, without gaps, whole; its failures are told, not felt."""
+"""The trace on disk: in order, without gaps, whole; its failures are reported, not felt."""
 
 import errno
 from contextlib import asynccontextmanager
@@ -88,10 +88,10 @@ async def test_a_trace_begins_with_start_and_ends_with_end(tmp_path):
     async with open_trace(tmp_path, "ra") as tracer:
         tracer.record("bus", FACT)
 
-    start, told, end = read(tmp_path)
+    start, reported, end = read(tmp_path)
     assert (start["k"], start["val"]) == ("start", SCHEMA)
     assert "p2p_connection" in start["machine"].split("|")
-    assert (told["k"], end["k"]) == ("msg", "end")
+    assert (reported["k"], end["k"]) == ("msg", "end")
     (part,) = tmp_path.glob("run=*/node=ra/part-*.jsonl")
     assert part.name == "part-00000.jsonl"
     assert writer_of(str(part)) == (read(tmp_path)[0]["run"], "ra")
@@ -101,11 +101,11 @@ async def test_a_record_is_its_stamp_and_its_fact_and_nothing_empty(tmp_path):
     async with open_trace(tmp_path, "ra") as tracer:
         tracer.record("bus", FACT)
 
-    told = read(tmp_path)[1]
+    reported = read(tmp_path)[1]
     stamp = {field.name for field in attrs.fields(Stamp)}
-    assert set(told) == stamp | {"k", "op", "from", "to", "id"}
-    assert (told["node"], told["ln"], told["actor"]) == ("ra", 2, "bus")
-    assert told["t"] == pytest.approx(trio.current_time(), abs=60)
+    assert set(reported) == stamp | {"k", "op", "from", "to", "id"}
+    assert (reported["node"], reported["ln"], reported["actor"]) == ("ra", 2, "bus")
+    assert reported["t"] == pytest.approx(trio.current_time(), abs=60)
     assert len({record["run"] for record in read(tmp_path)}) == 1
 
 
@@ -119,7 +119,7 @@ async def test_a_record_is_on_disk_soon_while_the_run_goes_on(tmp_path):
         assert [record["k"] for record in read(tmp_path)] == ["start", "msg"]
 
 
-async def test_an_error_leaves_no_end_but_all_that_was_told(tmp_path):
+async def test_an_error_leaves_no_end_but_all_that_was_reported(tmp_path):
     with pytest.RaisesGroup(KeyError):
         async with open_trace(tmp_path, "ra") as tracer:
             tracer.record("bus", FACT)
@@ -128,7 +128,7 @@ async def test_an_error_leaves_no_end_but_all_that_was_told(tmp_path):
     assert [record["k"] for record in read(tmp_path)] == ["start", "msg"]
 
 
-async def test_a_cancellation_leaves_no_end_but_all_that_was_told(tmp_path):
+async def test_a_cancellation_leaves_no_end_but_all_that_was_reported(tmp_path):
     with trio.CancelScope() as scope:
         async with open_trace(tmp_path, "ra") as tracer:
             tracer.record("bus", FACT)
@@ -151,7 +151,7 @@ async def test_parts_are_bounded_and_hold_whole_lines(tmp_path):
     assert len(read(tmp_path)) == 202
 
 
-async def test_what_finds_no_room_is_counted_and_told(tmp_path):
+async def test_what_finds_no_room_is_counted_and_reported(tmp_path):
     async with small_trace(tmp_path, buffer=10) as tracer:
         for _ in range(25):
             tracer.record("bus", FACT)
@@ -220,7 +220,7 @@ async def test_a_disk_that_is_full_from_the_start_is_refused(tmp_path):
             pass
 
 
-async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path, log_lines):
+async def test_a_full_disk_is_reported_once_and_stops_nobody(tmp_path, log_lines):
     disk = Disk(600)
     async with small_trace(tmp_path, opener=disk.open) as tracer:
         for _ in range(4):
@@ -273,14 +273,14 @@ facts = st.builds(
 
 
 @given(
-    told=st.lists(st.tuples(st.text(), facts), max_size=30),
+    reported=st.lists(st.tuples(st.text(), facts), max_size=30),
     buffer=st.integers(1, 12),
     part_bytes=st.integers(200, 900),
 )
-def test_any_facts_give_lines_that_parse_without_gaps(told, buffer, part_bytes):
+def test_any_facts_give_lines_that_parse_without_gaps(reported, buffer, part_bytes):
     async def keep(directory):
         async with small_trace(directory, buffer, part_bytes) as tracer:
-            for actor, fact in told:
+            for actor, fact in reported:
                 tracer.record(actor, fact)
         return tracer.dropped, read(directory)
 
@@ -288,5 +288,5 @@ def test_any_facts_give_lines_that_parse_without_gaps(told, buffer, part_bytes):
         dropped, records = trio.run(keep, Path(directory))
     counted = [record["count"] for record in records if record["k"] == "dropped"]
     assert is_gap_free(records)
-    assert len(records) - 2 - len(counted) + dropped == len(told)
+    assert len(records) - 2 - len(counted) + dropped == len(reported)
     assert sum(counted) == dropped

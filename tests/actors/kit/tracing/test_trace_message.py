@@ -21,30 +21,30 @@ MESSAGES = (
 STAMP = ("run", "node", "ln", "wall_ns", "mono_ns", "t")
 
 
-def told(tracer):
+def reported(tracer):
     records = [orjson.loads(line) for line in tracer.take()]
     return [{key: part for key, part in one.items() if key not in STAMP} for one in records]
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=["request", "stamped", "answer"])
 @pytest.mark.parametrize("more", [{}, {"stub": "S", "link": "L", "seq": 3}], ids=["bare", "more"])
-async def test_a_hop_is_told_like_its_fact(message, more):
+async def test_a_hop_is_reported_like_its_fact(message, more):
     tracer = FileTracer("ra")
     for _ in range(2):
         tracer.message("bus", Op.RCV, message, **more)
     tracer.record("bus", message_fact(Op.RCV, message, **more))
-    first, second, fact = told(tracer)
+    first, second, fact = reported(tracer)
     assert first == second == fact
 
 
 @pytest.mark.parametrize(
     "ruling", [{"decision": "permit", "why": None}, {"policy": "p", "why": "w"}]
 )
-async def test_a_ruling_is_told_like_its_fact(ruling):
+async def test_a_ruling_is_reported_like_its_fact(ruling):
     tracer = FileTracer("ra")
     tracer.ruled("bus", REQUEST, **ruling)
     tracer.record("bus", ruling_fact(REQUEST, **ruling))
-    short, fact = told(tracer)
+    short, fact = reported(tracer)
     assert short == fact
 
 
@@ -54,7 +54,7 @@ async def test_a_message_is_never_taken_for_one_that_had_its_place_in_memory():
         message = attrs.evolve(REQUEST, id=number)
         tracer.message("bus", Op.SUBMIT, message)
         del message
-    assert [record["id"] for record in told(tracer)] == list(range(1, 50))
+    assert [record["id"] for record in reported(tracer)] == list(range(1, 50))
 
 
 async def test_what_has_no_place_in_a_trace_is_counted():

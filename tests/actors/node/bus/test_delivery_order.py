@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 from specs.limits.protocol import PING_PERIOD
 from tests.support.node.legacy_peer import plain_peer, session_peer
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world
-from tests.support.node.upstream import DOORS, told
+from tests.support.node.upstream import DOORS, reported
 from tests.support.trace.records import read, registered
 
 
@@ -32,12 +32,12 @@ async def test_u40_observers_by_different_ways_are_served_alike(door, autojump_c
         changes = {"resources": [f"{obj}/changes"]}
         for one in (rb, rx):
             await one.ask("subscribe", f"{one.runtime}/sm", SM, **changes)
-        assert (await told(old, "subscribe", SM, changes))[0] == 200
+        assert (await reported(old, "subscribe", SM, changes))[0] == 200
         await rx.link.aclose()
         await wait_all_tasks_blocked()
 
         await publish(ra, obj, range(20))
-        again = await world.stranger(RX)
+        again = await world.outsider(RX)
         await again.control("re-open", runtimeURL=RX, token=rx.token)
 
         for one in (rb, old, again):
@@ -58,7 +58,7 @@ async def test_updates_stay_in_order_when_the_link_is_lost_between(lost_after, a
         await rb.link.aclose()
         await wait_all_tasks_blocked()
         await publish(ra, obj, range(lost_after, 200))
-        again = await world.stranger(RB)
+        again = await world.outsider(RB)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(publish, ra, obj, range(200, 300))
             await again.control("re-open", runtimeURL=RB, token=rb.token)

@@ -38,7 +38,7 @@ async def test_one_more_and_nobody_gets_it_but_it_is_counted(autojump_clock):
         assert world.node.counters.drops[DropReason.OVERFLOW] == 1
 
 
-async def test_who_asks_is_told_why(autojump_clock):
+async def test_who_asks_is_notified_why(autojump_clock):
     async with open_world(limits=NodeLimits(fan_out=MOST)) as world:
         peers, obj, path = await subscribed(world, MOST + 1)
 

@@ -14,7 +14,7 @@ from tests.support.node.node_peer import RA, SM, open_world
 from tests.support.node.upstream import OLD
 from tests.support.runtime.forgery import RB, VICTIMS, variants
 
-PATIENT = NodeLimits(messages=Rate(math.inf, 1), soft_errors=math.inf)
+PATIENT = NodeLimits(messages=Rate(math.inf, 1), max_malformed=math.inf)
 """Whoever sends much nonsense is shown out otherwise."""
 
 KINDS = ["ours", plain_peer, session_peer]
@@ -49,9 +49,9 @@ async def test_s1_a_forged_source_harms_nobody(kind, where, autojump_clock):
         texts = [*VICTIMS, *variants(7, 400)]
         for id_, text in enumerate(texts, start=1):
             source = {"source": text} if where == "source" else {}
-            told = {"id": id_, "type": "create", "from": f"{own}/ua" if source else text,
+            reported = {"id": id_, "type": "create", "from": f"{own}/ua" if source else text,
                     "to": f"{RB}/ua", "body": {"value": 1, **source}}  # fmt: skip
-            await peer.raw(json.dumps(told).encode())
+            await peer.raw(json.dumps(reported).encode())
         await answers(peer)
 
         heard = [one.body.get("source", one.from_) for one in await answers(victim)]
@@ -72,9 +72,9 @@ async def test_s3_other_peoples_addresses_are_not_heard(kind, autojump_clock):
         for id_, text in enumerate(
             [*VICTIMS, *objects, f"{RB}/status", *variants(8, 300)], start=1
         ):
-            told = {"id": id_, "type": "subscribe", "from": f"{own}/sm", "to": SM,
+            reported = {"id": id_, "type": "subscribe", "from": f"{own}/sm", "to": SM,
                     "body": {"resources": [text]}}  # fmt: skip
-            await peer.raw(json.dumps(told).encode())
+            await peer.raw(json.dumps(reported).encode())
         await answers(peer)
 
         for to in (*objects, *(f"{one}/changes" for one in view.addresses), f"{RB}/status"):

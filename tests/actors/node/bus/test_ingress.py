@@ -188,13 +188,13 @@ async def test_a_bad_body_gets_400_with_a_sentence(autojump_clock):
         assert "nonsense" in answer.body["description"]
 
 
-async def test_who_asks_another_node_for_its_session_is_told_whose_node_this_is(autojump_clock):
+async def test_who_asks_another_node_for_its_session_is_sent_whose_node_this_is(autojump_clock):
     async with open_world() as world:
-        stranger = await world.stranger("hyperty-runtime://b.ex/r")
+        outsider = await world.outsider("hyperty-runtime://b.ex/r")
         elsewhere = MN.replace("a.ex", "b.ex")
-        answer = await stranger.ask("execute", f"{stranger.runtime}/stub", f"{elsewhere}/session")
+        answer = await outsider.ask("execute", f"{outsider.runtime}/stub", f"{elsewhere}/session")
         assert answer.code == 401
         said = "this is the node of a.ex, and not that of b.ex"
         assert answer.body["description"] == said
-        answer = await stranger.ask("execute", f"{stranger.runtime}/stub", f"{elsewhere}/sm")
+        answer = await outsider.ask("execute", f"{outsider.runtime}/stub", f"{elsewhere}/sm")
         assert answer.body["description"] == "open a session first"

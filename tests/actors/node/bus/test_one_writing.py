@@ -89,6 +89,6 @@ async def test_it_is_written_once_more_for_each_way_to_spell(make, written, auto
         assert {(await peer.hear()).id for peer in ours} == {77}
         heard = [await old.hear() for old in olds]
 
-    assert {told["id"] for told in heard} == {"77"}
-    assert {told["type"] for told in heard} == {"update", "UPDATE"}
+    assert {notices["id"] for notices in heard} == {"77"}
+    assert {notices["type"] for notices in heard} == {"update", "UPDATE"}
     assert list(written.values()) == [1, 1, 1]

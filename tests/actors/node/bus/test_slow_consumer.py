@@ -82,7 +82,7 @@ async def test_what_was_not_written_when_a_peer_vanished_waits_for_it(autojump_c
             sent.append(await ra.post("create", f"{RA}/ua", f"{RB}/ua", value=1))
             await trio.sleep(0.001)
         world.network.cut(rb.link)
-        again = await world.stranger(RB)
+        again = await world.outsider(RB)
         await again.control("re-open", runtimeURL=RB, token=rb.token)
 
         heard = [await again.hear() for _ in range(50)]
@@ -93,7 +93,7 @@ async def test_what_was_not_written_when_a_peer_vanished_waits_for_it(autojump_c
 async def test_who_comes_back_gets_what_was_kept_in_order(autojump_clock):
     async with open_world() as world:
         _, rb, _ = await drowned(world)
-        again = await world.stranger(RB)
+        again = await world.outsider(RB)
         await again.control("re-open", runtimeURL=RB, token=rb.token)
 
         kept = [(await again.hear()).id for _ in range(SESSION_QUEUE)]

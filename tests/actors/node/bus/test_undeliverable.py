@@ -1,6 +1,6 @@
 """Each way a message can fail is answered with a code, or counted (MN-25, MN-27, OBS-06).
 
-One row is where a message goes, or how it is sent; told what a request hears and what is
+One row is where a message goes, or how it is sent; reported what a request hears and what is
 counted for an event and for an answer that go the same way.
 """
 
@@ -112,12 +112,12 @@ async def test_an_answer_to_a_part_of_the_node_that_asked_nothing_is_counted(to,
 
 async def test_without_a_session_a_request_gets_401_and_the_rest_is_counted(autojump_clock):
     async with somebody() as (world, _):
-        stranger = await world.stranger(RB)
-        assert (await stranger.ask("read", f"{RB}/ua", f"{MN}/x")).code == 401
-        await stranger.post("response", f"{RB}/ua", UA, code=200)
-        await stranger.post("update", f"{RB}/ua", f"{RB}/ua/status", value="live")
+        outsider = await world.outsider(RB)
+        assert (await outsider.ask("read", f"{RB}/ua", f"{MN}/x")).code == 401
+        await outsider.post("response", f"{RB}/ua", UA, code=200)
+        await outsider.post("update", f"{RB}/ua", f"{RB}/ua/status", value="live")
 
-        assert await stranger.silence()
+        assert await outsider.silence()
         assert world.node.counters.drops == {DropReason.SESSION_GONE: 2}
 
 
@@ -150,7 +150,7 @@ async def test_what_waits_for_a_detached_owner_overflows_with_413_or_a_count(aut
         assert world.node.counters.drops == {DropReason.OVERFLOW: 1}
 
 
-async def test_what_waited_for_an_owner_that_did_not_come_back_is_told_then(autojump_clock):
+async def test_what_waited_for_an_owner_that_did_not_come_back_is_reported_then(autojump_clock):
     async with somebody() as (world, ra):
         rb = await world.peer(RB)
         await rb.link.aclose()

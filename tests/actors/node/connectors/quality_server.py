@@ -48,12 +48,12 @@ class QualityServer:
             case _:
                 return GONE
 
-    def _grant(self, name: str, wish: dict) -> Said:
+    def _grant(self, name: str, wanted: dict) -> Said:
         if name not in self.held:
             if self.free == 0:
                 return Said(503, {"message": "no resources"})
             self.free -= 1
-            self.held[name] = {"username": name[:4], "wish": wish}
+            self.held[name] = {"username": name[:4], "wanted": wanted}
         opened = {"turn": "turn:198.51.100.7:3478", "username": name[:4], "credential": "secret"}
         return Said(200, opened)
 

@@ -1,7 +1,7 @@
 """A domain registry behind upstream's REST interface, as a state machine of records.
 
 Made from the facts of the protocol's page on upstream's wire forms: paths, required
-fields, statuses, answers by URL. It says 404 and 408, and misbehaves when told to.
+fields, statuses, answers by URL. It says 404 and 408, and misbehaves when ordered to.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import HttpQualityBroker
 from actors.play.stage.world import RelaysFake
 from fsm.registry.relay import RelayLimits
-from specs.bodies.session import QualityWish, TurnServer
+from specs.bodies.session import QualityRequest, TurnServer
 from specs.limits.node import MAX_RESERVATIONS
 from tests.actors.node.connectors.quality_server import QualityServer
 from tests.actors.node.connectors.rest_registry import hanging_up
@@ -35,12 +35,12 @@ async def open_quality(free=2, limits=None):
             yield world, broker
 
 
-def wish(client="c1", media="video"):
+def wanted(client="c1", media="video"):
     return {"cspId": "csp1", "mediaType": media, "clientName": client}
 
 
 async def reserve(peer, client="c1", media="video"):
-    return await peer.ask("create", f"{peer.runtime}/ua", QOS, value=wish(client, media))
+    return await peer.ask("create", f"{peer.runtime}/ua", QOS, value=wanted(client, media))
 
 
 async def ask(peer, type_, client="c1"):
@@ -48,7 +48,7 @@ async def ask(peer, type_, client="c1"):
 
 
 def media_of(broker):
-    return [one["wish"]["mediaType"] for one in broker.held.values()]
+    return [one["wanted"]["mediaType"] for one in broker.held.values()]
 
 
 async def test_what_is_reserved_is_shown_and_given_back():
@@ -58,7 +58,7 @@ async def test_what_is_reserved_is_shown_and_given_back():
         assert (granted.code, granted.from_) == (200, QOS)
         assert {name: granted.body["value"][name] for name in TURN} == TURN
         (held,) = broker.held.values()
-        assert held["wish"] == wish()
+        assert held["wanted"] == wanted()
         shown = await ask(ra, "read")
         assert shown.body["value"]["username"] == granted.body["value"]["username"]
         assert (await ask(ra, "delete")).code == 200
@@ -76,7 +76,7 @@ async def test_asking_again_is_answered_with_what_is_held():
         other = await reserve(ra, media="audio")
         assert other.code == 200
         await broker.server.until(
-            lambda: [one["wish"]["mediaType"] for one in broker.held.values()] == ["audio"]
+            lambda: [one["wanted"]["mediaType"] for one in broker.held.values()] == ["audio"]
         )
 
 
@@ -124,7 +124,7 @@ async def test_what_may_have_been_granted_to_somebody_who_left_is_given_back():
     async with open_quality() as (world, broker):
         ra = await world.peer(RA)
         broker.held_up = trio.Event()
-        await ra.post("create", f"{RA}/ua", QOS, value=wish())
+        await ra.post("create", f"{RA}/ua", QOS, value=wanted())
         await broker.server.until(lambda: broker.held)
         await ra.control("close")
         broker.held_up.set()
@@ -188,7 +188,7 @@ async def in_memory():
 
 @pytest.mark.parametrize("make", [over_http, in_memory])
 async def test_every_broker_keeps_the_same_contract(make):
-    asked = QualityWish("csp1", "video", "c1")
+    asked = QualityRequest("csp1", "video", "c1")
     async with make() as broker:
         granted = await broker.reserve("n1", asked)
         assert granted.turn == "turn:198.51.100.7:3478"

@@ -118,7 +118,7 @@ async def test_data_objects_are_found_by_url_name_and_reporter(world, by):
     assert urls(narrowed) == [url]
 
 
-async def test_an_unregistered_record_is_told_with_408_until_it_comes_back(world):
+async def test_an_unregistered_record_is_reported_with_408_until_it_comes_back(world):
     ra, rb = await world.peer(RA), await world.peer(RB)
     url = await registered(rb)
 
@@ -201,7 +201,7 @@ async def test_a_record_that_is_too_large_is_refused(world):
     assert (await update(rb, mine, value={"descriptor": "x" * 16_300})).code == 413
 
 
-async def test_only_real_changes_are_told_and_after_the_answer(world):
+async def test_only_real_changes_are_reported_and_after_the_answer(world):
     ra, rb = await world.peer(RA), await world.peer(RB)
     url = await registered(rb)
     await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
@@ -212,12 +212,12 @@ async def test_only_real_changes_are_told_and_after_the_answer(world):
     await update(rb, url, attribute="status", value="disconnected")
     await update(rb, url, value={"status": "live"})
 
-    told = [await ra.hear() for _ in range(2)]
-    assert [one.body for one in told] == [
+    reported = [await ra.hear() for _ in range(2)]
+    assert [one.body for one in reported] == [
         {"attribute": "status", "value": "disconnected"},
         {"attribute": "status", "value": "live"},
     ]
-    assert {(one.from_, one.to) for one in told} == {(DR, f"{url}/registration")}
+    assert {(one.from_, one.to) for one in reported} == {(DR, f"{url}/registration")}
     assert await ra.silence(0.05)
 
 

@@ -119,15 +119,15 @@ async def test_a_data_object_and_a_hyperty_go_where_upstream_keeps_them():
         assert [call.body for call in fake.server.calls if call.segments[-1] == hyperty][-1] == {}
 
 
-async def test_what_the_server_changes_by_itself_is_told_once():
+async def test_what_the_server_changes_by_itself_is_reported_once():
     async with open_rest() as (world, fake):
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb)
         await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
         fake.expire(url)
         with trio.fail_after(2 * REGISTRY_POLL):
-            told = await ra.hear()
-        assert told.body == {"attribute": "status", "value": "disconnected"}
+            reported = await ra.hear()
+        assert reported.body == {"attribute": "status", "value": "disconnected"}
         fake.updated[url] = fake.hyperties[url]
         await fake.server.until(lambda: not fake.updated)
         assert await ra.silence(0.1)

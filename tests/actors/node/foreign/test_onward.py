@@ -6,9 +6,9 @@ import trio
 
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from tests.actors.node.foreign.abroad_rooms import no_room
+from tests.actors.node.foreign.faulty_sandboxes import no_sandbox
 from tests.support.node.node_peer import Peer
-from tests.support.runtime.abroad import Wishes, open_two
+from tests.support.runtime.abroad import DomainOptions, open_two
 from transports.codec import encode
 from transports.link import Kind
 from transports.memory import undisturbed
@@ -34,9 +34,9 @@ async def paths_of_a_at_b(world):
 
 
 @asynccontextmanager
-async def observed(wishes=None):
+async def observed(options=None):
     """Two domains, a reporter with an object in b.ex, and two who would observe it from a.ex."""
-    async with open_two(wishes) as world:
+    async with open_two(options) as world:
         reporter = await come(world, world.b, "reporter")
         (url,) = await reporter.allocate("comm")
         answer = await set_path(reporter, f"{url}/subscription")
@@ -104,16 +104,16 @@ async def test_a_path_that_the_other_node_refuses_is_refused_here(autojump_clock
 
 
 async def test_a_path_to_a_domain_that_cannot_be_reached_is_503(autojump_clock):
-    async with observed(Wishes(spawn=no_room)) as (world, url, _, observers):
+    async with observed(DomainOptions(spawn=no_sandbox)) as (world, url, _, observers):
         assert (await set_path(observers[0], f"{url}/changes")).code == 503
         views = {view.runtime: view.paths for view in await world.a.node.sessions()}
         assert views[observers[0].runtime] == ()
 
 
-async def test_paths_survive_a_crash_of_the_room(autojump_clock):
+async def test_paths_survive_a_crash_of_the_sandbox(autojump_clock):
     async with observed() as (world, url, reporter, observers):
         await follow(observers[0], reporter, url)
-        await world.a.rooms.kill()
+        await world.a.sandboxes.kill()
         await trio.sleep(1)
         await change(reporter, url, 3)
         assert (await observers[0].hear()).body["version"] == 3

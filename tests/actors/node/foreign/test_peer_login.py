@@ -21,7 +21,7 @@ async def test_a_token_that_is_not_bound_to_a_node_does_not_open_its_session(
 ):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=admission)) as world:
-        peer = await world.stranger(NODE)
+        peer = await world.outsider(NODE)
         assert (await opened(peer, issuer.token(runtime=bound))).code == 401
         assert await world.states() == {}
 
@@ -33,9 +33,9 @@ async def test_a_token_that_is_bound_to_a_node_opens_its_session_and_no_other(
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=admission)) as world:
         for one in (OTHER, RA, "domain://msg-node.a.ex"):
-            stranger = await world.stranger(one)
-            assert (await opened(stranger, issuer.token(runtime=NODE))).code in {401, 403}
-        assert (await opened(await world.stranger(NODE), issuer.token(runtime=NODE))).code == 200
+            outsider = await world.outsider(one)
+            assert (await opened(outsider, issuer.token(runtime=NODE))).code in {401, 403}
+        assert (await opened(await world.outsider(NODE), issuer.token(runtime=NODE))).code == 200
         assert await world.states() == {NODE: "open"}
 
 
@@ -44,7 +44,7 @@ async def test_where_there_are_keys_no_node_comes_without_a_token(admission, aut
     """Peers that cannot log in may be let in for all that; a node can."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=admission)) as world:
-        peer = await world.stranger(NODE)
+        peer = await world.outsider(NODE)
         assert (await peer.control("open", runtimeURL=NODE)).code == 401
 
 
@@ -55,11 +55,11 @@ async def test_a_node_that_lost_its_token_takes_its_session_over_by_a_login(
     """As after a kill: also while the old link stands, and only as who it was."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        first = await world.stranger(NODE)
+        first = await world.outsider(NODE)
         await opened(first, issuer.token(runtime=NODE))
-        again = await world.stranger(NODE)
+        again = await world.outsider(NODE)
         assert (await opened(again, issuer.token(runtime=NODE, sub=user))).code == code
         await first.link.aclose()
         await trio.sleep(1)
-        third = await world.stranger(NODE)
+        third = await world.outsider(NODE)
         assert (await opened(third, issuer.token(runtime=NODE, sub=user))).code == code

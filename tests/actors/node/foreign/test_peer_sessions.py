@@ -84,10 +84,10 @@ async def test_a_node_that_goes_on_offending_is_shown_out_and_kept_out(autojump_
         assert NODE not in await world.states()
         assert world.node.counters.drops[DropReason.UNKNOWN_SOURCE] == 1
 
-        again = await world.stranger(NODE)
+        again = await world.outsider(NODE)
         assert (await again.control("open", runtimeURL=NODE)).code == 403
         await trio.sleep(QUARANTINE)
-        assert (await (await world.stranger(NODE)).control("open", runtimeURL=NODE)).code == 200
+        assert (await (await world.outsider(NODE)).control("open", runtimeURL=NODE)).code == 200
 
 
 async def test_what_is_not_found_is_no_offence(autojump_clock):
@@ -100,7 +100,7 @@ async def test_what_is_not_found_is_no_offence(autojump_clock):
 
 async def test_nobody_opens_the_session_of_the_node_itself(autojump_clock):
     async with open_world() as world:
-        own = await world.stranger("domain://msg-node.a.ex")
+        own = await world.outsider("domain://msg-node.a.ex")
         assert (await own.control("open", runtimeURL=own.runtime)).code == 403
 
 
@@ -109,7 +109,7 @@ async def test_a_node_that_has_lost_its_token_gets_a_new_session_once_its_link_i
 ):
     async with open_world() as world:
         first = await world.peer(NODE)
-        second = await world.stranger(NODE)
+        second = await world.outsider(NODE)
         assert (await second.control("open", runtimeURL=NODE)).code == 409
         await first.link.aclose()
         await trio.sleep(1)

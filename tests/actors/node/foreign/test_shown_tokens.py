@@ -10,7 +10,7 @@ from fsm.registry.node_rights import Observation
 from specs.limits.protocol import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path
 from tests.support.node.issuer import Issuer, login_by
-from tests.support.runtime.abroad import PLACES, B, Wishes, open_two
+from tests.support.runtime.abroad import PLACES, B, DomainOptions, open_two
 from transports.link import Kind
 
 LIFE = 100.0
@@ -42,11 +42,11 @@ async def open_guarded(purse, life=LIFE):
         login = login_by(purse.issuer, admission=Admission.ANYBODY, life=life, clock=lambda: 0.0)
         return attrs.evolve(config, login=login)
 
-    async with open_two(Wishes(shows=purse.show, node=guarded, b_knows={})) as world:
+    async with open_two(DomainOptions(shows=purse.show, node=guarded, b_knows={})) as world:
         yield world
 
 
-def rooms_of(side):
+def sandboxes_of(side):
     return [new for _, _, new in side.steps("stub_deployment")]
 
 
@@ -76,14 +76,14 @@ async def test_a_link_that_broke_comes_back_without_a_login(autojump_clock):
         assert purse.shown == 1
 
 
-async def test_when_a_login_is_over_the_next_needs_no_other_room(autojump_clock):
+async def test_when_a_login_is_over_the_next_needs_no_other_sandbox(autojump_clock):
     purse = Purse()
     async with open_guarded(purse) as world:
         await world.a.ask(world.b)
         await trio.sleep(LIFE + 5)
         assert (await world.a.ask(world.b)).code == 200
         assert purse.shown == 2
-        assert rooms_of(world.a) == ["deploying", "deployed"]
+        assert sandboxes_of(world.a) == ["deploying", "deployed"]
 
 
 async def test_a_session_that_was_forgotten_is_opened_anew_and_its_paths_are_set_again(

@@ -33,7 +33,7 @@ def misstep():
 
 
 class Clumsy(Policy):
-    """A policy with a machine of its own, which it steps wrongly when it is told to."""
+    """A policy with a machine of its own, which it steps wrongly when it is ordered to."""
 
     @override
     def judge(self, message: Message, asker: Asker) -> Ruling:

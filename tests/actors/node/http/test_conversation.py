@@ -100,7 +100,7 @@ async def test_one_connection_carries_many_requests_but_not_for_ever():
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     ],
 )
-async def test_what_is_no_request_is_told_and_hung_up(raw, status):
+async def test_what_is_no_request_is_reported_and_hung_up(raw, status):
     async with served() as url:
         assert (await said(url, raw)).startswith(b"HTTP/1.1 %d " % status)
 
@@ -183,7 +183,7 @@ async def test_a_reader_that_reads_nothing_does_not_outlive_the_listener():
             await get(f"{url}/healthz")
 
 
-async def test_a_place_that_is_taken_is_told():
+async def test_a_place_that_is_taken_is_reported():
     async with served() as url:
         with pytest.raises(HttpPlaceError, match="address already in use"):
             async with served(HttpConfig(urlsplit(url).netloc)):

@@ -70,7 +70,7 @@ async def served(**config):
         yield world, Reader(world)
 
 
-async def told(world, *numbers):
+async def reported(world, *numbers):
     peer = await world.peer(RB)
     for number in numbers:
         await peer.post("create", UA, THERE, n=number)
@@ -119,7 +119,7 @@ async def test_what_was_not_read_waits_for_who_comes_back(autojump_clock):
     """MN-06, L1: given up as too slow, and nothing is lost."""
     async with served() as (world, reader):
         await reader.open()
-        await told(world, 1, 2, 3)
+        await reported(world, 1, 2, 3)
         await trio.sleep(WRITE_TIMEOUT + 1)
         assert world.ended() == {LinkEnd.SLOW_CONSUMER: 1}
         assert (await reader.control("re-open", token=reader.token)).status == 200
@@ -132,7 +132,7 @@ async def test_what_was_not_read_waits_for_who_comes_back(autojump_clock):
 async def test_a_stream_ends_when_nobody_says_what_was_read(autojump_clock):
     async with served() as (world, reader):
         await reader.open()
-        await told(world, 1)
+        await reported(world, 1)
         before = trio.current_time()
         answer = await reader.http().open("GET", "/messages", headers=STREAM)
         parts = [part async for part in whole(answer)]
@@ -162,16 +162,16 @@ async def whole(stream):
 
 async def test_a_node_that_ends_lets_nobody_wait(autojump_clock):
     """MN-07: 410 at once."""
-    told = []
+    reported = []
     async with trio.open_nursery() as nursery, served() as (_, reader):
         await reader.open()
 
         async def poll():
-            told.append((await reader.poll(0))[0])
+            reported.append((await reader.poll(0))[0])
 
         nursery.start_soon(poll)
         await trio.testing.wait_all_tasks_blocked()
-    assert told == [410]
+    assert reported == [410]
 
 
 async def test_who_comes_too_often_is_turned_away(autojump_clock):
@@ -213,7 +213,7 @@ async def test_a_close_is_answered_and_the_session_gone(autojump_clock):
     """MN-07, M-16."""
     async with served() as (world, reader):
         await reader.open()
-        await told(world, 1)
+        await reported(world, 1)
         answer = await reader.control("close")
         assert (answer.status, json.loads(answer.body)["body"]) == (200, {"code": 200})
         assert RA not in await world.states()
@@ -225,7 +225,7 @@ async def test_of_a_batch_that_was_read_in_part_the_rest_comes_again(autojump_cl
     async with served() as (world, reader):
         await reader.open()
         await trio.sleep(PING_PERIOD + PONG_TIMEOUT + 1)
-        await told(world, 1, 2, 3)
+        await reported(world, 1, 2, 3)
         assert (await reader.control("re-open", token=reader.token)).status == 200
         assert await reader.poll(0) == (200, [1, 2, 3])
         assert await reader.poll(1) == (200, [2, 3])
@@ -239,7 +239,7 @@ async def test_who_comes_back_while_the_old_link_is_there_has_it_all(autojump_cl
     """MN-04, MN-06: what was read is said with the re-open, the rest is given again, once."""
     async with served() as (world, reader):
         await reader.open()
-        await told(world, 1, 2, 3)
+        await reported(world, 1, 2, 3)
         _, read = await reader.poll(0)
         again = await reader.control(method, f"/session?after={len(read)}", token=reader.token)
         assert again.status == 200

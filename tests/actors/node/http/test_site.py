@@ -124,7 +124,7 @@ async def test_each_part_that_cannot_serve_is_listed_with_its_reason(autojump_cl
     standing = Readiness()
     standing.ready(Part.NODE)
     standing.lacking(Part.KEYS, "no key has been read")
-    probes = {Part.BUS: never, Part.FRONT_DOOR: well, Part.REGISTRY: ill, Part.KEYS: never}
+    probes = {Part.BUS: never, Part.LISTENER: well, Part.REGISTRY: ill, Part.KEYS: never}
     began = trio.current_time()
     page = await site(standing=standing, probes=probes).answer(Visit("GET", "/readyz"))
     assert trio.current_time() == began + 1

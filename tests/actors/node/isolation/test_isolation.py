@@ -52,7 +52,7 @@ def test_a_door_has_nothing_to_say_unless_it_says_so():
         def read(self, frame):
             return ()
 
-        def write(self, parcels):
+        def write(self, entries):
             return ()
 
     assert Silent().greeting() == ()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.node.links.acceptor import Claim
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
-from fsm.session.node_session_io import Parcel
+from fsm.session.node_session_io import OutboundMessage
 from specs.message import Message, reply_to
 from specs.reply_code import Code
 from tests.support.node.node_peer import RA, SESSION
@@ -30,7 +30,7 @@ frames = st.binary() | messages.map(lambda raw: json.dumps(raw).encode())
 
 
 def written(door, message):
-    return list(door.write([Parcel(message, b"")]))
+    return list(door.write([OutboundMessage(message, b"")]))
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_a_plain_stub_claims_the_session_it_names_whatever_that_is(named):
     (claim,) = PlainAcceptor(SESSION, Upgrade("/", {"runtimeURL": named})).greeting()
 
     assert isinstance(claim, Claim)
-    assert claim.wish.body["params"] == {"runtimeURL": named}
+    assert claim.opening.body["params"] == {"runtimeURL": named}

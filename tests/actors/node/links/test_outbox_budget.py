@@ -102,7 +102,7 @@ async def test_it_recovers_by_itself(autojump_clock):
         await refusals(ra)
         assert waiting(world) < BUDGET * 7 / 8
 
-        again = await world.stranger(RB)
+        again = await world.outsider(RB)
         assert (await again.control("re-open", runtimeURL=RB, token=rb.token)).code == 200
         request = await ra.post("read", f"{RA}/ua", f"{RB}/ua")
         assert await again.hear() == request
@@ -125,7 +125,7 @@ async def test_nothing_waits_any_more_when_everybody_is_gone(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         _, rb, rx = await full_world(world)
         for peer in (rb, rx):
-            again = await world.stranger(peer.runtime)
+            again = await world.outsider(peer.runtime)
             await again.control("re-open", runtimeURL=peer.runtime, token=peer.token)
             await again.silence(0.01)
             assert (await again.control("close")).code == 200

@@ -21,7 +21,7 @@ from tests.support.node.issuer import Issuer, Shelf, encoded, login_by
 from tests.support.node.node_peer import RA, SESSION, open_world
 from transports.codec import encode
 
-EDDSA, ES256, STRANGER = Issuer(), Issuer.es256("k2"), Issuer()
+EDDSA, ES256, OUTSIDER = Issuer(), Issuer.es256("k2"), Issuer()
 RSA = RSAKey.generate_key(2048)
 KEYS = Shelf(EDDSA.jwks(ES256))
 NOW = 0.0
@@ -75,7 +75,7 @@ def twisted():
 
 def own_key():
     """A key of the attacker's own, sent along."""
-    return STRANGER.token({"jwk": STRANGER.key.as_dict(private=False)})
+    return OUTSIDER.token({"jwk": OUTSIDER.key.as_dict(private=False)})
 
 
 ATTACKS = {
@@ -92,8 +92,8 @@ ATTACKS = {
     "EdDSA named, signed by P-256": lambda: ES256.token({"alg": "EdDSA"}),
     "another curve": lambda: signed_by(ECKey.generate_key("P-384"), "ES384", "k2"),
     "another curve of Edwards": lambda: signed_by(OKPKey.generate_key("Ed448"), "EdDSA", "k1"),
-    "unknown key": lambda: STRANGER.token({"kid": "k9"}),
-    "known name, another key": STRANGER.token,
+    "unknown key": lambda: OUTSIDER.token({"kid": "k9"}),
+    "known name, another key": OUTSIDER.token,
     "another's key name": lambda: EDDSA.token({"kid": "k2", "alg": "ES256"}),
     "no key named": lambda: with_header(kid=None),
     "key named by a list": lambda: with_header(kid=["k1"]),
@@ -147,7 +147,7 @@ ATTACKS = {
 
 
 async def answer_to(world, token):
-    peer = await world.stranger()
+    peer = await world.outsider()
     answer = await peer.control("open", runtimeURL=RA, token=token)
     await peer.link.aclose()
     return answer
@@ -203,14 +203,14 @@ async def test_the_tokens_of_both_issuers_are_otherwise_good(autojump_clock):
 async def test_a_captured_open_opens_nothing(issuer, autojump_clock):
     """S5: the very frame again, over another link, also for another runtime."""
     async with open_world(login=login_by(EDDSA, KEYS)) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         frame = await peer.post(
             "execute", peer.stub, SESSION, method="open",
             params={"runtimeURL": RA, "token": issuer.token()},
         )  # fmt: skip
         assert (await peer.hear()).code == 200
         await peer.control("close")
-        thief = await world.stranger()
+        thief = await world.outsider()
         await thief.raw(encode(frame))
         answer = await thief.hear()
 

@@ -21,12 +21,12 @@ from tests.support.node.issuer import ALICE, Issuer, login_by, opened
 from tests.support.node.node_peer import DOMAIN, RA, SESSION, open_world
 
 IDM = f"domain://idm.{DOMAIN}"
-CROWD = attrs.evolve(UNLIMITED, strangers=math.inf, strangers_per_host=math.inf)
+CROWD = attrs.evolve(UNLIMITED, unauthenticated=math.inf, unauthenticated_per_host=math.inf)
 
 
 @attrs.define
 class Scripted(IdentityProvider):
-    """Knows what stands in its script, and does with the rest what it is told to."""
+    """Knows what stands in its script, and does with the rest what it is ordered to."""
 
     script: dict[str, Identity] = attrs.field(factory=dict)
     hangs: bool = False
@@ -61,33 +61,33 @@ async def test_any_provider_may_stand_behind_the_connector(autojump_clock):
     """SC-40: the assertion is whatever the provider takes."""
     provider = Scripted({"eyJ.jwt": alice()})
     async with open_world(login=by(provider)) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         assert (await opened(peer, "eyJ.jwt")).code == 200
         params = {"assertion": "eyJ.jwt", "origin": DOMAIN}
         answer = await peer.ask(
             "execute", f"{RA}/ua", IDM, method="validateAssertion", params=params
         )
-        told = {"user": ALICE, "issuer": "idp", "roles": ["a", "b"]}
-        assert answer.body == {"code": 200, "value": told}
-        assert (await opened(await world.stranger(), "eyJ.other")).code == 401
+        reported = {"user": ALICE, "issuer": "idp", "roles": ["a", "b"]}
+        assert answer.body == {"code": 200, "value": reported}
+        assert (await opened(await world.outsider(), "eyJ.other")).code == 401
     assert provider.closed == 1
 
 
 async def test_what_a_provider_sets_an_end_to_ends_then(autojump_clock):
     async with open_world(login=by(Scripted({"x": alice(until=15.0)}), life=100.0)) as world:
-        await opened(await world.stranger(), "x")
+        await opened(await world.outsider(), "x")
         await trio.sleep(14)
         assert await world.states() == {RA: "open"}
         await trio.sleep(2)
         assert await world.states() == {RA: "detached"}
-        assert (await opened(await world.stranger(), "x")).code == 401
+        assert (await opened(await world.outsider(), "x")).code == 401
 
 
 async def test_a_provider_that_hangs_is_not_waited_for(autojump_clock):
     """M-55: the connector answers 504; who wants a session may try again."""
     provider = Scripted(hangs=True)
     async with open_world(login=by(provider)) as world:
-        assert (await opened(await world.stranger(), "x")).code == 503
+        assert (await opened(await world.outsider(), "x")).code == 503
         assert LOGIN_TIMEOUT <= trio.current_time() < OPEN_TIMEOUT
         assert [one.code for one in world.tracer.facts if one.from_ == IDM] == [504]
 
@@ -95,13 +95,13 @@ async def test_a_provider_that_hangs_is_not_waited_for(autojump_clock):
 async def test_a_provider_that_breaks_lets_nobody_in_and_harms_nobody(autojump_clock):
     provider = Scripted({"x": alice()})
     async with open_world(login=by(provider)) as world:
-        await opened(await world.stranger(), "x")
+        await opened(await world.outsider(), "x")
         provider.breaks = True
-        other = await world.stranger("hyperty-runtime://a.ex/rb")
+        other = await world.outsider("hyperty-runtime://a.ex/rb")
         assert (await opened(other, "y")).code == 503
         assert trio.current_time() == pytest.approx(OPEN_TIMEOUT, abs=0.1)
         provider.breaks = False
-        assert (await opened(await world.stranger(), "x")).code == 200
+        assert (await opened(await world.outsider(), "x")).code == 200
     assert provider.closed == 1
 
 
@@ -117,11 +117,11 @@ async def test_a_token_stays_used_when_the_connector_crashes(autojump_clock):
         return Fragile(inner)
 
     async with open_world(login=attrs.evolve(login, provider=provider)) as world:
-        assert (await opened(await world.stranger(), token)).code == 200
+        assert (await opened(await world.outsider(), token)).code == 200
         assert (
-            await opened(await world.stranger("hyperty-runtime://a.ex/rb"), "crash")
+            await opened(await world.outsider("hyperty-runtime://a.ex/rb"), "crash")
         ).code == 503
-        assert (await opened(await world.stranger(), token)).code == 401
+        assert (await opened(await world.outsider(), token)).code == 401
     assert len(made) == 1
 
 
@@ -142,11 +142,11 @@ class Fragile(IdentityProvider):
         await self.inner.aclose()
 
 
-async def test_a_link_that_is_cut_before_its_end_is_told_of_gets_nothing(autojump_clock):
-    """A stranger that floods and does not read is cut; the answer that comes then harms nobody."""
+async def test_a_link_that_is_cut_before_its_end_is_reported_of_gets_nothing(autojump_clock):
+    """An outsider that floods and does not read is cut; the answer that comes then harms nobody."""
     few = attrs.evolve(CROWD, outbox_messages=5)
     async with open_world(login=by(Scripted(hangs=True)), limits=few) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         params = {"runtimeURL": RA, "token": "x"}
         await peer.post("execute", peer.stub, SESSION, method="open", params=params)
         await trio.testing.wait_all_tasks_blocked()
@@ -154,10 +154,10 @@ async def test_a_link_that_is_cut_before_its_end_is_told_of_gets_nothing(autojum
             Message(n, MessageType.EXECUTE, peer.stub, SESSION, {"method": "ping"})
             for n in range(2, 99)
         ]
-        told = {"code": 200, "value": {"user": ALICE}}
+        reported = {"code": 200, "value": {"user": ALICE}}
         bus = world.node._bus
         assert bus.try_tell(Arrived(1, pings))
-        assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, told)))
+        assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, reported)))
         await trio.testing.wait_all_tasks_blocked()
 
         assert await world.states() == {}
@@ -168,7 +168,7 @@ async def test_a_link_that_is_cut_before_its_end_is_told_of_gets_nothing(autojum
 async def test_there_is_an_end_to_how_many_are_looked_into_at_once(autojump_clock):
     provider = Scripted({"x": alice()})
     async with open_world(login=by(provider), limits=CROWD) as world:
-        await opened(peer := await world.stranger(), "x")
+        await opened(peer := await world.outsider(), "x")
         provider.hangs = True
         params = {"assertion": "y", "origin": DOMAIN}
         for _ in range(LOGINS_PENDING + 10):
@@ -183,7 +183,7 @@ async def test_there_is_an_end_to_how_many_wait_for_a_session(autojump_clock):
 
     async def tries(number):
         runtime = f"hyperty-runtime://a.ex/r{number}"
-        codes.append((await opened(await world.stranger(runtime), "y")).code)
+        codes.append((await opened(await world.outsider(runtime), "y")).code)
         times.append(trio.current_time())
 
     times = []
@@ -204,12 +204,12 @@ async def test_a_clock_that_jumps_ends_no_session_and_opens_none(jump, autojump_
     login = login_by(issuer, clock=lambda: skew[0] + trio.current_time())
     async with open_world(login=login) as world:
         old = [issuer.token(), issuer.token()]
-        assert (await opened(await world.stranger(), old[0])).code == 200
+        assert (await opened(await world.outsider(), old[0])).code == 200
         skew[0] += jump
-        assert (await opened(await world.stranger(), old[1])).code == 401
+        assert (await opened(await world.outsider(), old[1])).code == 401
         issuer.now += jump
         assert await world.states() == {RA: "open"}
-        assert (await opened(await world.stranger(), issuer.token())).code == 200
+        assert (await opened(await world.outsider(), issuer.token())).code == 200
         skew[0] -= jump
         issuer.now -= jump
-        assert (await opened(await world.stranger(), old[0])).code == 401
+        assert (await opened(await world.outsider(), old[0])).code == 401

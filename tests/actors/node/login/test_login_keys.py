@@ -19,7 +19,7 @@ OLD, NEW = Issuer(name="old"), Issuer(name="new")
 
 
 async def code_of(world, token, runtime=RA):
-    peer = await world.stranger(runtime)
+    peer = await world.outsider(runtime)
     answer = await opened(peer, token)
     await peer.link.aclose()
     return answer.code

@@ -8,7 +8,7 @@ import trio
 from actors.node.login.provider import Admission
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.node.issuer import Issuer, login_by, opened
-from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer, session_peer, session_stranger
+from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer, session_outsider, session_peer
 from tests.support.node.node_peer import RA, open_world
 from transports.errors import LinkError
 
@@ -30,12 +30,12 @@ async def plainly(world, runtime):
 
 
 async def with_handshake(world, runtime):
-    peer = await session_stranger(world, runtime)
+    peer = await session_outsider(world, runtime)
     return (await peer.session("open"))["body"]["code"]
 
 
 async def with_a_guess(world, runtime):
-    peer = await session_stranger(world, runtime)
+    peer = await session_outsider(world, runtime)
     return (await peer.session("re-open", f"{runtime}/{'0' * 64}"))["body"]["code"]
 
 
@@ -47,7 +47,7 @@ async def test_a_peer_that_cannot_log_in_takes_nothing_from_one_that_has(
 ):
     issuer = Issuer()
     async with mixed_world(issuer) as world:
-        alice = await world.stranger()
+        alice = await world.outsider()
         await opened(alice, issuer.token())
         [address] = await alice.allocate()
 
@@ -55,7 +55,7 @@ async def test_a_peer_that_cannot_log_in_takes_nothing_from_one_that_has(
         assert (await alice.control("ping")).code == 200
         await alice.link.aclose()
         assert await tries(world, PLAIN_RA) == code
-        again = await world.stranger()
+        again = await world.outsider()
         assert (await again.control("re-open", runtimeURL=RA, token=alice.token)).code == 200
         assert address in (await world.node.sessions())[0].addresses
 
@@ -67,7 +67,7 @@ async def test_a_login_takes_nothing_from_a_peer_that_cannot_log_in(enter, autoj
         old = await enter(world, PLAIN_RA)
         address = await old.allocate()
 
-        assert (await opened(await world.stranger(), issuer.token())).code == 409
+        assert (await opened(await world.outsider(), issuer.token())).code == 409
         assert await old.allocate() != address
         assert await world.states() == {RA: "open"}
 
@@ -81,14 +81,14 @@ async def test_a_name_is_free_again_when_whoever_had_it_has_gone(enter, autojump
         await trio.sleep(SESSION_IDLE + 1)
         issuer.now = trio.current_time()
 
-        assert (await opened(await world.stranger(), issuer.token())).code == 200
+        assert (await opened(await world.outsider(), issuer.token())).code == 200
 
 
 async def test_a_stub_whose_session_is_forgotten_opens_anew_with_its_old_token(autojump_clock):
     """It can say nothing else: the token is no credentials (C-65)."""
     issuer = Issuer()
     async with mixed_world(issuer) as world:
-        old = await session_stranger(world)
+        old = await session_outsider(world)
         old.token = "0" * 64
 
         assert (await old.session("re-open", old.session_url))["body"]["code"] == 410
@@ -100,11 +100,11 @@ async def test_a_login_token_in_an_address_opens_nothing(autojump_clock):
     """It would be in the log of every proxy."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer), allow_legacy=True) as world:
-        old = await session_stranger(world, PLAIN_RA)
+        old = await session_outsider(world, PLAIN_RA)
         token = issuer.token()
 
         assert (await old.session("open", f"{PLAIN_RA}/{token}"))["body"]["code"] == 401
-        assert (await opened(await world.stranger(), token)).code == 200
+        assert (await opened(await world.outsider(), token)).code == 200
 
 
 @pytest.mark.parametrize("allow_legacy", [True, False])

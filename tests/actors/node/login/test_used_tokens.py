@@ -48,11 +48,11 @@ async def test_a_token_stays_used_when_the_node_is_started_again(path):
     issuer = Issuer()
     used, unused = issuer.token(), issuer.token()
     async with open_world(login=login_on(path, issuer)) as world:
-        assert (await opened(await world.stranger(), used)).code == 200
+        assert (await opened(await world.outsider(), used)).code == 200
     async with open_world(login=login_on(path, issuer)) as world:
-        answer = await opened(await world.stranger(), used)
+        answer = await opened(await world.outsider(), used)
         assert (answer.code, "used already" in answer.body["description"]) == (401, True)
-        assert (await opened(await world.stranger(), unused)).code == 200
+        assert (await opened(await world.outsider(), unused)).code == 200
 
 
 async def test_of_two_nodes_with_one_file_one_takes_a_token(path):
@@ -71,10 +71,10 @@ async def test_what_cannot_be_written_down_lets_nobody_in(path):
     async with open_world(login=login_on(path, issuer)) as world:
         with sqlite3.connect(path) as other:
             other.execute("BEGIN EXCLUSIVE")
-            refused = await opened(await world.stranger(), issuer.token())
+            refused = await opened(await world.outsider(), issuer.token())
             other.rollback()
         assert (refused.code, await world.states()) == (503, {})
-        assert (await opened(await world.stranger(RB), issuer.token())).code == 200
+        assert (await opened(await world.outsider(RB), issuer.token())).code == 200
 
 
 async def test_a_failing_file_is_no_fault_of_the_token(path):
@@ -175,7 +175,7 @@ async def test_a_node_that_was_killed_takes_no_token_again(path, key):
 
 
 @pytest.mark.parametrize("options", [(), ("--jwks",)])
-async def test_a_file_that_cannot_be_used_is_told_in_one_sentence(path, key, options):
+async def test_a_file_that_cannot_be_used_is_reported_in_one_sentence(path, key, options):
     path.write_bytes(b"no database at all, but longer than a header" * 9)
     jwks = ("--jwks", key["jwks"]) if options else ()
     ended = await call("node", "--domain", DOMAIN, *jwks, "--used-tokens", str(path))

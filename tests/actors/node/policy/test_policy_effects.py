@@ -43,8 +43,8 @@ async def test_a_denied_message_has_no_effect(denied, tmp_path, autojump_clock):
             assert (answer.code, answer.id) == (403, 101)
             assert answer.body["description"]
         seen = [(str(fact.k), str(fact.op or fact.decision)) for fact in world.tracer.facts]
-        told = [("msg", "synth"), ("msg", "xmit")] if answer else [("msg", "drop")]
-        assert seen == [("msg", "rcv"), ("authz", "deny"), ("msg", "deny"), *told]
+        reported = [("msg", "synth"), ("msg", "xmit")] if answer else [("msg", "drop")]
+        assert seen == [("msg", "rcv"), ("authz", "deny"), ("msg", "deny"), *reported]
 
 
 async def test_a_denied_registration_is_not_found(tmp_path, autojump_clock):
@@ -101,7 +101,7 @@ async def test_a_denied_open_gives_no_session(tmp_path, autojump_clock):
     )  # fmt: skip
     async with open_world(**policed(tmp_path, text)) as world:
         await world.peer(RA)
-        answer = await (await world.stranger(RB)).control("open", runtimeURL=RB)
+        answer = await (await world.outsider(RB)).control("open", runtimeURL=RB)
 
         assert (answer.code, answer.body["description"]) == (403, "not you")
         assert await world.states() == {RA: "open"}
@@ -158,7 +158,7 @@ async def test_the_trace_says_who_decided_which_way_and_by_which_version(
         assert (ruling.policy, ruling.direction, ruling.version) == ("s/p/late", way, 1)
 
 
-async def test_nothing_applicable_is_what_the_node_was_told(tmp_path, autojump_clock):
+async def test_nothing_applicable_is_what_the_node_was_reported(tmp_path, autojump_clock):
     """POL-15."""
     only = one_policy(rule("open", 'effect = "permit"\ntarget.actionType.equals = "open"'))
     async with open_world(**policed(tmp_path, only, default=Result.DENY)) as world:

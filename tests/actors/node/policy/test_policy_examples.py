@@ -59,8 +59,8 @@ HOURS = [
 async def test_objects_are_created_in_office_hours(at, code, zone, autojump_clock):
     place = UTC if zone == "UTC" else ZoneInfo(zone)
     now = datetime.fromisoformat(at).replace(tzinfo=place).timestamp()
-    told = by("office-hours.toml", zone=place)
-    async with open_world(clock_offset=now - autojump_clock.current_time(), **told) as world:
+    reported = by("office-hours.toml", zone=place)
+    async with open_world(clock_offset=now - autojump_clock.current_time(), **reported) as world:
         ra = await world.peer(RA)
         answer = await ra.ask("create", f"{RA}/x", f"domain://msg-node.{DOMAIN}/address-allocation",
                               scheme="comm", value={"number": 1})  # fmt: skip
@@ -79,7 +79,7 @@ async def test_objects_are_created_in_office_hours(at, code, zone, autojump_cloc
 )
 async def test_only_our_users_open_sessions(claims, runtime, why, issuer, autojump_clock):
     async with open_world(**by("own-idp.toml"), **anybody(issuer)) as world:
-        peer = await world.stranger(runtime)
+        peer = await world.outsider(runtime)
         token = None if claims is None else issuer.token(**claims)
         answer = await opened(peer, token)
 
@@ -89,8 +89,12 @@ async def test_only_our_users_open_sessions(claims, runtime, why, issuer, autoju
 
 
 async def test_addresses_of_odd_schemes_are_not_given_out(issuer, autojump_clock):
-    told = {**by("own-idp.toml"), **anybody(issuer), "object_schemes": frozenset({"comm", "odd"})}
-    async with open_world(**told) as world:
+    reported = {
+        **by("own-idp.toml"),
+        **anybody(issuer),
+        "object_schemes": frozenset({"comm", "odd"}),
+    }
+    async with open_world(**reported) as world:
         peer = await logged_in(world, issuer, RA, iss=OURS, sub=ALICE)
         ask = ("create", f"{RA}/x", f"domain://msg-node.{DOMAIN}/address-allocation")
 

@@ -44,12 +44,12 @@ def issuer():
 
 
 @pytest.fixture
-def told(tmp_path, issuer):
+def reported(tmp_path, issuer):
     return {**policed(tmp_path, NOTHING), **anybody(issuer)}
 
 
-async def test_a_set_is_added_replaced_and_removed(told, issuer, autojump_clock):
-    async with open_world(**told) as world:
+async def test_a_set_is_added_replaced_and_removed(reported, issuer, autojump_clock):
+    async with open_world(**reported) as world:
         there = await office(world, issuer)
         await there.other.post("create", f"{RB}/ua", f"{RA}/ua", value=1)
         assert (await there.admin.hear()).to == f"{RA}/ua"
@@ -71,8 +71,10 @@ async def test_a_set_is_added_replaced_and_removed(told, issuer, autojump_clock)
         assert (await there.admin.hear()).to == f"{RA}/ua"
 
 
-async def test_sets_are_listed_and_shown_as_their_authors_wrote_them(told, issuer, autojump_clock):
-    async with open_world(**told) as world:
+async def test_sets_are_listed_and_shown_as_their_authors_wrote_them(
+    reported, issuer, autojump_clock
+):
+    async with open_world(**reported) as world:
         there = await office(world, issuer)
         await there.ask("create", value=CALM)
 
@@ -98,10 +100,10 @@ REQUESTS = [
 @pytest.mark.parametrize("request_", REQUESTS, ids=[one[0] for one in REQUESTS])
 @pytest.mark.parametrize("who", ["staff", "nobody"])
 async def test_who_is_no_administrator_gets_403_and_changes_nothing(
-    who, request_, told, issuer, autojump_clock
+    who, request_, reported, issuer, autojump_clock
 ):
     type_, body = request_
-    async with open_world(**told) as world:
+    async with open_world(**reported) as world:
         admin = await logged_in(world, issuer, RA, roles=["admin"])
         staff = logged_in(world, issuer, RB, roles=["staff", "administrator", "Admin"])
         other = await (staff if who == "staff" else world.peer(RB))
@@ -133,10 +135,10 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{one[0]}-{one[3]}" for one in WRONG])
 async def test_what_cannot_be_done_is_answered_and_changes_nothing(
-    wrong, told, issuer, autojump_clock
+    wrong, reported, issuer, autojump_clock
 ):
     type_, body, code, why = wrong
-    async with open_world(**told) as world:
+    async with open_world(**reported) as world:
         there = await office(world, issuer)
         answer = await there.ask(type_, **body)
 
@@ -145,7 +147,7 @@ async def test_what_cannot_be_done_is_answered_and_changes_nothing(
         assert read_body(await there.ask("read"), PoliciesListed).value.version == 1
 
 
-async def test_what_was_counted_is_told(tmp_path, issuer, autojump_clock):
+async def test_what_was_counted_is_reported(tmp_path, issuer, autojump_clock):
     text = one_policy(
         rule("r", 'effect = "permit"\ntarget.actionType.equals = "open"\n'
              'obligations.permit = [{ do = "count", name = "opened" }]')
@@ -156,8 +158,8 @@ async def test_what_was_counted_is_told(tmp_path, issuer, autojump_clock):
         assert book.counts == {"opened": 2}
 
 
-async def test_there_is_an_end_to_the_number_of_sets(told, issuer, autojump_clock):
-    async with open_world(**told) as world:
+async def test_there_is_an_end_to_the_number_of_sets(reported, issuer, autojump_clock):
+    async with open_world(**reported) as world:
         there = await office(world, issuer)
         codes = [(await there.ask("create", value={"id": f"more-{n}"})).code for n in range(64)]
         assert codes == [200] * 63 + [413]
@@ -165,7 +167,7 @@ async def test_there_is_an_end_to_the_number_of_sets(told, issuer, autojump_cloc
 
 async def test_policies_hold_for_the_policy_desk_too(tmp_path, issuer, autojump_clock):
     text = one_policy(rule("shut", 'effect = "deny"\ntarget.msgType.equals = "policyManagement"'))
-    told = {**policed(tmp_path, text), **anybody(issuer)}
-    async with open_world(**told) as world:
+    reported = {**policed(tmp_path, text), **anybody(issuer)}
+    async with open_world(**reported) as world:
         there = await office(world, issuer)
         assert (await there.ask("read")).code == 403

@@ -47,9 +47,9 @@ async def test_a_log_line_says_who_and_what_but_not_the_body(effect, tmp_path, a
 
 async def test_a_log_line_names_the_user(tmp_path, autojump_clock):
     issuer = Issuer()
-    told = {**policed(tmp_path, duty("deny", LOG)), **anybody(issuer)}
+    reported = {**policed(tmp_path, duty("deny", LOG)), **anybody(issuer)}
     with structlog.testing.capture_logs() as logs:
-        async with open_world(**told) as world:
+        async with open_world(**reported) as world:
             peer = await logged_in(world, issuer)
             await peer.ask("create", f"{RA}/ua", f"{RB}/ua")
     assert [one["user"] for one in logs if one["event"] == "policy"] == ["user://idp.ex/alice"]

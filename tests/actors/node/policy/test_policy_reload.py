@@ -71,7 +71,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("content", "why"), BROKEN, ids=[one[1] + str(n) for n, one in enumerate(BROKEN)])  # fmt: skip # noqa: E501
-async def test_a_file_that_cannot_be_used_changes_nothing_and_is_told_once(content, why, tmp_path):
+async def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(
+    content, why, tmp_path
+):
     async with open_world(**policed(tmp_path, *edition("one"))) as world:
         ra = await world.peer(RA)
         lay_out(tmp_path, "two")
@@ -80,10 +82,10 @@ async def test_a_file_that_cannot_be_used_changes_nothing_and_is_told_once(conte
             content if isinstance(content, bytes) else content.encode()
         )
         with structlog.testing.capture_logs() as logs:
-            told = await world.node.reload_policies()
+            reported = await world.node.reload_policies()
 
-        assert why in told
-        assert str(bad) in told
+        assert why in reported
+        assert str(bad) in reported
         assert [one["event"] for one in logs] == ["policies kept"]
         assert why in logs[0]["why"]
         assert [await denial(ra, 0), await denial(ra, 1)] == ["one", "one"]
@@ -98,8 +100,8 @@ async def test_a_node_does_not_start_with_a_file_that_cannot_be_used(content, wh
 
 async def test_an_administrator_has_the_files_read_again(tmp_path):
     issuer = Issuer()
-    told = {**policed(tmp_path, one_policy()), **anybody(issuer)}
-    async with open_world(**told) as world:
+    reported = {**policed(tmp_path, one_policy()), **anybody(issuer)}
+    async with open_world(**reported) as world:
         issuer.now = trio.current_time()
         admin = await logged_in(world, issuer, roles=["admin"])
         ask = ("execute", f"{RA}/ua", POLICY)
@@ -119,8 +121,8 @@ async def test_an_administrator_has_the_files_read_again(tmp_path):
 
 async def test_what_was_changed_by_message_is_as_in_the_files_afterwards(tmp_path):
     issuer = Issuer()
-    told = {**policed(tmp_path, one_policy()), **anybody(issuer)}
-    async with open_world(**told) as world:
+    reported = {**policed(tmp_path, one_policy()), **anybody(issuer)}
+    async with open_world(**reported) as world:
         issuer.now = trio.current_time()
         admin = await logged_in(world, issuer, roles=["admin"])
         await admin.ask("create", f"{RA}/ua", POLICY, value={"id": "more"})

@@ -48,8 +48,8 @@ async def test_allocation_knows_create_and_delete_only(type_, body, autojump_clo
 async def test_the_key_of_another_session_frees_nothing(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
-        wish = {"number": 1, "allocationKey": "k"}
-        await ra.ask("create", ALLOC, ALLOCATION, scheme="comm", value=wish)
+        wanted = {"number": 1, "allocationKey": "k"}
+        await ra.ask("create", ALLOC, ALLOCATION, scheme="comm", value=wanted)
 
         answer = await rb.ask("delete", f"{RB}/ua", ALLOCATION, resource="k")
 

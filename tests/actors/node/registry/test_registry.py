@@ -183,7 +183,7 @@ async def test_a_drained_node_leaves_no_record_live(autojump_clock):
     assert world.steps("registration")[-1] == (url, "live", "disconnected")
 
 
-async def test_only_real_changes_are_told(autojump_clock):
+async def test_only_real_changes_are_reported(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb)
@@ -195,6 +195,6 @@ async def test_only_real_changes_are_told(autojump_clock):
         await update(rb, url, attribute="status", value="disconnected")
         await update(rb, url, value={"status": "live"})
 
-        told = [(await ra.hear()).body["value"] for _ in range(2)]
-        assert told == ["disconnected", "live"]
+        reported = [(await ra.hear()).body["value"] for _ in range(2)]
+        assert reported == ["disconnected", "live"]
         assert await ra.silence()

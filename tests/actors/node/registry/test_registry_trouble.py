@@ -34,7 +34,7 @@ def lines():
         yield captured
 
 
-def told(lines, event):
+def reported(lines, event):
     return len([line for line in lines if line["event"] == event])
 
 
@@ -64,15 +64,15 @@ async def test_changes_are_refused_reads_and_routing_go_on_and_it_heals(path, li
         await until_written(rb, url)
         assert (await create(rb, record(fresh))).code == 200
         assert (await read(ra, fresh)).code == 200
-        stories = [step for step in world.steps("registration") if step[0] == fresh]
-        assert stories == [(fresh, "[*]", "live")]
+        histories = [step for step in world.steps("registration") if step[0] == fresh]
+        assert histories == [(fresh, "[*]", "live")]
         assert world.node.monitor_violations == 0
-    assert told(lines, "registry file cannot be written") == 1
-    assert told(lines, "registry file is written again") == 1
-    assert told(lines, "actor crashed") == 0
+    assert reported(lines, "registry file cannot be written") == 1
+    assert reported(lines, "registry file is written again") == 1
+    assert reported(lines, "actor crashed") == 0
 
 
-async def test_who_left_meanwhile_is_noted_when_it_heals_and_then_told(path):
+async def test_who_left_meanwhile_is_noted_when_it_heals_and_then_reported(path):
     async with open_world(registry=path) as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb)
@@ -100,4 +100,4 @@ async def test_a_file_that_was_replaced_by_garbage_is_made_anew_once_it_is_remov
     async with open_world(registry=path) as world:
         rb = await world.peer(RB)
         assert (await read(rb, url)).code == 408
-    assert told(lines, "actor crashed") == 0
+    assert reported(lines, "actor crashed") == 0

@@ -18,7 +18,7 @@ from tests.support.wire.raw_websocket import frame, handshake, head
 from transports.system import open_system_network
 
 ANY = Rate(math.inf, 1)
-FEW = NodeLimits(strangers=20, strangers_per_host=10, handshakes=ANY)
+FEW = NodeLimits(unauthenticated=20, unauthenticated_per_host=10, handshakes=ANY)
 
 
 @pytest.fixture
@@ -67,13 +67,13 @@ def turned_away(world):
 SWITCHING = b"HTTP/1.1 101 Switching Protocols"
 
 
-async def test_a_host_that_connects_too_often_is_told_to_come_later():
+async def test_a_host_that_connects_too_often_is_asked_to_come_later():
     limits = NodeLimits(handshakes=Rate(0.001, 5))
     async with real_world(limits=limits) as world:
-        told = [await answer(world) for _ in range(6)]
+        reported = [await answer(world) for _ in range(6)]
         other = await answer(world, source="127.0.0.2")
 
-        assert told == [SWITCHING] * 5 + [b"HTTP/1.1 429 Too Many Requests"]
+        assert reported == [SWITCHING] * 5 + [b"HTTP/1.1 429 Too Many Requests"]
         assert other == SWITCHING
         assert turned_away(world)["too-fast"] == 1
 
@@ -81,9 +81,9 @@ async def test_a_host_that_connects_too_often_is_told_to_come_later():
 async def test_no_header_says_where_somebody_comes_from():
     limits = NodeLimits(handshakes=Rate(0.001, 5))
     async with real_world(limits=limits) as world:
-        told = [await answer(world, f"X-Forwarded-For: 192.0.2.{n}") for n in range(6)]
+        reported = [await answer(world, f"X-Forwarded-For: 192.0.2.{n}") for n in range(6)]
 
-        assert told[5] == b"HTTP/1.1 429 Too Many Requests"
+        assert reported[5] == b"HTTP/1.1 429 Too Many Requests"
 
 
 async def test_half_handshakes_keep_nobody_out():
@@ -116,7 +116,7 @@ async def test_links_without_a_session_keep_nobody_out_either():
 
 
 async def test_sessions_make_no_room():
-    limits = NodeLimits(strangers=2, strangers_per_host=1, handshakes=ANY)
+    limits = NodeLimits(unauthenticated=2, unauthenticated_per_host=1, handshakes=ANY)
     async with real_world(limits=limits) as world:
         peers = [await world.peer(f"{RA}{number}") for number in range(10)]
 
@@ -128,9 +128,9 @@ async def test_handshake_and_session_share_one_deadline(hasty_clock):
         began = trio.current_time()
         await trio.sleep(HANDSHAKE_TIMEOUT / 2)
         await stream.send_all(handshake())
-        told = await read_all(stream)
+        reported = await read_all(stream)
 
-        assert told.endswith(b"\x88\x09\x03\xf0refused")
+        assert reported.endswith(b"\x88\x09\x03\xf0refused")
         assert trio.current_time() - began < HANDSHAKE_TIMEOUT + 1.5
         assert world.ended() == {LinkEnd.NO_SESSION: 1}
 
@@ -176,11 +176,11 @@ async def test_a_message_that_trickles_in_is_cut_off_after_30_seconds(hasty_cloc
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trickle, raw, then)
             began = trio.current_time()
-            told = await read_all(raw)
+            reported = await read_all(raw)
             nursery.cancel_scope.cancel()
 
         assert FRAME_TIMEOUT - 1 <= trio.current_time() - began <= FRAME_TIMEOUT + 3
-        assert told.endswith(b"\x88\x09\x03\xf0refused")
+        assert reported.endswith(b"\x88\x09\x03\xf0refused")
         assert world.ended() == {LinkEnd.SLOW_FRAME: 1}
 
 

@@ -16,7 +16,7 @@ IDM = f"domain://idm.{DOMAIN}"
 
 
 class Listener(Policy):
-    """Permits, unless told otherwise, and remembers who asked."""
+    """Permits, unless ordered otherwise, and remembers who asked."""
 
     def __init__(self, decision=Decision.PERMIT):
         self.decision = decision
@@ -32,7 +32,7 @@ class Listener(Policy):
 async def test_who_brings_a_good_token_gets_a_session(issuer, autojump_clock):
     """MN-04, MN-05, M-14, M-55."""
     async with open_world(login=login_by(issuer)) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
 
         assert (await opened(peer, issuer.token())).code == 200
         assert await peer.allocate()
@@ -43,7 +43,7 @@ async def test_the_connector_is_asked_by_message(autojump_clock):
     """CON-01, SC-40 steps 7 and 8."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        await opened(await world.stranger(), issuer.token())
+        await opened(await world.outsider(), issuer.token())
 
         facts = [one for one in world.tracer.facts if IDM in {one.from_, one.to}]
         assert [(one.op, one.from_, one.to, one.code) for one in facts] == [
@@ -57,9 +57,9 @@ async def test_without_a_login_nothing_is_done(method, autojump_clock):
     """I-M1: 401 before any allocation, subscription or routing; nothing is left."""
     issuer, policy = Issuer(), Listener()
     async with open_world(login=login_by(issuer), policy=policy) as world:
-        there = await world.stranger(RB)
+        there = await world.outsider(RB)
         await opened(there, issuer.token(sub=BOB))
-        peer, before = await world.stranger(), len(policy.asked)
+        peer, before = await world.outsider(), len(policy.asked)
         tries = [
             await peer.control(method, runtimeURL=RA),
             await peer.ask("create", f"{RA}/ua", ALLOCATION, scheme="hyperty", value={"number": 1}),
@@ -87,8 +87,8 @@ def view_of(views):
 async def test_while_a_login_is_under_way_nothing_else_is_let_in(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
-        peer = await world.stranger()
-        wish = await peer.post(
+        peer = await world.outsider()
+        wanted = await peer.post(
             "execute", peer.stub, SESSION, method="open",
             params={"runtimeURL": RA, "token": issuer.token()},
         )  # fmt: skip
@@ -97,13 +97,13 @@ async def test_while_a_login_is_under_way_nothing_else_is_let_in(autojump_clock)
         answer = await peer.hear()
 
         assert (early.code, second.code) == (401, 409)
-        assert (answer.id, answer.code) == (wish.id, 200)
+        assert (answer.id, answer.code) == (wanted.id, 200)
 
 
 async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         await peer.post(
             "execute", peer.stub, SESSION, method="open",
             params={"runtimeURL": RA, "token": issuer.token()},
@@ -122,7 +122,7 @@ async def test_who_waits_on_one_link_and_comes_by_another_has_one_session(autoju
     """Both logins are good: the later has the session, and hears nothing that was the first's."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
-        first, second = await world.stranger(), await world.stranger()
+        first, second = await world.outsider(), await world.outsider()
         for peer in (first, second):
             params = {"runtimeURL": RA, "token": issuer.token()}
             await peer.post("execute", peer.stub, SESSION, method="open", params=params)
@@ -131,7 +131,7 @@ async def test_who_waits_on_one_link_and_comes_by_another_has_one_session(autoju
             await first.read_on()
 
         assert await second.silence()
-        third = await world.stranger()
+        third = await world.outsider()
         assert (await third.control("re-open", runtimeURL=RA, token=token)).code == 200
         assert await world.states() == {RA: "open"}
 
@@ -140,12 +140,12 @@ async def test_who_leaves_while_it_waits_comes_in_by_another_link(autojump_clock
     """What was said over the first, also after the wish, does nothing."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
-        first = await world.stranger()
+        first = await world.outsider()
         params = {"runtimeURL": RA, "token": issuer.token()}
         await first.post("execute", first.stub, SESSION, method="open", params=params)
         await first.post("create", f"{RA}/ua", ALLOCATION, scheme="hyperty", value={"number": 1})
         await first.link.aclose()
-        second = await world.stranger()
+        second = await world.outsider()
         assert (await opened(second, issuer.token())).code == 200
         await trio.sleep(2)
 
@@ -157,7 +157,7 @@ async def test_who_leaves_while_it_waits_comes_in_by_another_link(autojump_clock
 async def test_a_node_that_stops_while_somebody_waits_stops(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         await peer.post(
             "execute", peer.stub, SESSION, method="open",
             params={"runtimeURL": RA, "token": issuer.token()},
@@ -171,7 +171,7 @@ async def test_policy_is_asked_once_and_knows_who_comes(autojump_clock):
     """POL-18, I-M8."""
     issuer, policy = Issuer(), Listener()
     async with open_world(login=login_by(issuer), policy=policy) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         await opened(peer, issuer.token(roles=["admin"]))
         await peer.control("ping")
 
@@ -185,7 +185,7 @@ async def test_policy_is_asked_once_and_knows_who_comes(autojump_clock):
 async def test_whom_policy_refuses_gets_no_session(autojump_clock):
     issuer, policy = Issuer(), Listener(Decision.DENY)
     async with open_world(login=login_by(issuer), policy=policy) as world:
-        answer = await opened(await world.stranger(), issuer.token())
+        answer = await opened(await world.outsider(), issuer.token())
 
         assert (answer.code, answer.body["description"]) == (403, "not today")
         assert await world.states() == {}
@@ -197,9 +197,9 @@ async def test_whom_policy_refuses_gets_no_session(autojump_clock):
 async def test_where_anybody_may_come_credentials_are_still_looked_at(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=Admission.ANYBODY)) as world:
-        assert (await opened(await world.stranger(), None)).code == 200
-        assert (await opened(await world.stranger(RB), "rubbish")).code == 401
-        assert (await opened(await world.stranger(RB), issuer.token())).code == 200
+        assert (await opened(await world.outsider(), None)).code == 200
+        assert (await opened(await world.outsider(RB), "rubbish")).code == 401
+        assert (await opened(await world.outsider(RB), issuer.token())).code == 200
 
 
 async def test_a_legacy_peer_logs_in_nowhere(autojump_clock):
@@ -234,7 +234,7 @@ async def test_the_connector_says_what_it_does_not_do(body, code, autojump_clock
     """M-55."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         await opened(peer, issuer.token())
         answer = await peer.ask("execute", f"{RA}/ua", IDM, **body)
 
@@ -244,7 +244,7 @@ async def test_the_connector_says_what_it_does_not_do(body, code, autojump_clock
 async def test_a_hyperty_may_have_a_token_validated(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         await opened(peer, issuer.token())
         ask = {"method": "validateAssertion", "params": {"assertion": issuer.token(sub="bob")}}
         answer = await peer.ask("execute", f"{RA}/ua", IDM, **ask)

@@ -25,10 +25,10 @@ async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_cloc
     """A killed and restarted runtime gets its session, and another token (C-84)."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        first = await world.stranger()
+        first = await world.outsider()
         await opened(first, issuer.token())
         [address] = await first.allocate()
-        second = await world.stranger()
+        second = await world.outsider()
 
         assert (await opened(second, issuer.token())).code == 200
         assert second.token != first.token
@@ -36,7 +36,7 @@ async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_cloc
         assert view.addresses == (RA, address) or address in view.addresses
         with pytest.raises(LinkError):
             await first.read_on()
-        third = await world.stranger()
+        third = await world.outsider()
         assert (await third.control("re-open", runtimeURL=RA, token=first.token)).code == 401
         assert (await third.control("re-open", runtimeURL=RA, token=second.token)).code == 200
 
@@ -46,9 +46,9 @@ async def test_nobody_else_gets_the_session(other, autojump_clock):
     """S2, C-84."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        first = await world.stranger()
+        first = await world.outsider()
         await opened(first, issuer.token())
-        thief = await world.stranger()
+        thief = await world.outsider()
 
         assert (await opened(thief, issuer.token(**other))).code == 409
         assert (await first.control("ping")).code == 200
@@ -59,20 +59,20 @@ async def test_the_sessions_token_needs_no_login(autojump_clock):
     issuer, shelf = Issuer(), Shelf(b"")
     shelf.text = issuer.jwks()
     async with open_world(login=login_by(issuer, shelf)) as world:
-        first = await world.stranger()
+        first = await world.outsider()
         await opened(first, issuer.token())
         shelf.why = "gone"
         for method in ("open", "re-open"):
-            again = await world.stranger()
+            again = await world.outsider()
             answer = await again.control(method, runtimeURL=RA, token=first.token)
             assert (answer.code, answer.body["value"]["sessionToken"]) == (200, first.token)
 
 
-async def guesses(world, wishes, codes):
+async def guesses(world, options, codes):
     """Guess over one link until the node has had enough of it."""
-    thief = await world.stranger()
+    thief = await world.outsider()
     with suppress(LinkError):
-        for method, token in wishes:
+        for method, token in options:
             codes[(await thief.control(method, runtimeURL=RA, token=token)).code] += 1
 
 
@@ -81,12 +81,12 @@ async def test_ten_thousand_guesses_open_nothing(autojump_clock):
     """S2."""
     issuer, codes = Issuer(), Counter()
     async with open_world(login=login_by(issuer)) as world:
-        first = await world.stranger()
+        first = await world.outsider()
         await opened(first, issuer.token())
-        wishes = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
+        options = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
         while codes.total() < 10_000:
-            await guesses(world, wishes, codes)
-        again = await world.stranger()
+            await guesses(world, options, codes)
+        again = await world.outsider()
 
         assert set(codes) == {401}
         assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 200
@@ -95,8 +95,8 @@ async def test_ten_thousand_guesses_open_nothing(autojump_clock):
 async def test_a_token_bound_to_a_runtime_opens_no_other(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
-        assert (await opened(await world.stranger(), issuer.token(runtime=RA))).code == 200
-        assert (await opened(await world.stranger(RB), issuer.token(runtime=RA))).code == 401
+        assert (await opened(await world.outsider(), issuer.token(runtime=RA))).code == 200
+        assert (await opened(await world.outsider(RB), issuer.token(runtime=RA))).code == 401
 
 
 async def test_who_logs_in_again_has_the_roles_of_the_new_login_only(autojump_clock):
@@ -110,8 +110,8 @@ async def test_who_logs_in_again_has_the_roles_of_the_new_login_only(autojump_cl
             return Ruling(Decision.PERMIT, "test")
 
     async with open_world(login=login_by(issuer), policy=Listener()) as world:
-        await opened(await world.stranger(), issuer.token(roles=["admin"]))
-        again = await world.stranger()
+        await opened(await world.outsider(), issuer.token(roles=["admin"]))
+        again = await world.outsider()
         await opened(again, issuer.token())
         await again.control("ping")
 
@@ -131,7 +131,7 @@ async def until_left(peer):
 async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, life=100.0)) as world:
-        first = await world.stranger()
+        first = await world.outsider()
         await opened(first, issuer.token())
         [address] = await first.allocate()
         with trio.fail_after(101):
@@ -140,7 +140,7 @@ async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(aut
         assert await world.states() == {RA: "detached"}
 
         issuer.now = trio.current_time()
-        again = await world.stranger()
+        again = await world.outsider()
         assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 401
         assert (await again.control("open", runtimeURL=RA, token=first.token)).code == 401
         assert (await opened(again, issuer.token(sub=BOB))).code == 409
@@ -152,14 +152,14 @@ async def test_what_a_busy_node_reads_too_late_is_refused(mock_clock):
     """MN-05: its answer waits for whoever logs in again."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, life=100.0)) as world:
-        await opened(await world.stranger(), issuer.token())
+        await opened(await world.outsider(), issuer.token())
         late = Message(7, MessageType.CREATE, f"{RA}/ua", f"{RB}/ua")
         assert world.node._bus.try_tell(Arrived(1, (late, Message(8, MessageType.UPDATE, RA, RB))))
         issuer.now = 200.0
         mock_clock.jump(200.0)
         await trio.testing.wait_all_tasks_blocked()
         assert await world.states() == {RA: "detached"}
-        again = await world.stranger()
+        again = await world.outsider()
         await opened(again, issuer.token())
         answer = await again.hear()
 
@@ -170,7 +170,7 @@ async def test_what_a_busy_node_reads_too_late_is_refused(mock_clock):
 async def test_a_login_over_the_same_link_lengthens_the_session(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, life=100.0)) as world:
-        peer = await world.stranger()
+        peer = await world.outsider()
         await opened(peer, issuer.token())
         await trio.sleep(15)
         await opened(peer, issuer.token())

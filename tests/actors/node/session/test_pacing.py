@@ -71,7 +71,7 @@ async def test_coming_back_does_not_pay_a_debt(autojump_clock):
         ra, rb = await world.peer(RA), await world.peer(RB)
         nursery.start_soon(flood, ra, f"{RB}/ua", MESSAGE_BURST)
         await hear_all(rb, MESSAGE_BURST - 5)
-        again = await world.stranger(RA)
+        again = await world.outsider(RA)
         await again.control("re-open", runtimeURL=RA, token=ra.token)
         nursery.start_soon(flood, again, f"{RB}/ua", 300)
 

@@ -36,7 +36,7 @@ async def test_other_doors_are_shut():
                 await network.dial(Kind.WEBSOCKET, base + path, None)
 
 
-async def test_a_place_that_is_taken_is_told():
+async def test_a_place_that_is_taken_is_reported():
     async with open_system_network() as network, open_world(network) as world:
         where = world.node.url.removeprefix("ws://").removesuffix("/link")
         with pytest.raises(ListenError):

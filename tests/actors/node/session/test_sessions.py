@@ -24,7 +24,7 @@ async def lose(world, peer):
 
 
 async def reopened(world, peer):
-    again = await world.stranger(peer.runtime)
+    again = await world.outsider(peer.runtime)
     answer = await again.control("re-open", runtimeURL=peer.runtime, token=peer.token)
     assert answer.code == 200
     return again
@@ -51,9 +51,9 @@ async def test_leaving_closes_every_session(autojump_clock):
 
 async def test_nothing_is_done_for_a_link_without_a_session(autojump_clock):
     async with open_world() as world:
-        stranger = await world.stranger()
+        outsider = await world.outsider()
 
-        answer = await stranger.ask("create", f"{RA}/ua", ALLOCATION, scheme="hyperty")
+        answer = await outsider.ask("create", f"{RA}/ua", ALLOCATION, scheme="hyperty")
 
         assert answer.code == 401
         assert await world.states() == {}
@@ -61,10 +61,10 @@ async def test_nothing_is_done_for_a_link_without_a_session(autojump_clock):
 
 async def test_who_opens_no_session_in_time_is_shown_out(autojump_clock):
     async with open_world() as world:
-        stranger = await world.stranger()
+        outsider = await world.outsider()
 
         with trio.fail_after(HANDSHAKE_TIMEOUT + 1), pytest.raises(LinkBrokenError):
-            await stranger.hear()
+            await outsider.hear()
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ async def test_who_opens_no_session_in_time_is_shown_out(autojump_clock):
 async def test_session_control_that_makes_no_sense_is_refused(method, params, code, autojump_clock):
     """MSG-15: an unknown method is 400."""
     async with open_world() as world:
-        stranger = await world.stranger(RA)
+        outsider = await world.outsider(RA)
 
-        assert (await stranger.control(method, **params)).code == code
+        assert (await outsider.control(method, **params)).code == code
 
 
 async def test_session_control_is_by_execute_only(autojump_clock):
@@ -107,7 +107,7 @@ async def test_a_link_has_one_session_only(autojump_clock):
 async def test_a_second_open_without_the_token_gets_409(autojump_clock):
     async with open_world() as world:
         first = await world.peer(RA)
-        thief = await world.stranger(RA)
+        thief = await world.outsider(RA)
 
         assert (await thief.control("open", runtimeURL=RA)).code == 409
         assert (await thief.control("open", runtimeURL=RA, token=GUESS)).code == 409
@@ -117,7 +117,7 @@ async def test_a_second_open_without_the_token_gets_409(autojump_clock):
 async def test_a_reopen_with_a_wrong_token_gets_401(autojump_clock):
     async with open_world() as world:
         await world.peer(RA)
-        thief = await world.stranger(RA)
+        thief = await world.outsider(RA)
 
         assert (await thief.control("re-open", runtimeURL=RA, token=GUESS)).code == 401
 
@@ -190,7 +190,7 @@ async def test_a_session_nobody_comes_back_to_expires(autojump_clock):
             answer = await ra.hear()
 
         assert (answer.id, answer.code) == (request.id, 404)
-        again = await world.stranger(RB)
+        again = await world.outsider(RB)
         assert (await again.control("re-open", runtimeURL=RB, token=rb.token)).code == 410
 
 

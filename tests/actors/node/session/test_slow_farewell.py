@@ -24,11 +24,11 @@ def hasty_clock():
 
 
 def opening(runtime):
-    wish = (
+    wanted = (
         b'{"id":1,"type":"execute","from":"%s/protostub/1","to":"domain://msg-node.a.ex/session",'
         b'"body":{"method":"open","params":{"runtimeURL":"%s"}}}'
     )
-    return wish % (runtime.encode(), runtime.encode())
+    return wanted % (runtime.encode(), runtime.encode())
 
 
 async def drown(world, ra):

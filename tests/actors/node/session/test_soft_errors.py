@@ -10,8 +10,8 @@ from specs.limits.protocol import (
     MAX_JSON_KEYS,
     MAX_JSON_TEXT,
     MAX_LIST,
+    MAX_MALFORMED,
     MAX_MESSAGE_BYTES,
-    SOFT_ERRORS,
 )
 from specs.reply_code import DropReason, LinkEnd
 from tests.support.node.legacy_peer import OLD, plain_peer, session_peer
@@ -58,20 +58,20 @@ async def test_what_is_over_a_limit_is_refused_with_413_and_counted(autojump_clo
 async def test_ten_are_borne_and_answered(autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
-        for _ in range(SOFT_ERRORS):
+        for _ in range(MAX_MALFORMED):
             await ra.link.send(NONSENSE)
 
-        assert [(await ra.hear()).code for _ in range(SOFT_ERRORS)] == [400] * SOFT_ERRORS
+        assert [(await ra.hear()).code for _ in range(MAX_MALFORMED)] == [400] * MAX_MALFORMED
         assert (await ra.control("ping")).code == 200
 
 
 async def test_the_eleventh_in_a_minute_is_answered_and_ends_the_link(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
-        for _ in range(SOFT_ERRORS + 1):
+        for _ in range(MAX_MALFORMED + 1):
             await ra.link.send(NONSENSE)
 
-        assert [(await ra.hear()).code for _ in range(SOFT_ERRORS + 1)] == [400] * 11
+        assert [(await ra.hear()).code for _ in range(MAX_MALFORMED + 1)] == [400] * 11
         with pytest.raises(LinkBrokenError) as broken:
             await ra.hear()
         assert broken.value.close_reason is CloseReason.REFUSED
@@ -98,7 +98,7 @@ async def test_a_session_may_come_back_after_its_link_was_left(autojump_clock):
         with pytest.raises(LinkBrokenError):
             await ra.read_on()
 
-        again = await world.stranger(RA)
+        again = await world.outsider(RA)
         assert (await again.control("re-open", runtimeURL=RA, token=ra.token)).code == 200
 
 
@@ -106,7 +106,7 @@ async def test_a_session_may_come_back_after_its_link_was_left(autojump_clock):
 async def test_old_stubs_are_borne_no_longer(autojump_clock, connect):
     async with open_world(allow_legacy=True) as world:
         old = await connect(world)
-        for _ in range(SOFT_ERRORS + 1):
+        for _ in range(MAX_MALFORMED + 1):
             await old.raw(b'{"id":1,"type":"nonsense","from":"%s/ua","to":"x"}' % OLD.encode())
 
         with pytest.raises(LinkBrokenError) as broken:

@@ -14,8 +14,8 @@ from tests.support.node.legacy_peer import (
     OLD,
     OLD_INSIDE,
     plain_peer,
+    session_outsider,
     session_peer,
-    session_stranger,
 )
 from tests.support.node.node_peer import MN, RA, Peer, open_world
 from tests.support.pairs import covering
@@ -56,11 +56,11 @@ class Newcomer:
     async def come(self):
         world, older = self.world, self.older
         if isinstance(older, Peer):
-            peer = await world.stranger(older.runtime)
+            peer = await world.outsider(older.runtime)
             message = {"method": "re-open", "params": {"runtimeURL": RA, "token": older.token}}
             await peer.post("execute", peer.stub, f"{MN}/session", **message)
         elif older.token:
-            peer = await session_stranger(world)
+            peer = await session_outsider(world)
             await peer.say(id=1, type="re-open", from_=older.session_url, to="mn:/session")
         else:
             peer = await plain_peer(world)
@@ -131,7 +131,7 @@ async def test_the_newest_has_the_session_and_is_not_deafened(order, kind, pause
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_older_is_told_that_it_is_over_and_no_longer_heard(kind, autojump_clock):
+async def test_the_older_is_notified_that_it_is_over_and_no_longer_heard(kind, autojump_clock):
     async with open_world(allow_legacy=True) as world:
         older = await runtime_of(world, kind)
         newer = Newcomer(world, older)

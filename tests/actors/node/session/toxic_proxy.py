@@ -1,6 +1,6 @@
 """A TCP proxy that harms what passes, by the names of toxiproxy's toxics.
 
-`timeout` (with timeout 0): nothing passes any more, and nobody is told: no FIN, no reset.
+`timeout` (with timeout 0): nothing passes any more, and nobody is notified: no FIN, no reset.
 `slicer`: what passes comes in slices, with a pause between them.
 """
 

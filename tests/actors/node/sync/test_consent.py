@@ -202,7 +202,7 @@ async def test_a_lost_link_takes_no_consent_along(autojump_clock):
         await wait_all_tasks_blocked()
         update = await ra.post("update", obj, f"{obj}/changes", version=2)
         await ra.silence()
-        back = await world.stranger(RB)
+        back = await world.outsider(RB)
         await back.control("re-open", runtimeURL=RB, token=rb.token)
 
         assert await back.hear() == update

@@ -69,9 +69,9 @@ async def test_whoever_was_shut_out_and_is_let_in_again_hears_again(autojump_clo
 @pytest.mark.parametrize("runtime", [RB, RX])
 async def test_nobody_but_the_owner_shuts_anybody_out(runtime, autojump_clock):
     async with observed(HB) as (world, ra, rb, obj):
-        stranger = rb if runtime == RB else await world.peer(RX)
+        outsider = rb if runtime == RB else await world.peer(RX)
         for more in ({}, {"runtime": RB}):
-            assert await cut(stranger, obj, HB, **more) == 403
+            assert await cut(outsider, obj, HB, **more) == 403
         assert await hears(ra, rb, obj)
 
 
@@ -83,12 +83,12 @@ async def test_who_owns_one_object_shuts_nobody_out_of_another_one(autojump_cloc
         assert await hears(ra, rb, obj)
 
 
-async def test_a_stranger_that_speaks_like_the_object_is_not_heard(autojump_clock):
+async def test_an_outsider_that_speaks_like_the_object_is_not_heard(autojump_clock):
     """The word of the owner's sync manager to the observer's, forged."""
     async with observed(HB) as (world, ra, rb, obj):
-        stranger = await world.peer(RX)
+        outsider = await world.peer(RX)
         for from_ in (f"{obj}/subscription", f"{RX}/sm"):
-            await stranger.post("unsubscribe", from_, MANAGER, resource=obj, observer=HB)
+            await outsider.post("unsubscribe", from_, MANAGER, resource=obj, observer=HB)
         await wait_all_tasks_blocked()
         heard = [] if await rb.silence() else rb.heard
         assert [one.from_ for one in heard] == [f"{RX}/sm"]

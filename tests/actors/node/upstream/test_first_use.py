@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.node.legacy_peer import OLD, plain_peer
 from tests.support.node.node_peer import ALLOCATION, MN, RA
-from tests.support.node.upstream import DOORS, met, told
+from tests.support.node.upstream import DOORS, met, reported
 
 
 @DOORS
@@ -15,7 +15,7 @@ from tests.support.node.upstream import DOORS, met, told
 async def test_a_component_of_its_own_naming_is_bound_at_first_use(door, name, autojump_clock):
     async with met(door) as (world, old, new):
         asked = {"scheme": "hyperty", "value": {"number": 1}}
-        assert (await told(old, "create", ALLOCATION, asked, from_=name))[0] == 200
+        assert (await reported(old, "create", ALLOCATION, asked, from_=name))[0] == 200
 
         sent = await new.post("read", f"{RA}/ua", name.replace("runtime", "hyperty-runtime", 1))
         assert (await old.hear())["id"] == sent.id
@@ -27,27 +27,27 @@ async def test_a_component_of_its_own_naming_is_bound_at_first_use(door, name, a
 async def test_what_is_bound_is_nobody_elses_until_the_session_is_over(door, autojump_clock):
     async with met(door) as (world, old, new):
         name, inside = "runtime://a.ex/registry/1", "hyperty-runtime://a.ex/registry/1"
-        assert (await told(old, "read", f"{MN}/x", {}, from_=name))[0] == 404
+        assert (await reported(old, "read", f"{MN}/x", {}, from_=name))[0] == 404
         other = await door(world, "runtime://a.ex/other")
 
-        assert (await told(other, "read", f"{MN}/x", {}, from_=name))[0] == 401
+        assert (await reported(other, "read", f"{MN}/x", {}, from_=name))[0] == 401
         assert (await new.ask("read", inside, f"{MN}/x")).code == 401
         close = {"cmd": "disconnect"} if door is plain_peer else {
             "id": 9, "type": "close", "from_": old.session_url, "to": "mn:/session",
         }  # fmt: skip
         await old.say(**close)
         await other.silence()
-        assert (await told(other, "read", f"{MN}/x", {}, from_=name))[0] == 404
+        assert (await reported(other, "read", f"{MN}/x", {}, from_=name))[0] == 404
 
 
 @DOORS
 async def test_a_runtime_that_comes_takes_back_what_is_below_it(door, autojump_clock):
     async with met(door) as (world, old, _):
         name = "runtime://a.ex/rz/registry"
-        assert (await told(old, "read", f"{MN}/x", {}, from_=name))[0] == 404
+        assert (await reported(old, "read", f"{MN}/x", {}, from_=name))[0] == 404
         rz = await world.peer("hyperty-runtime://a.ex/rz")
 
-        assert (await told(old, "read", f"{MN}/x", {}, from_=name))[0] == 401
+        assert (await reported(old, "read", f"{MN}/x", {}, from_=name))[0] == 401
         assert (await rz.ask("read", f"{rz.runtime}/registry", f"{MN}/x")).code == 404
 
 
@@ -59,5 +59,5 @@ async def test_a_runtime_that_comes_takes_back_what_is_below_it(door, autojump_c
 )  # fmt: skip
 async def test_nothing_else_is_learnt(door, name, autojump_clock):
     async with met(door) as (world, old, _):
-        assert (await told(old, "read", f"{MN}/x", {}, from_=name))[0] == 401
+        assert (await reported(old, "read", f"{MN}/x", {}, from_=name))[0] == 401
         assert not [fact for fact in world.tracer.facts if fact.table == "alloc"]

@@ -33,7 +33,7 @@ async def test_the_doors_are_shut_unless_they_are_asked_for(autojump_clock):
                 await world.network.dial(Kind.WEBSOCKET, base + path, None)
 
 
-async def test_whoever_comes_has_a_session_and_is_told_nothing(autojump_clock):
+async def test_whoever_comes_has_a_session_and_is_sent_nothing(autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
 
@@ -224,7 +224,7 @@ async def test_a_detached_session_of_ours_is_not_taken_over_either(autojump_cloc
 async def test_no_token_takes_its_session_over(method, token, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
-        ours = await world.stranger(OLD_INSIDE)
+        ours = await world.outsider(OLD_INSIDE)
 
         answer = await ours.control(method, runtimeURL=OLD_INSIDE, token=token)
 

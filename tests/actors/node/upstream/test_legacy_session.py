@@ -9,8 +9,8 @@ from tests.support.node.legacy_peer import (
     OLD,
     OLD_INSIDE,
     plain_peer,
+    session_outsider,
     session_peer,
-    session_stranger,
 )
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, open_world
 from transports.errors import CloseReason, LinkBrokenError
@@ -24,7 +24,7 @@ async def returned(world, peer):
     """Lose the link of a peer, and come back over another without a word."""
     await peer.link.aclose()
     await trio.testing.wait_all_tasks_blocked()
-    again = await session_stranger(world, peer.runtime)
+    again = await session_outsider(world, peer.runtime)
     again.token = peer.token
     return again
 
@@ -32,7 +32,7 @@ async def returned(world, peer):
 @pytest.mark.parametrize("id_", [1, "1"])
 async def test_an_open_is_answered_with_a_token(id_, autojump_clock):
     async with old_world() as world:
-        old = await session_stranger(world)
+        old = await session_outsider(world)
 
         answer = await old.ask(id=id_, type="open", from_=OLD, to="mn:/session")
 
@@ -54,7 +54,7 @@ async def test_opening_again_on_the_same_link_gives_the_same_token(autojump_cloc
 
 async def test_who_opens_no_session_is_not_served_and_shown_out(autojump_clock):
     async with old_world() as world:
-        old = await session_stranger(world)
+        old = await session_outsider(world)
 
         answer = await old.ask(id=1, type="create", from_=f"{OLD}/ua", to=ALLOCATION, body={})
 
@@ -106,7 +106,7 @@ async def test_the_right_token_reopens_the_session_and_brings_what_waited(autoju
 async def test_a_wrong_token_reopens_nothing(tail, autojump_clock):
     async with old_world() as world:
         old = await session_peer(world)
-        thief = await session_stranger(world)
+        thief = await session_outsider(world)
 
         answer = await thief.session("re-open", OLD + tail)
 
@@ -118,7 +118,7 @@ async def test_a_wrong_token_reopens_nothing(tail, autojump_clock):
 
 async def test_a_session_that_is_over_is_not_reopened(autojump_clock):
     async with old_world() as world:
-        old = await session_stranger(world)
+        old = await session_outsider(world)
 
         assert (await old.session("re-open", f"{OLD}/00"))["body"]["code"] == 410
 
@@ -128,7 +128,7 @@ async def test_an_open_without_the_token_takes_nobodys_session(autojump_clock):
         old = await session_peer(world)
         await world.peer(RA)
         for runtime in (OLD, RA):
-            thief = await session_stranger(world, runtime)
+            thief = await session_outsider(world, runtime)
             assert (await thief.session("open"))["body"]["code"] == 409
         plain = await plain_peer(world)
 
@@ -147,7 +147,7 @@ async def test_an_open_without_the_token_takes_nobodys_session(autojump_clock):
 )
 async def test_what_makes_no_sense_is_refused_with_400(asked, autojump_clock):
     async with old_world() as world:
-        old = await session_stranger(world)
+        old = await session_outsider(world)
 
         answer = await old.ask(to="mn:/session", **asked)
 
@@ -167,7 +167,7 @@ async def test_what_makes_no_sense_is_refused_with_400(asked, autojump_clock):
 )
 async def test_what_cannot_be_answered_harms_nobody(frame, autojump_clock):
     async with old_world() as world:
-        old = await session_stranger(world)
+        old = await session_outsider(world)
 
         await old.raw(frame)
 

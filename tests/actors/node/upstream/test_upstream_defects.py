@@ -12,11 +12,11 @@ from tests.support.node.legacy_peer import (
     OLD,
     OLD_INSIDE,
     plain_peer,
+    session_outsider,
     session_peer,
-    session_stranger,
 )
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SM, open_world
-from tests.support.node.upstream import DOORS, met, told
+from tests.support.node.upstream import DOORS, met, reported
 
 BLOCK = {"scheme": "comm", "value": {"number": 2, "allocationKey": "k"}}
 
@@ -25,7 +25,7 @@ BLOCK = {"scheme": "comm", "value": {"number": 2, "allocationKey": "k"}}
 async def test_u27_a_delete_without_a_body_reaches_who_observes(door, autojump_clock):
     async with met(door) as (_, old, new):
         (obj,) = await new.allocate("comm")
-        await told(old, "subscribe", SM, {"resources": [f"{obj}/changes"]})
+        await reported(old, "subscribe", SM, {"resources": [f"{obj}/changes"]})
         text = {"id": 7, "type": "delete", "from": f"{obj}/subscription", "to": f"{obj}/changes"}
         await new.raw(json.dumps(text).encode())
 
@@ -36,7 +36,7 @@ async def test_u27_a_delete_without_a_body_reaches_who_observes(door, autojump_c
 async def test_u28_nobody_has_an_address_by_using_it(door, autojump_clock):
     async with met(door) as (_, old, new):
         for claimed in ("hyperty://a.ex/nobody", "comm://a.ex/nobody"):
-            code, _ = await told(old, "create", f"{RA}/ua", {"value": 1}, from_=claimed)
+            code, _ = await reported(old, "create", f"{RA}/ua", {"value": 1}, from_=claimed)
             assert code == 401
             assert (await new.ask("read", f"{RA}/ua", claimed)).code == 404
 
@@ -45,13 +45,13 @@ async def test_u28_nobody_has_an_address_by_using_it(door, autojump_clock):
 async def test_u29_only_the_owner_frees_and_a_key_is_no_address(door, autojump_clock):
     async with met(door) as (world, old, new):
         (theirs,) = await new.allocate()
-        await told(old, "create", ALLOCATION, BLOCK)
+        await reported(old, "create", ALLOCATION, BLOCK)
         answer = await new.ask("create", f"{RA}/ua", ALLOCATION, **BLOCK)
         assert answer.code == 200
 
         for body in ({"childrenResources": [theirs]}, {"resource": theirs}):
-            assert (await told(old, "delete", ALLOCATION, body))[0] == 403
-        assert (await told(old, "delete", ALLOCATION, {"resource": "k"}))[0] == 200
+            assert (await reported(old, "delete", ALLOCATION, body))[0] == 403
+        assert (await reported(old, "delete", ALLOCATION, {"resource": "k"}))[0] == 200
         left = {view.runtime: len(view.addresses) for view in await world.node.sessions()}
         assert left == {OLD_INSIDE: 0, RA: 3}
 
@@ -61,8 +61,8 @@ async def test_u30_a_path_is_set_for_the_source_or_not_at_all(door, autojump_clo
     async with met(door) as (world, old, _):
         path = {"resources": ["comm://a.ex/o/changes"]}
 
-        assert (await told(old, "subscribe", SM, {**path, "source": f"{RA}/sm"}))[0] == 403
-        assert (await told(old, "subscribe", SM, {**path, "source": f"{OLD}/sm"}))[0] == 200
+        assert (await reported(old, "subscribe", SM, {**path, "source": f"{RA}/sm"}))[0] == 403
+        assert (await reported(old, "subscribe", SM, {**path, "source": f"{OLD}/sm"}))[0] == 200
         paths = {view.runtime: len(view.paths) for view in await world.node.sessions()}
         assert paths == {OLD_INSIDE: 1, RA: 0}
 
@@ -97,7 +97,9 @@ async def test_u32_a_slash_at_the_end_of_a_registry_is_none(door, slash, autojum
 )  # fmt: skip
 async def test_u33_a_part_of_the_node_is_found_by_its_whole_address(door, to, autojump_clock):
     async with met(door) as (_, old, _):
-        code, answer = await told(old, "subscribe", to, {"resources": ["comm://a.ex/o/changes"]})
+        code, answer = await reported(
+            old, "subscribe", to, {"resources": ["comm://a.ex/o/changes"]}
+        )
 
         assert (code, bool(answer["description"])) == (404, True)
 
@@ -106,7 +108,7 @@ async def test_u33_a_part_of_the_node_is_found_by_its_whole_address(door, to, au
 async def test_u34_codes_are_numbers(door, autojump_clock):
     async with met(door) as (_, old, _):
         for body in ({}, {"resource": "k"}, {"childrenResources": ["hyperty://a.ex/none"]}):
-            assert isinstance((await told(old, "delete", ALLOCATION, body))[0], int)
+            assert isinstance((await reported(old, "delete", ALLOCATION, body))[0], int)
 
 
 @DOORS
@@ -114,7 +116,7 @@ async def test_u36_who_uses_an_address_gets_no_copy_of_what_is_sent_to_it(door, 
     async with met(door) as (world, old, new):
         rb = await world.peer(RB)
         (theirs,) = await new.allocate()
-        assert (await told(old, "read", f"{RB}/ua", {}, from_=theirs))[0] == 401
+        assert (await reported(old, "read", f"{RB}/ua", {}, from_=theirs))[0] == 401
 
         request = await rb.post("create", f"{RB}/ua", theirs, value=1)
         assert await new.hear() == request
@@ -129,7 +131,7 @@ async def test_u36_a_neighbour_with_a_longer_name_is_somebody_else(door, autojum
 
         assert (await longer.hear()).to == f"{OLD_INSIDE}2/ua"
         assert await old.silence()
-        assert (await told(old, "read", MN, {}, from_=f"{OLD}2/ua"))[0] == 401
+        assert (await reported(old, "read", MN, {}, from_=f"{OLD}2/ua"))[0] == 401
 
 
 @DOORS
@@ -142,17 +144,17 @@ async def test_u37_a_registrys_408_stays_one(door, autojump_clock):
         gone = {"resource": url, "attribute": "status", "value": "disconnected"}
         assert (await new.ask("update", f"{RA}/registry", DR, **gone)).code == 200
 
-        assert (await told(old, "read", DR, {"resource": url}))[0] == 408
+        assert (await reported(old, "read", DR, {"resource": url}))[0] == 408
 
 
 async def test_u39_a_known_runtime_is_nobodys_password(autojump_clock):
     async with open_world(allow_legacy=True) as world:
         ten = await session_peer(world, "runtime://a.ex/10")
-        thief = await session_stranger(world, "runtime://a.ex/1")
+        thief = await session_outsider(world, "runtime://a.ex/1")
         opened = (await thief.session("open"))["body"]
         assert opened["runtimeToken"] != ten.token
 
-        again = await session_stranger(world, "runtime://a.ex/10")
+        again = await session_outsider(world, "runtime://a.ex/10")
         refused = (await again.session("open"))["body"]
         assert (refused["code"], "runtimeToken" in refused) == (409, False)
 
@@ -161,7 +163,7 @@ async def test_u39_a_known_runtime_is_nobodys_password(autojump_clock):
 async def test_u41_a_path_that_is_answered_200_is_there(door, autojump_clock):
     async with met(door) as (_, old, new):
         (obj,) = await new.allocate("comm")
-        assert (await told(old, "subscribe", SM, {"resources": [f"{obj}/changes"]}))[0] == 200
+        assert (await reported(old, "subscribe", SM, {"resources": [f"{obj}/changes"]}))[0] == 200
 
         await new.post("update", obj, f"{obj}/changes", value=1)
         assert (await old.hear())["body"] == {"value": 1}
@@ -186,8 +188,8 @@ async def test_u42_nobody_answers_for_somebody_else(door, autojump_clock):
 @pytest.mark.parametrize("scheme", ["hyperty", "comm", "connection", "ctxt"])
 async def test_u44_an_address_of_any_scheme_has_an_owner(door, scheme, autojump_clock):
     async with met(door) as (_, old, new):
-        wish = {"scheme": scheme, "value": {"number": 1}}
-        _, answer = await told(old, "create", ALLOCATION, wish)
+        wanted = {"scheme": scheme, "value": {"number": 1}}
+        _, answer = await reported(old, "create", ALLOCATION, wanted)
         (address,) = answer["value"]["allocated"]
 
         assert (await new.ask("update", address, MN)).code == 401

@@ -8,7 +8,7 @@ import pytest
 from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import OLD, OLD_INSIDE
 from tests.support.node.node_peer import ALLOCATION, MN, RA, SM
-from tests.support.node.upstream import DOORS, met, told
+from tests.support.node.upstream import DOORS, met, reported
 
 OBJ = "comm://a.ex/made-by-old"
 
@@ -48,7 +48,7 @@ ALLOCATIONS = {
 async def test_5d_allocation(door, said, autojump_clock):
     type_, to, body, wanted = said
     async with met(door) as (_, old, _):
-        code, answer = await told(old, type_, to, body)
+        code, answer = await reported(old, type_, to, body)
 
         if wanted == 400:
             assert code == 400
@@ -76,12 +76,12 @@ FREEINGS = {
 async def test_5d_deallocation(door, target, free, autojump_clock):
     async with met(door) as (world, old, _):
         asked = wish("comm", number=3, allocationKey="k")
-        _, answer = await told(old, "create", ALLOCATION, asked)
+        _, answer = await reported(old, "create", ALLOCATION, asked)
         these = answer["value"]["allocated"]
 
-        assert await told(old, "delete", f"{MN}/{target}", free(these)) == (200, {})
+        assert await reported(old, "delete", f"{MN}/{target}", free(these)) == (200, {})
         assert [view.addresses for view in await world.node.sessions()] == [(), ()]
-        assert await told(old, "delete", f"{MN}/{target}", free(these)) == (200, {})
+        assert await reported(old, "delete", f"{MN}/{target}", free(these)) == (200, {})
 
 
 @DOORS
@@ -92,7 +92,7 @@ async def test_5d_deallocation(door, target, free, autojump_clock):
 )  # fmt: skip
 async def test_5d_what_names_nothing_to_free_gets_400(door, body, autojump_clock):
     async with met(door) as (_, old, _):
-        assert (await told(old, "delete", ALLOCATION, body))[0] == 400
+        assert (await reported(old, "delete", ALLOCATION, body))[0] == 400
 
 
 @DOORS
@@ -100,7 +100,7 @@ async def test_5d_what_is_allocated_is_reached_without_a_path(door, autojump_clo
     """Objects too, which upstream's nodes leave unmapped (U-44)."""
     async with met(door) as (_, old, new):
         for scheme in ("hyperty", "comm"):
-            _, answer = await told(old, "create", ALLOCATION, wish(scheme, number=1))
+            _, answer = await reported(old, "create", ALLOCATION, wish(scheme, number=1))
             (address,) = answer["value"]["allocated"]
             sent = await new.post("read", f"{RA}/ua", address)
             assert (await old.hear())["id"] == sent.id
@@ -128,12 +128,12 @@ SUBSCRIPTIONS = {
 async def test_5e_a_path_is_set_and_removed(door, type_, body, autojump_clock):
     async with met(door) as (_, old, new):
         await new.ask("subscribe", f"{RA}/sm", SM, resources=[OBJ])
-        assert await told(old, type_, SM, body) == (200, {})
+        assert await reported(old, type_, SM, body) == (200, {})
         await new.post("update", OBJ, PATH, value=1)
         assert (await old.hear())["body"] == {"value": 1}
         off = {("unsubscribe" if key == "subscribe" else key): v for key, v in body.items()}
         undo = "UNSUBSCRIBE" if type_.isupper() else "unsubscribe"
-        assert await told(old, undo, SM, off) == (200, {})
+        assert await reported(old, undo, SM, off) == (200, {})
 
         await new.post("update", OBJ, PATH, value=2)
         assert await old.silence()
@@ -143,7 +143,7 @@ async def test_5e_a_path_is_set_and_removed(door, type_, body, autojump_clock):
 @pytest.mark.parametrize("children", [["resources"], ["resources", "x"]])
 async def test_5e_the_seeds_form_names_children(door, children, autojump_clock):
     async with met(door) as (world, old, _):
-        await told(old, "subscribe", SM, {"resource": OBJ, "childrenResources": children})
+        await reported(old, "subscribe", SM, {"resource": OBJ, "childrenResources": children})
 
         paths = {view.runtime: view.paths for view in await world.node.sessions()}
         assert paths[OLD_INSIDE] == (PATH, *(f"{OBJ}/children/{name}" for name in children))
@@ -156,7 +156,7 @@ async def test_5e_the_seeds_form_names_children(door, children, autojump_clock):
 )
 async def test_5e_what_names_no_path_or_two_gets_400(door, body, autojump_clock):
     async with met(door) as (world, old, _):
-        assert (await told(old, "subscribe", SM, body))[0] == 400
+        assert (await reported(old, "subscribe", SM, body))[0] == 400
         assert [view.paths for view in await world.node.sessions()] == [(), ()]
 
 
@@ -165,7 +165,7 @@ async def test_5e_an_update_comes_once_and_not_back(door, autojump_clock):
     async with met(door) as (_, old, new):
         body = {"resources": [OBJ, PATH], "source": OLD}
         for _ in range(2):
-            assert (await told(old, "subscribe", SM, body))[0] == 200
+            assert (await reported(old, "subscribe", SM, body))[0] == 200
         await new.ask("subscribe", f"{RA}/sm", SM, resources=[PATH])
         await old.say(id="9", type="update", from_=OBJ, to=PATH, body={"version": 2})
 
@@ -180,8 +180,8 @@ async def test_5d_what_a_runtime_made_itself_is_claimed_by_a_path(door, autojump
     async with met(door) as (_, old, new):
         made = "hyperty://a.ex/5f0e8c1e-guid"
         body = {"resources": [made], "source": f"{OLD}/address-allocation"}
-        assert (await told(old, "subscribe", SM, body))[0] == 200
-        assert (await told(old, "subscribe", SM, body))[0] == 200
+        assert (await reported(old, "subscribe", SM, body))[0] == 200
+        assert (await reported(old, "subscribe", SM, body))[0] == 200
 
         assert (await new.ask("subscribe", f"{RA}/sm", SM, resources=[made])).code == 403
         await new.post("create", f"{RA}/ua", made, value=1)
@@ -206,7 +206,7 @@ async def test_5a_nothing_of_a_body_is_lost_or_moved(door, autojump_clock):
 async def test_5b_via_is_one_text_to_who_writes_it_so(door, autojump_clock):
     """By it upstream's stubs know their own messages again."""
     async with met(door) as (_, old, new):
-        await told(old, "subscribe", SM, {"resources": [OBJ], "via": f"{OLD}/protostub/7"})
+        await reported(old, "subscribe", SM, {"resources": [OBJ], "via": f"{OLD}/protostub/7"})
         await new.post("create", f"{RA}/ua", f"{OLD_INSIDE}/ua", via=[f"{RA}/protostub/1"])
         assert (await old.hear())["body"]["via"] == "runtime://a.ex/ra/protostub/1"
 
@@ -217,7 +217,7 @@ async def test_5b_via_is_one_text_to_who_writes_it_so(door, autojump_clock):
 )
 async def test_5g_who_cannot_be_reached_is_answered_404(door, to, autojump_clock):
     async with met(door) as (_, old, _):
-        assert (await told(old, "read", to, {}))[0] == 404
+        assert (await reported(old, "read", to, {}))[0] == 404
 
 
 @DOORS

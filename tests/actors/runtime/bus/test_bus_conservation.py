@@ -23,7 +23,7 @@ from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, FULL = f"{R}/protostub/1", f"{R}/deaf"
 CHANGES = f"{A}/changes"
-NO_WAY = NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "there is no way")
+NO_ROUTE = NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "there is no way")
 
 SAYINGS = {
     "ask-full": (A, lambda n: ask(n, to=FULL)),
@@ -79,7 +79,7 @@ class Play:
             case "late":
                 await trio.sleep(REPLY_TIMEOUT + 1)
             case "no-way":
-                await self.world.bus.tell(NO_WAY)
+                await self.world.bus.tell(NO_ROUTE)
             case "leave":
                 await self.world.agent.expel(B)
                 await self.world.agent.take_back(B, B)
@@ -93,16 +93,16 @@ async def play(actions):
         await deaf(world, FULL)
         await world.agent.follow(CHANGES, A)
         await world.agent.follow(f"{FULL}/changes", FULL)
-        story = Play(world)
+        history = Play(world)
         for action in actions:
-            await story.do(action)
+            await history.do(action)
             await world.settle()
         await trio.sleep(REPLY_TIMEOUT + 1)
         for intent in (Intent.REACH, Intent.KNOWN):
             await world.bus.tell(NoRoute(C, intent, Code.UNAVAILABLE, "there is no way"))
         await world.settle()
         await world.supervisor.stop_child(FULL)
-        return story, world, world.heard_by(alice)
+        return history, world, world.heard_by(alice)
 
 
 def run(actions):
@@ -110,14 +110,14 @@ def run(actions):
     return trio.run(play, actions, clock=clock)
 
 
-def vanished(story, world):
+def vanished(history, world):
     """Return what was sent and neither delivered, answered by the bus, nor dropped."""
     facts = [fact for fact in world.tracer.facts if fact.k is Kind.MSG]
     drops = Counter(fact.mid for fact in facts if fact.op is Op.DROP)
     ended = {fact.mid for fact in facts if fact.op in {Op.DELIVER, Op.CALLBACK}}
     ended |= {fact.ref for fact in facts if fact.op is Op.SYNTH}
     lost = []
-    for mid, times in Counter(instance_id(message) for message, _ in story.sent).items():
+    for mid, times in Counter(instance_id(message) for message, _ in history.sent).items():
         if times - drops[mid] > (mid in ended):
             lost.append((mid, times, drops[mid]))
     return lost
@@ -127,27 +127,27 @@ def vanished(story, world):
 @given(st.lists(st.sampled_from(ACTIONS), max_size=40))
 def test_what_is_submitted_is_delivered_or_answered_or_dropped_with_one_reason(actions):
     """I-T9, OBS-06: and the ledger counts exactly what the trace says."""
-    story, world, heard = run(actions)
-    assert vanished(story, world) == []
+    history, world, heard = run(actions)
+    assert vanished(history, world) == []
     traced = Counter(fact.reason for fact in world.tracer.facts if fact.op is Op.DROP)
     assert dict(world.counters.drops) == dict(traced)
     finals = Counter(message.id for message in heard if message.is_final)
-    asked = {m.id for m, by in story.sent if by == A and m.is_request and m.from_ == A}
+    asked = {m.id for m, by in history.sent if by == A and m.is_request and m.from_ == A}
     assert asked <= set(finals)
 
 
 def test_the_stories_know_every_way_a_message_can_end_here():
     """OBS-06: what cannot be read, and sessions, are matters of stubs."""
-    story, world, _ = run(["ask", "again", "late", "answer", *["event-full"] * 4, *ACTIONS])
+    history, world, _ = run(["ask", "again", "late", "answer", *["event-full"] * 4, *ACTIONS])
     elsewhere = {DropReason.MALFORMED, DropReason.SESSION_GONE, DropReason.UNSUBSCRIBED}
     by_links = {DropReason.OVERTAKEN}  # in `test_message_bus_ways`
     missing = set(DropReason) - set(world.counters.drops) - elsewhere - by_links
     assert missing == {DropReason.CRASHED}
-    assert vanished(story, world) == []
+    assert vanished(history, world) == []
 
 
 def test_what_vanishes_is_noticed(monkeypatch):
     """I-T9: a bus that swallows events does not pass."""
     monkeypatch.setattr(Deliveries, "give", lambda *_: True)
-    story, world, _ = run(["event"])
-    assert len(vanished(story, world)) == 1
+    history, world, _ = run(["event"])
+    assert len(vanished(history, world)) == 1

@@ -30,7 +30,7 @@ def talkative():
     configure_log()
 
 
-async def test_a_drop_is_told_with_its_ends_its_reason_and_where_but_not_what_it_said():
+async def test_a_drop_is_reported_with_its_ends_its_reason_and_where_but_not_what_it_said():
     """OBS-06."""
     async with open_bus() as world:
         await world.component(B)

@@ -18,7 +18,7 @@ S = f"{R}/protostub/1"
 
 
 class Stage(Interceptor):
-    """Does what it is told, and keeps what it saw."""
+    """Carries out its orders, and keeps the messages that it saw."""
 
     def __init__(self, say, place=Check.AFTER_POLICY, directions=frozenset(Direction)):
         self.name, self.place, self.directions = "a stage", place, directions
@@ -114,7 +114,7 @@ async def test_an_event_that_a_stage_keeps_is_counted():
 
 
 @pytest.mark.parametrize(("say", "code"), [(objecting, Code.FORBIDDEN), (crashing, Code.INTERNAL)])
-async def test_who_asked_is_told_that_a_stage_kept_the_answer(say, code):
+async def test_who_asked_is_notified_that_a_stage_kept_the_answer(say, code):
     """BUS-11, I-T3: nobody waits for an answer that a stage has kept."""
     stage = Stage(lambda message: say(message) if message.is_response else message)
     async with open_bus(interceptors=(stage,)) as world:
@@ -223,8 +223,8 @@ def test_a_stage_stands_where_the_table_lets_it_change_messages_or_nowhere(place
     """BUS-11, C-22: nothing of the application's comes between the checks."""
     stages = (Stage(passing, place),)
     if place in {Check.BEFORE_POLICY, Check.AFTER_POLICY}:
-        told = RuntimeConfig(domain="a.ex", name="ra", node="ws://n", interceptors=stages)
-        assert told.interceptors == stages
+        reported = RuntimeConfig(domain="a.ex", name="ra", node="ws://n", interceptors=stages)
+        assert reported.interceptors == stages
         return
     with pytest.raises(StagePlaceError, match="give its place as before-policy or after-policy"):
         RuntimeConfig(domain="a.ex", name="ra", node="ws://n", interceptors=stages)

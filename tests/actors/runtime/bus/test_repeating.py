@@ -33,8 +33,8 @@ async def test_a_request_is_sent_so_often_and_then_answered_408(world, autojump_
     final = await world.port(A).insist(ask(1, to=C), 3)
     assert (final.code, trio.current_time()) == (Code.TIMEOUT, 3 * REPLY_TIMEOUT)
     assert world.heard_by(stub) == [ask(1, to=C)] * 3
-    told = judge(map(read_record, records(whole(world.tracer.facts))))
-    assert told.verdict is Verdict.CONFORMANT
+    reported = judge(map(read_record, records(whole(world.tracer.facts))))
+    assert reported.verdict is Verdict.CONFORMANT
 
 
 async def test_an_answer_to_the_second_attempt_is_the_answer(world, autojump_clock):

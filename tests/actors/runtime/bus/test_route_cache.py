@@ -23,14 +23,14 @@ def route(number):
 
 
 def test_so_many_wait_for_one_target(cache):
-    told = [cache.wait(ask(number), REACH) for number in range(1, STUB_QUEUE + 2)]
-    assert told == [Asking.ASK, *[Asking.WAIT] * (STUB_QUEUE - 1), Asking.FULL]
+    reported = [cache.wait(ask(number), REACH) for number in range(1, STUB_QUEUE + 2)]
+    assert reported == [Asking.ASK, *[Asking.WAIT] * (STUB_QUEUE - 1), Asking.FULL]
 
 
 def test_so_many_targets_are_waited_for(cache):
     targets = [f"hyperty://a.ex/{number}" for number in range(STUB_QUEUE + 1)]
-    told = [cache.wait(ask(1, to=to), REACH) for to in targets]
-    assert told == [*[Asking.ASK] * STUB_QUEUE, Asking.FULL]
+    reported = [cache.wait(ask(1, to=to), REACH) for to in targets]
+    assert reported == [*[Asking.ASK] * STUB_QUEUE, Asking.FULL]
 
 
 def test_a_route_is_taken_until_its_time_is_over(cache):

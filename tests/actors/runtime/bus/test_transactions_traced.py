@@ -17,7 +17,7 @@ from tests.support.trace.trace_files import records, whole
 from tests.support.wire.wire import A, B, answer, ask
 
 
-def story(world, number=1):
+def history(world, number=1):
     """Trigger and reason of each step of Alice's request to Bob of that number."""
     facts = [f for f in world.tracer.facts if f.k is Kind.STATE and f.key == f"{A}|{B}|{number}"]
     assert all(fact.machine == "transaction" for fact in facts)
@@ -37,7 +37,7 @@ async def test_an_answered_request(autojump_clock):
         await world.port(B).post(answer(ask(1), 183))
         await world.port(B).post(answer(ask(1)))
         await world.settle()
-    assert story(world) == [
+    assert history(world) == [
         ("opened", "pending", None),
         ("provisional", "pending", None),
         ("answered", "final", None),
@@ -51,7 +51,7 @@ async def test_a_request_that_nobody_answers(autojump_clock):
         await world.component(B)
         await world.port(A).request(ask(1))
         assert trio.current_time() == REPLY_TIMEOUT
-    assert story(world)[1:] == [("silence", "timed-out", None)]
+    assert history(world)[1:] == [("silence", "timed-out", None)]
 
 
 async def test_a_request_to_nobody_is_refused_by_the_bus():
@@ -68,7 +68,7 @@ async def test_what_is_open_when_the_runtime_ends_is_ended():
         await world.component(B)
         await world.port(A).post(ask(1))
         await world.settle()
-    assert story(world)[1:] == [("refused", "final", "the runtime ends")]
+    assert history(world)[1:] == [("refused", "final", "the runtime ends")]
     assert verdict(world) is Verdict.CONFORMANT
 
 
@@ -85,12 +85,12 @@ async def test_a_retry_that_the_window_has_forgotten_is_not_opened_again():
         await world.settle()
         assert world.heard_by(bob).count(ask(1)) == 1
         assert world.counters.drops == {DropReason.DUPLICATE: 1}
-    assert len(story(world)) == 2
+    assert len(history(world)) == 2
 
 
 @pytest.mark.parametrize(
     ("tracer", "steps"),
-    [(NULL_TRACER, Steps.UNTOLD), (MemoryTracer(), Steps.TOLD)],
+    [(NULL_TRACER, Steps.UNREPORTED), (MemoryTracer(), Steps.REPORTED)],
     ids=["nobody", "somebody"],
 )
 def test_steps_are_made_where_somebody_keeps_them(tracer, steps):

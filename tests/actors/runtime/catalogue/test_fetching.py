@@ -120,7 +120,7 @@ async def test_without_a_catalogue_the_same_domain_is_not_reached(autojump_clock
     assert answer.code == Code.UNAVAILABLE
 
 
-async def test_who_asks_for_a_refused_domain_is_told_why(publishing, autojump_clock):
+async def test_who_asks_for_a_refused_domain_is_notified_why(publishing, autojump_clock):
     """STB-14, SC-06: 503 with the sentence; it is in trace and counters, too."""
     publishing.serves_raw("{}")
     async with open_world() as world, world.visitor(access(publishing)) as visitor:
@@ -174,8 +174,8 @@ async def test_a_private_place_is_not_dialled(publishing, autojump_clock):
 
 
 def context_of():
-    told = StubConfig(f"hyperty-runtime://{A}/ra", B, credentials=GivenToken("secret"))
-    return StubContext("stub", None, told, MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
+    reported = StubConfig(f"hyperty-runtime://{A}/ra", B, credentials=GivenToken("secret"))
+    return StubContext("stub", None, reported, MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
 
 
 async def given(publishing, reach):

@@ -113,7 +113,7 @@ async def test_a_group_of_a_handlers_nursery_is_one_error(autojump_clock):
 
 
 async def test_cancellation_passes_a_handler_that_fails_on_it(autojump_clock):
-    """The error is on record, the hyperty stops at once, and who asked is told so."""
+    """The error is on record, the hyperty stops at once, and the requester is notified."""
     answers = []
     with capture_logs() as lines:
         async with runtime() as here:
@@ -239,7 +239,7 @@ async def test_in_a_process_it_lives_on_too_and_is_logged_here():
     whys = [answer.body["description"] for answer in answers]
     assert {answer.code for answer in answers} == {500}
     assert not any("secret" in why for why in whys)
-    told = [one for one in lines if one["event"] == "handler failed"]
-    assert [one["correlation"] for one in told] == [ID.search(why)[1] for why in whys]
-    assert {(one["hyperty"], one["url"]) for one in told} == {("far", url)}
-    assert all("secret of the inside" in one["exception"] for one in told)
+    reported = [one for one in lines if one["event"] == "handler failed"]
+    assert [one["correlation"] for one in reported] == [ID.search(why)[1] for why in whys]
+    assert {(one["hyperty"], one["url"]) for one in reported} == {("far", url)}
+    assert all("secret of the inside" in one["exception"] for one in reported)

@@ -150,7 +150,7 @@ async def test_who_no_longer_wants_a_registration_that_is_under_way_gets_none(au
 
 
 async def refused(ref, code):
-    """Ask for a registration, and be told that there is none."""
+    """Ask for a registration, and get the answer that there is none."""
     with pytest.raises(RegistrationError) as caught:
         await ref.ask(partial(RegisterWanted, RECORD))
     assert caught.value.code == code
@@ -215,7 +215,7 @@ async def test_what_comes_before_anybody_listens_waits(autojump_clock):
         assert world.heard_by(heard) == [ask(1)]
 
 
-async def test_what_nobody_takes_is_told(autojump_clock):
+async def test_what_nobody_takes_is_reported(autojump_clock):
     async with open_bus() as world:
         lost: list = []
         ref = await mini_bus(world, lost)
@@ -271,7 +271,7 @@ async def test_who_takes_nothing_keeps_nothing_from_the_others_of_its_sandbox():
         await world.supervisor.stop_child("stuck")
 
 
-async def test_what_a_full_mailbox_does_not_take_is_told(autojump_clock):
+async def test_what_a_full_mailbox_does_not_take_is_reported(autojump_clock):
     class Stuck(Listener):
         async def handle(self, message):
             await trio.sleep_forever()

@@ -103,12 +103,12 @@ async def test_what_is_asked_has_the_same_outcome_by_each_delivery(delivery):
                 await pair.asks.request(pair.url, value)
             with pytest.raises(actors.NotJsonError):
                 await pair.asks.request_each([pair.url], value)
-            told = await pair.asks.request(pair.url, {"send": name, "to": pair.asks.url})
-            assert told.body["value"] == "NotJsonError", name
+            notices = await pair.asks.request(pair.url, {"send": name, "to": pair.asks.url})
+            assert notices.body["value"] == "NotJsonError", name
         for name, value in TOO_LARGE.items():
             assert (await pair.asks.request(pair.url, value)).code == 413, name
-            told = await pair.asks.request(pair.url, {"send": name, "to": pair.asks.url})
-            assert told.body["value"] == 413, name
+            notices = await pair.asks.request(pair.url, {"send": name, "to": pair.asks.url})
+            assert notices.body["value"] == 413, name
         for name, value in GOOD.items():
             answer = await pair.asks.request(pair.url, value)
             # The value is one level less deep than what was asked with it.

@@ -1,4 +1,4 @@
-"""A hyperty for a process of its own: it observes what it is told to, and adds children."""
+"""A hyperty for a process of its own: it observes what it is ordered to, and adds children."""
 
 import actors
 

@@ -81,15 +81,15 @@ async def test_who_observes_late_has_the_children_from_the_beginning(autojump_cl
                 await seen(thing.children, ["changed"])
 
 
-async def test_changes_of_children_are_told_one_by_one(autojump_clock):
+async def test_changes_of_children_are_reported_one_by_one(autojump_clock):
     async with world() as here:
         alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)
         async with alice.report("comm", {}) as thing:
-            told = []
+            reported = []
 
             async def follow():
                 async for one in thing.children.changes():
-                    told.append((one.old, one.new))  # noqa: PERF401 - it never ends
+                    reported.append((one.old, one.new))  # noqa: PERF401 - it never ends
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(follow)
@@ -101,7 +101,7 @@ async def test_changes_of_children_are_told_one_by_one(autojump_clock):
                     await child.delete()
                     await trio.sleep(0.1)
                 nursery.cancel_scope.cancel()
-            assert told == [(None, 1), (1, 2), (2, None)]
+            assert reported == [(None, 1), (1, 2), (2, None)]
 
 
 async def test_the_changes_end_when_the_object_is_deleted(autojump_clock):
@@ -197,8 +197,8 @@ async def test_a_partition_that_ends_leaves_no_difference(autojump_clock):
 
 def _said(word):
     def is_it(frame):
-        told = text(frame)
-        return "/children/" in told and f'"{word}' in told and '"digest"' not in told
+        reported = text(frame)
+        return "/children/" in reported and f'"{word}' in reported and '"digest"' not in reported
 
     return is_it
 

@@ -11,7 +11,7 @@ from tests.support.link_world import LINKED, UNLINKED, pair
 from tests.support.runtime.domain import go_live
 
 
-async def told(children, wanted):
+async def reported(children, wanted):
     with trio.fail_after(100):
         await trio.lowlevel.checkpoint()
         while [child.value for child in children.values()] != wanted:
@@ -22,9 +22,9 @@ async def test_children_come_by_the_node_where_changes_come_by_a_link(autojump_c
     async with pair(LINKED) as two:
         child = await two.copy.children.create("mine")
         await two.obj.children.create("theirs")
-        await told(two.copy.children, ["mine", "theirs"])
+        await reported(two.copy.children, ["mine", "theirs"])
         await child.update("later")
-        await told(two.obj.children, ["later", "theirs"])
+        await reported(two.obj.children, ["later", "theirs"])
         await two.obj.set("n", 1)
         await two.follows(2)
         assert two.at_node() == 0
@@ -36,9 +36,9 @@ async def test_children_come_on_when_changes_move_to_a_link(autojump_clock):
         await go_live(two.domain)
         await trio.sleep(5)
         await two.obj.children.create("after")
-        await told(two.copy.children, ["before", "after"])
+        await reported(two.copy.children, ["before", "after"])
         await two.copy.children.create("mine")
-        await told(two.obj.children, ["before", "after", "mine"])
+        await reported(two.obj.children, ["before", "after", "mine"])
 
 
 async def test_who_wants_to_hear_by_a_link_only_has_no_children(autojump_clock):

@@ -36,7 +36,7 @@ def change(number, **body):
 
 
 async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_clock):
-    """A hyperty's mailbox waits for no copy that is gone, and its end is told at once."""
+    """A hyperty's mailbox waits for no copy that is gone, and its end is reported at once."""
     port = Port()
     context = HypertyContext(RUNTIME, port, IdSource(), NULL_TRACER)
     async with open_observation(context, Observe(URL)) as copy:

@@ -1,4 +1,4 @@
-"""What is changed, as who observes an object is told it (SYN-12, SYN-13, I-D3)."""
+"""Changes, as the observers of an object get them (SYN-12, SYN-13, I-D3)."""
 
 import gc
 
@@ -35,12 +35,12 @@ class Shown:
         self.copy.show(version, data)
 
 
-def told(change):
+def reported(change):
     return change.path, change.old, change.new, change.version
 
 
 async def take(changes):
-    """All that is there to be told."""
+    """All that is there to be reported."""
     found = []
     with trio.move_on_after(1):
         async for change in changes:
@@ -48,14 +48,14 @@ async def take(changes):
     return found
 
 
-async def test_who_keeps_up_is_told_each_change_as_it_was_made(autojump_clock):
+async def test_who_keeps_up_is_sent_each_change_as_it_was_made(autojump_clock):
     shown = Shown(t=1, items=[{"done": "no"}])
     changes = shown.copy.changes()
     shown.change("t", 2)
     shown.change("items.0.done", "yes")
     shown.change("items", [5], "array", "add")
     shown.change("t", None)
-    assert [told(each) for each in await take(changes)] == [
+    assert [reported(each) for each in await take(changes)] == [
         ("t", 1, 2, 2),
         ("items.0.done", "no", "yes", 3),
         ("items", [{"done": "yes"}], [{"done": "yes"}, 5], 4),
@@ -64,7 +64,7 @@ async def test_who_keeps_up_is_told_each_change_as_it_was_made(autojump_clock):
 
 
 @pytest.mark.parametrize("behind", [CHANGES_KEPT, CHANGES_KEPT + 1])
-async def test_who_is_further_behind_than_the_bound_is_told_the_difference(behind, autojump_clock):
+async def test_who_is_further_behind_than_the_bound_is_sent_the_difference(behind, autojump_clock):
     shown = Shown(t=0, kept=1)
     changes = shown.copy.changes()
     for number in range(1, behind + 1):
@@ -72,10 +72,10 @@ async def test_who_is_further_behind_than_the_bound_is_told_the_difference(behin
     found = await take(changes)
     exact = [("t", number - 1, number, number + 1) for number in range(1, behind + 1)]
     difference = [("t", 0, behind, behind + 1)]
-    assert [told(each) for each in found] == (exact if behind == CHANGES_KEPT else difference)
+    assert [reported(each) for each in found] == (exact if behind == CHANGES_KEPT else difference)
 
 
-async def test_where_the_object_was_read_the_difference_is_told_and_then_changes_again(
+async def test_where_the_object_was_read_the_difference_is_reported_and_then_changes_again(
     autojump_clock,
 ):
     shown = Shown(t=0, gone=1)
@@ -83,16 +83,16 @@ async def test_where_the_object_was_read_the_difference_is_told_and_then_changes
     shown.change("t", 1)
     shown.read(9, t=8, new=1)
     shown.change("t", 9)
-    assert [told(each) for each in await take(changes)] == [
+    assert [reported(each) for each in await take(changes)] == [
         ("t", 0, 9, 10),
         ("gone", 1, None, 10),
         ("new", None, 1, 10),
     ]
     shown.change("t", 10)
-    assert [told(each) for each in await take(changes)] == [("t", 9, 10, 11)]
+    assert [reported(each) for each in await take(changes)] == [("t", 9, 10, 11)]
 
 
-async def test_several_readers_are_told_each_by_itself(autojump_clock):
+async def test_several_readers_are_sent_each_by_itself(autojump_clock):
     shown = Shown(t=0)
     early = shown.copy.changes()
     shown.change("t", 1)
@@ -102,7 +102,7 @@ async def test_several_readers_are_told_each_by_itself(autojump_clock):
     assert [each.version for each in await take(late)] == [3]
 
 
-async def test_what_was_changed_before_the_end_is_told_before_it(autojump_clock):
+async def test_what_was_changed_before_the_end_is_reported_before_it(autojump_clock):
     shown = Shown(t=0)
     changes = shown.copy.changes()
     shown.change("t", 1)
@@ -127,10 +127,10 @@ async def test_a_reader_that_began_when_nothing_was_kept_misses_nothing(autojump
         shown.change("t", number)
     changes = shown.copy.changes()
     shown.change("t", 5)
-    assert [told(each) for each in await take(changes)] == [("t", 4, 5, 6)]
+    assert [reported(each) for each in await take(changes)] == [("t", 4, 5, 6)]
 
 
-async def test_an_observer_is_told_what_its_reporter_changes(autojump_clock):
+async def test_an_observer_is_sent_what_its_reporter_changes(autojump_clock):
     async with world() as w:
         sensor, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with (
@@ -142,7 +142,7 @@ async def test_an_observer_is_told_what_its_reporter_changes(autojump_clock):
             await thing.add("log", "a")
             await thing.remove("t")
             found = await take(changes)
-            assert [told(each) for each in found] == [
+            assert [reported(each) for each in found] == [
                 ("place.floor", None, 2, 2),
                 ("log", [], ["a"], 3),
                 ("t", 20, None, 4),

@@ -132,12 +132,12 @@ async def test_without_a_store_nothing_can_be_stored(tmp_path, autojump_clock):
     async with world(tmp_path) as there:
         await there.node()
         ra = await there.runtime("ra", store=False)
-        for wish in (
+        for wanted in (
             ra.hyperty.report("comm", {}, store=True),
             ra.hyperty.observe("comm://a.ex/o", store=True),
         ):
             with pytest.raises(actors.ObjectError, match="stores nothing") as refused:
-                async with wish:
+                async with wanted:
                     pass
             assert refused.value.code == 400
 
@@ -170,7 +170,7 @@ async def test_observers_go_on_when_the_reporter_is_back(away, node_too, tmp_pat
 
 
 async def test_while_its_reporter_is_away_an_object_is_served_to_who_may(tmp_path, autojump_clock):
-    """SYN-28: snapshot, read and subscription of who is allowed; no changes, and no strangers."""
+    """SYN-28: snapshot, read and subscription of who is allowed; no changes, and no outsiders."""
     async with world(tmp_path) as there:
         await there.node()
         ra, rb, rc = [await there.runtime(name) for name in ("ra", "rb", "rc")]

@@ -8,7 +8,7 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.link_world import LINKED, UNLINKED, pair, reaches, streaming
-from tests.support.runtime.domain import DOMAIN, NODE_PLACE, P2P_KINDS, Wishes, go_live
+from tests.support.runtime.domain import DOMAIN, NODE_PLACE, P2P_KINDS, DomainOptions, go_live
 from transports.link import Kind as Carrier
 from transports.system import open_system_network
 
@@ -16,7 +16,7 @@ from transports.system import open_system_network
 @pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_an_observer_with_a_live_link_needs_no_path_at_the_node(carrier, autojump_clock):
     """P2P-30: neither the subscription nor any change passes the node."""
-    async with pair(wishes=Wishes(kinds=(carrier,)), p2p=True) as two:
+    async with pair(options=DomainOptions(kinds=(carrier,)), p2p=True) as two:
         assert two.copy.value == {"n": 0}
         for n in range(1, 6):
             await two.obj.set("n", n)
@@ -87,7 +87,7 @@ async def test_the_last_observer_takes_the_listener_of_the_link_with_it(autojump
         assert two.said_at_node("unsubscribe") == 0
 
 
-async def test_each_runtime_is_told_by_one_way_only(autojump_clock):
+async def test_each_runtime_is_sent_by_one_way_only(autojump_clock):
     """I-D12: one observer by the link, one by the node; neither hears anything twice."""
     async with pair(p2p=True) as two, two.domain.visitor("carol") as carol:
         await two.obj.allow(carol.address)
@@ -122,7 +122,7 @@ async def test_one_who_wants_no_link_takes_its_neighbours_along(autojump_clock):
 async def test_a_stream_goes_on_when_its_link_is_cut_in_the_middle(carrier, autojump_clock):
     """I-D12, I-P22: every version once and in order, the same end, and at most one read."""
     async with (
-        pair(wishes=Wishes(kinds=(carrier,)), p2p=True) as two,
+        pair(options=DomainOptions(kinds=(carrier,)), p2p=True) as two,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(streaming(two, 400))
@@ -160,8 +160,8 @@ async def test_a_stream_goes_by_the_node_for_as_long_as_the_link_is_away(
 
 async def test_a_stream_over_real_sockets_survives_the_end_of_its_link():
     """The handler closes the link for good in the middle; the rest comes by the node."""
-    wishes = Wishes(kinds=(Carrier.TCP,), network=open_system_network)
-    async with pair(wishes=wishes, p2p=True) as two, trio.open_nursery() as nursery:
+    options = DomainOptions(kinds=(Carrier.TCP,), network=open_system_network)
+    async with pair(options=options, p2p=True) as two, trio.open_nursery() as nursery:
         with trio.fail_after(60):
             nursery.start_soon(streaming(two, 300))
             await two.follows(100)
@@ -221,8 +221,8 @@ async def test_a_link_that_comes_and_goes_costs_no_version_twice(autojump_clock)
 async def test_who_is_not_known_to_live_there_is_sent_to_the_node(autojump_clock):
     """MN-03: a peer does not speak for whom it names, but for those whose records say so."""
     async with pair(p2p=True) as two:
-        stranger = f"hyperty://{DOMAIN}/stranger"
-        answer = await two.ask_by_link(MessageType.SUBSCRIBE, stranger)
+        outsider = f"hyperty://{DOMAIN}/outsider"
+        answer = await two.ask_by_link(MessageType.SUBSCRIBE, outsider)
         assert (answer.code, two.obj.observers) == (Code.UNAUTHENTICATED, (two.bob.address,))
         neighbour = two.alice.address
         answer = await two.ask_by_link(MessageType.SUBSCRIBE, neighbour)

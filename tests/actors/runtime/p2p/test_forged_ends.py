@@ -76,7 +76,7 @@ FORGED = {
 
 @pytest.mark.parametrize("p2p", [True, False])
 @pytest.mark.parametrize("what", FORGED)
-async def test_who_was_not_asked_tells_no_observer_to_go(what, p2p, autojump_clock):
+async def test_who_was_not_asked_reports_no_observer_to_go(what, p2p, autojump_clock):
     """M-45, M-52: only by the link that was named for the object, or by the node."""
     kind, is_owners, is_to_manager = FORGED[what]
     async with carol_and("bob", p2p=p2p) as (two, carol):

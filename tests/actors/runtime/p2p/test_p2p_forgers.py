@@ -26,8 +26,8 @@ from tests.support.chance import examples
 from tests.support.runtime.domain import (
     DOMAIN,
     Domain,
+    DomainOptions,
     Member,
-    Wishes,
     go_live,
     in_memory,
     open_domain,
@@ -41,15 +41,15 @@ WORLDS = {"memory": (in_memory, Carrier.TCP), "unix sockets": (open_system_netwo
 
 
 @pytest.fixture(params=list(WORLDS))
-def wishes(request):
+def options(request):
     network, carrier = WORLDS[request.param]
-    return Wishes(kinds=(carrier,), network=network)
+    return DomainOptions(kinds=(carrier,), network=network)
 
 
 @pytest.fixture
-def clock(wishes):
+def clock(options):
     """In memory time jumps; over sockets it is the machine's."""
-    return MockClock(autojump_threshold=0) if wishes.network is in_memory else MockClock(rate=1)
+    return MockClock(autojump_threshold=0) if options.network is in_memory else MockClock(rate=1)
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ class Attack:
 
     def send(self, kind, from_, to, body=None, number=None):
         """Write a message to the link; return its number."""
-        told = next(self.numbers) if number is None else number
-        self.senders[told] = from_
-        assert self.end.send(Message(told, kind, from_, to, body or {}))
-        return told
+        reported = next(self.numbers) if number is None else number
+        self.senders[reported] = from_
+        assert self.end.send(Message(reported, kind, from_, to, body or {}))
+        return reported
 
     def ends_of(self, number):
         """What bob's bus has done with a message: `deny`, `admit`, `drop`."""
@@ -145,8 +145,8 @@ class Attack:
 
 
 @asynccontextmanager
-async def attack(wishes, ends, role):
-    async with open_domain("alice", "bob", "mallory", wishes=wishes) as domain:
+async def attack(options, ends, role):
+    async with open_domain("alice", "bob", "mallory", options=options) as domain:
         pair = ("mallory", "bob") if role == "requester" else ("bob", "mallory")
         await go_live(domain, *pair)
         bob, mallory = domain["bob"], domain["mallory"]
@@ -161,9 +161,9 @@ each_end = pytest.mark.parametrize("role", ENDS)
 
 
 @each_end
-async def test_one_message_in_the_name_of_another_takes_nothing_over(role, wishes, ends, clock):
+async def test_one_message_in_the_name_of_another_takes_nothing_over(role, options, ends, clock):
     """I-B10, S1: neither its messages nor its name."""
-    async with attack(wishes, ends, role) as it:
+    async with attack(options, ends, role) as it:
         number = it.send(MessageType.CREATE, it.alice.address, it.bob.address, {"value": "forged"})
         assert await it.is_refused(number)
         assert it.answers(number) == [401]
@@ -201,9 +201,9 @@ def names(it):
 
 @each_end
 @pytest.mark.parametrize("kind", [MessageType.CREATE, MessageType.UPDATE, MessageType.RESPONSE])
-async def test_nobody_elses_name_is_believed(kind, role, wishes, ends, clock):
+async def test_nobody_elses_name_is_believed(kind, role, options, ends, clock):
     """I-B10, S1: requests, events and answers, from every kind of address."""
-    async with attack(wishes, ends, role) as it:
+    async with attack(options, ends, role) as it:
         for part in (list(names(it).values())[:9], list(names(it).values())[9:]):
             sent = []
             for from_ in part:
@@ -219,9 +219,9 @@ async def test_nobody_elses_name_is_believed(kind, role, wishes, ends, clock):
 
 
 @each_end
-async def test_who_forges_on_loses_its_link(role, wishes, ends, clock):
+async def test_who_forges_on_loses_its_link(role, options, ends, clock):
     """S1: and is reached by the node, as before."""
-    async with attack(wishes, ends, role) as it:
+    async with attack(options, ends, role) as it:
         for _ in range(FORGERIES):
             it.send(MessageType.CREATE, it.alice.address, it.bob.address, {"value": "forged"})
         await it.bob.wait_for(None, it.mallory)
@@ -232,9 +232,9 @@ async def test_who_forges_on_loses_its_link(role, wishes, ends, clock):
 
 
 @each_end
-async def test_an_answer_in_anothers_name_ends_no_request(role, wishes, ends, clock):
+async def test_an_answer_in_anothers_name_ends_no_request(role, options, ends, clock):
     """I-T1, I-B10: also if its number is known."""
-    async with attack(wishes, ends, role) as it:
+    async with attack(options, ends, role) as it:
         context = it.bob.hyperty._context
         number = context.ids.next(it.bob.address) + 1
         gate = trio.Event()
@@ -266,9 +266,9 @@ async def test_an_answer_in_anothers_name_ends_no_request(role, wishes, ends, cl
 
 
 @each_end
-async def test_changes_of_anothers_object_reach_no_copy(role, wishes, ends, clock):
+async def test_changes_of_anothers_object_reach_no_copy(role, options, ends, clock):
     """I-D1."""
-    async with attack(wishes, ends, role) as it, it.bob.hyperty.observe(it.url) as copy:
+    async with attack(options, ends, role) as it, it.bob.hyperty.observe(it.url) as copy:
         change = {"version": 2, "attribute": "n", "value": 666}
         number = it.send(MessageType.UPDATE, it.url, f"{it.url}/changes", change)
         assert await it.is_refused(number)
@@ -276,9 +276,9 @@ async def test_changes_of_anothers_object_reach_no_copy(role, wishes, ends, cloc
 
 
 @each_end
-async def test_what_a_peer_announces_of_others_is_not_bound(role, wishes, ends, clock):
+async def test_what_a_peer_announces_of_others_is_not_bound(role, options, ends, clock):
     """T18, I-R8: by its own registry, whose word it may give."""
-    async with attack(wishes, ends, role) as it:
+    async with attack(options, ends, role) as it:
         registry = f"{it.mallory.runtime.url}/registry"
         value = [it.alice.address, it.bob.address, it.url, it.alice.runtime.url]
         body = {"value": value, "operation": "add", "attributeType": "array"}
@@ -290,9 +290,9 @@ async def test_what_a_peer_announces_of_others_is_not_bound(role, wishes, ends, 
 
 
 @each_end
-async def test_no_link_to_a_third_is_set_up_or_ended_at_a_peers_word(role, wishes, ends, clock):
+async def test_no_link_to_a_third_is_set_up_or_ended_at_a_peers_word(role, options, ends, clock):
     """P2P-29, I-B10: what it says to stubs over its link is refused, in its own name, too."""
-    async with attack(wishes, ends, role) as it:
+    async with attack(options, ends, role) as it:
         await it.alice.ask(it.bob, "first")
         await it.bob.wait_for("live", it.alice)
         mine, third = it.mallory.runtime.url, it.alice.runtime.url
@@ -318,9 +318,9 @@ async def test_no_link_to_a_third_is_set_up_or_ended_at_a_peers_word(role, wishe
         assert await it.bob.status(it.alice) == "live"
 
 
-async def test_who_comes_to_live_with_the_peer_is_heard_once_it_is_registered(wishes, ends, clock):
+async def test_who_comes_to_live_with_the_peer_is_heard_once_it_is_registered(options, ends, clock):
     """I-B10: the proof is read when it first speaks."""
-    async with attack(wishes, ends, "requester") as it:
+    async with attack(options, ends, "requester") as it:
         second = await it.mallory.runtime.deploy("second", type(it.bob.hyperty))
         assert it.send(MessageType.CREATE, second, it.bob.address, {"value": "mine"})
 
@@ -347,7 +347,7 @@ def test_whatever_is_sent_from_wherever_is_let_in_only_if_it_is_the_peers(data, 
     monkeypatch.setattr(p2p_stub, "P2PLink", make)
 
     async def main():
-        async with attack(Wishes(), made, role) as it:
+        async with attack(DomainOptions(), made, role) as it:
             mine = it.mallory.runtime.url
             own = [it.mallory.address, mine, f"{mine}/registry", f"{mine}/sm"]
             others = [*names(it).values()]

@@ -146,7 +146,7 @@ def test_all_processes_of_a_machine_have_one_secret_that_does_not_tell_its_boot_
     assert boot_id not in machine_secret()
 
 
-async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock):
+async def test_an_outsider_gets_nothing_and_the_listener_lives_on(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
     async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
@@ -206,7 +206,7 @@ async def test_messages_arrive_in_order_stamped_by_both_ends(autojump_clock):
         assert {each.via for each in arrived} == {(PQ, PC)}
 
 
-async def test_the_trace_tells_each_number_once_at_each_end(autojump_clock):
+async def test_the_trace_reports_each_number_once_at_each_end(autojump_clock):
     async with running_pair() as (pair, _):
         for number in range(1, 4):
             pair.dialler.link.send(message(number))
@@ -308,7 +308,7 @@ def test_an_end_that_begins_anew_knows_no_secret_any_more():
 
 
 def signalling_of(url):
-    told = (
+    reported = (
         KeepingPort(url),
         offering(Kind.TCP),
         MemoryNetwork(),
@@ -316,7 +316,7 @@ def signalling_of(url):
         IdSource(),
         bytes,
     )
-    return Signalling(StubContext(url, *told, Counters()))
+    return Signalling(StubContext(url, *reported, Counters()))
 
 
 def test_candidates_are_added_to_those_that_are_there():
@@ -341,13 +341,13 @@ async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_
 async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_clock):
     network, random = MemoryNetwork(), entropy()
     keys = LinkKeys()
-    told = (KeepingPort(PQ), offering(Kind.TCP), network, MemoryTracer(), IdSource(), random)
+    reported = (KeepingPort(PQ), offering(Kind.TCP), network, MemoryTracer(), IdSource(), random)
 
     async def never_taken(_):
         await trio.sleep_forever()
 
     held = LinkEnd(PQ, RB, PC)
-    work = LinkWork(StubContext(PQ, *told, Counters()), POLICY, held, never_taken)
+    work = LinkWork(StubContext(PQ, *reported, Counters()), POLICY, held, never_taken)
     async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
         async with trio.open_nursery() as nursery:

@@ -3,14 +3,14 @@
 import pytest
 import trio
 
-from tests.support.runtime.domain import P2P_KINDS, Wishes, go_live, open_domain
+from tests.support.runtime.domain import P2P_KINDS, DomainOptions, go_live, open_domain
 from transports.system import open_system_network
 
 
 @pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_a_link_of_each_kind_carries_messages_both_ways(carrier):
-    wishes = Wishes(kinds=(carrier,), network=open_system_network)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(carrier,), network=open_system_network)
+    async with open_domain("alice", "bob", options=options) as domain:
         with trio.fail_after(10):
             await go_live(domain)
             alice, bob = domain["alice"], domain["bob"]

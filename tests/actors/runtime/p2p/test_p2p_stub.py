@@ -49,10 +49,10 @@ def context(url, config):
 class Stub:
     """A stub that runs, its port, and the words to it."""
 
-    def __init__(self, ref, told):
+    def __init__(self, ref, reported):
         self.ref = ref
-        self.context = told
-        self.port = told.bus
+        self.context = reported
+        self.port = reported.bus
         self.ids = IdSource(100)
 
     async def tell(self, type_, from_, to, **body):
@@ -76,11 +76,11 @@ class Stub:
 
 
 @asynccontextmanager
-async def running(activate, told):
+async def running(activate, reported):
     async with open_supervisor("test") as supervisor:
-        ref = await supervisor.start_child(ChildSpec(told.url, lambda: activate(told)))
+        ref = await supervisor.start_child(ChildSpec(reported.url, lambda: activate(reported)))
         await trio.testing.wait_all_tasks_blocked()
-        yield Stub(ref, told)
+        yield Stub(ref, reported)
 
 
 def requester_context():
@@ -150,7 +150,7 @@ async def test_a_requester_answers_every_request(type_, body, code, autojump_clo
         assert codes(await stub.tell(type_, f"{RA}/registry", PQ, **body)) == [code]
 
 
-async def test_a_requester_takes_no_answer_object_from_strangers(autojump_clock):
+async def test_a_requester_takes_no_answer_object_from_outsiders(autojump_clock):
     async with requester() as stub:
         await stub.answer(200, resource=C1)
         posted = await stub.tell(
@@ -231,7 +231,7 @@ def invitation(runtime=RA, source=PQ):
     return {"source": source, "schema": "s", "value": {"runtime": runtime, "reporter": source}}
 
 
-async def test_a_handler_tells_its_registry_before_it_asks_it(autojump_clock):
+async def test_a_handler_reports_its_registry_before_it_asks_it(autojump_clock):
     """P2P-09."""
     async with handler() as stub:
         posted = await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
@@ -264,7 +264,7 @@ async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(autoj
         row = {"role": "requester", "status": "in-progress"}
         posted = await stub.answer(200, value=row)
         assert codes(posted) == [409]
-        assert "glare" in posted[0].body["description"]
+        assert "simultaneous open" in posted[0].body["description"]
 
 
 @pytest.mark.parametrize(
@@ -286,8 +286,8 @@ async def test_the_same_requester_again_gets_a_new_link_and_the_old_one_is_close
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
         posted = await stub.tell(CREATE, "connection://a.ex/c9/subscription", PH, **invitation())
-        told = [(m.body["value"], m.body["link"][-1]) for m in posted if m.is_event]
-        assert told == [("failed", "1"), ("created", "2")]
+        reported = [(m.body["value"], m.body["link"][-1]) for m in posted if m.is_event]
+        assert reported == [("failed", "1"), ("created", "2")]
         assert codes(posted) == [409]
 
 
@@ -352,23 +352,25 @@ async def test_a_handler_that_hears_nothing_gives_up(autojump_clock):
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
         await trio.sleep(11)
-        told = [m.body["value"] for m in stub.port.posted if m.is_event and "resource" in m.body]
-        assert told == ["created", "failed"]
+        reported = [
+            m.body["value"] for m in stub.port.posted if m.is_event and "resource" in m.body
+        ]
+        assert reported == ["created", "failed"]
         assert codes(stub.port.posted) == [409]
 
 
-def stories(stub):
-    told = {}
+def histories(stub):
+    reported = {}
     for fact in stub.context.tracer.facts:
         if fact.op is Op.STEP:
-            told.setdefault(fact.machine, []).append(fact.new)
-    return told
+            reported.setdefault(fact.machine, []).append(fact.new)
+    return reported
 
 
 async def test_a_handler_says_that_it_is_made(autojump_clock):
     """SC-04 steps 2 and 3."""
     async with handler() as stub:
-        assert stories(stub) == {"stub_connection": ["created"]}
+        assert histories(stub) == {"stub_connection": ["created"]}
         (event,) = stub.port.posted
         assert (event.to, event.body) == (f"{PH}/status", {"value": "created"})
 
@@ -376,10 +378,10 @@ async def test_a_handler_says_that_it_is_made(autojump_clock):
 async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
-        assert stories(stub)["handler_controller"] == ["observing"]
+        assert histories(stub)["handler_controller"] == ["observing"]
         stub.port.failure = RuntimeError("the port is out of order")
         await stub.tell(MessageType.READ, RB, PH)
-        assert stories(stub) == {
+        assert histories(stub) == {
             "stub_connection": ["created", "failed", "created"],
             "p2p_connection": ["created", "failed"],
             "link_dialling": ["idle", "ended"],

@@ -9,7 +9,14 @@ from fsm.judge.trace_line import Verdict
 from specs.addresses.address import status_of
 from specs.message import MessageType
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import P2P_KINDS, P2P_PLACES, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import (
+    P2P_KINDS,
+    P2P_PLACES,
+    DomainOptions,
+    go_live,
+    judged,
+    open_domain,
+)
 from transports.link import Kind as Carrier
 
 SET_UP = ["created", "in-progress", "live"]
@@ -20,7 +27,7 @@ async def test_the_first_request_goes_by_the_node_and_a_link_is_set_up_beside_it
     carrier, autojump_clock
 ):
     """RES-11, P2P-13."""
-    async with open_domain("alice", "bob", wishes=Wishes(kinds=(carrier,))) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=(carrier,))) as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.ask(bob, "hello")
         assert (answer.code, answer.body["value"]) == (200, "hello")
@@ -35,12 +42,12 @@ async def test_status_events_follow_the_steps_one_by_one(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice = domain["alice"]
-        told = [
+        reported = [
             (fact.type, fact.to)
             for fact in alice.facts(Op.SUBMIT)
             if (fact.to or "").endswith("/p2prequester/1/status")
         ]
-    assert [type_ for type_, _ in told][:3] == ["create", "update", "update"]
+    assert [type_ for type_, _ in reported][:3] == ["create", "update", "update"]
 
 
 async def test_the_handler_side_is_registered_in_order(autojump_clock):

@@ -27,13 +27,13 @@ class Doorman(actors.Hyperty):
 
 
 @asynccontextmanager
-async def met(**wish):
+async def met(**wanted):
     """A doorman that reports an object, and two guests of another runtime."""
     async with world() as w:
         doorman = Doorman()
         room = await w.here.deploy(lambda: doorman)
         guest, other = await w.there.deploy(Closed), await w.there.deploy(Closed)
-        async with room.report("comm", {"n": 0}, **wish) as thing:
+        async with room.report("comm", {"n": 0}, **wanted) as thing:
             yield attrs.make_class("Met", ["w", "doorman", "room", "guest", "other", "thing"])(
                 w, doorman, room, guest, other, thing
             )
@@ -139,7 +139,7 @@ async def test_a_reporter_that_says_nothing_is_a_refusal_that_says_so(autojump_c
         ]
 
 
-async def test_without_an_answer_the_path_goes_and_the_observer_is_told(autojump_clock):
+async def test_without_an_answer_the_path_goes_and_the_observer_is_reported(autojump_clock):
     """SYN-10: 408."""
     async with met(public=True) as m:
         m.w.slow_down(2 * REPLY_TIMEOUT)
@@ -165,7 +165,7 @@ class NoGuests(Policy):
     def refusal(self, message, by):
         is_it = message.type is MessageType.SUBSCRIBE and message.to.endswith("/subscription")
         if is_it and message.body.get("source") == self.unwanted:
-            return "no business with strangers"
+            return "no business with outsiders"
         return None
 
 
@@ -177,7 +177,7 @@ async def test_the_policy_of_the_runtime_is_asked_before_anybody(autojump_clock)
         room, guest = await w.here.deploy(lambda: doorman), await w.there.deploy(Closed)
         policy.unwanted = guest.url
         async with room.report("comm", {}, allow=(guest.url,)) as thing:
-            assert await code_of(guest, thing.url) == (403, "no business with strangers")
+            assert await code_of(guest, thing.url) == (403, "no business with outsiders")
             policy.unwanted = None
             assert (await code_of(guest, thing.url))[0] == 200
         assert doorman.asked == []

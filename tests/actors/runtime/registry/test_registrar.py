@@ -91,7 +91,7 @@ async def test_a_record_is_kept_alive_before_it_runs_out(autojump_clock):
         assert world.said() == [CREATE, KEEP, KEEP, KEEP]
 
 
-async def test_a_registry_that_has_forgotten_a_record_is_told_all_of_it(autojump_clock):
+async def test_a_registry_that_has_forgotten_a_record_is_sent_all_of_it(autojump_clock):
     """REG-08, C-53: its address is claimed first, which the node does not know as ours."""
     async with open_world(Code.OK, Code.NOT_FOUND) as world:
         await world.register()

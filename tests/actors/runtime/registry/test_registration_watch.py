@@ -16,7 +16,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.runtime.domain import DOMAIN, Wishes, judged, open_domain
+from tests.support.runtime.domain import DOMAIN, DomainOptions, judged, open_domain
 from transports.link import Kind as Carrier
 
 LIVE, AWAY = RecordStatus.LIVE.value, RecordStatus.DISCONNECTED.value
@@ -24,14 +24,14 @@ REGISTRY = domain_registry(DOMAIN)
 
 
 class Watcher(Hyperty):
-    """Keeps what it is told of registrations."""
+    """Keeps what it is notified of registrations."""
 
     def __init__(self):
-        self.told = []
+        self.reported = []
 
     @override
     async def on_event(self, message):
-        self.told.append((message.to, message.body["value"]))
+        self.reported.append((message.to, message.body["value"]))
 
     async def follow(self, registry, url, kind=MessageType.SUBSCRIBE):
         return await self.ask(registry, kind, {"resources": [f"{url}/registration"]})
@@ -40,7 +40,7 @@ class Watcher(Hyperty):
 @asynccontextmanager
 async def watching(kinds=()):
     """Alice's watcher follows Bob's hyperty."""
-    async with open_domain("alice", "bob", wishes=Wishes(kinds=kinds)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=kinds)) as domain:
         alice, bob, watcher = domain["alice"], domain["bob"], Watcher()
         place = await alice.runtime.deploy("watcher", lambda: watcher)
         registry = f"{alice.runtime.url}/registry"
@@ -73,13 +73,13 @@ def paths(domain, op):
     ]
 
 
-async def test_a_watcher_is_told_that_a_record_goes_and_comes_back(autojump_clock):
+async def test_a_watcher_is_notified_that_a_record_goes_and_comes_back(autojump_clock):
     async with watching() as (domain, watcher, _):
         bob = domain["bob"]
         await tell(bob.runtime, bob.address, AWAY)
         await tell(bob.runtime, bob.address, LIVE)
         where = f"{bob.address}/registration"
-        assert watcher.told == [(where, AWAY), (where, LIVE)]
+        assert watcher.reported == [(where, AWAY), (where, LIVE)]
 
 
 async def test_who_was_away_is_not_linked_to_until_it_is_back(autojump_clock):
@@ -94,15 +94,15 @@ async def test_who_was_away_is_not_linked_to_until_it_is_back(autojump_clock):
         await alice.wait_for("live", bob)
 
 
-async def test_a_watcher_is_told_that_a_hyperty_is_undeployed(autojump_clock):
+async def test_a_watcher_is_notified_that_a_hyperty_is_undeployed(autojump_clock):
     async with watching() as (domain, watcher, _):
         bob = domain["bob"]
         await bob.runtime.undeploy(bob.address)
         await wait_all_tasks_blocked()
-        assert watcher.told == [(f"{bob.address}/registration", AWAY)]
+        assert watcher.reported == [(f"{bob.address}/registration", AWAY)]
 
 
-async def test_who_follows_no_more_is_told_nothing_and_the_path_goes(autojump_clock):
+async def test_who_follows_no_more_is_sent_nothing_and_the_path_goes(autojump_clock):
     async with watching() as (domain, watcher, _):
         alice, bob = domain["alice"], domain["bob"]
         registry = f"{alice.runtime.url}/registry"
@@ -111,7 +111,7 @@ async def test_who_follows_no_more_is_told_nothing_and_the_path_goes(autojump_cl
             assert ended.code == Code.OK
         await wait_all_tasks_blocked()
         await tell(bob.runtime, bob.address, AWAY)
-        assert watcher.told == []
+        assert watcher.reported == []
         assert paths(domain, Op.DEL) == [f"{bob.address}/registration"]
         assert await watched(alice.runtime) == ()
 
@@ -155,7 +155,7 @@ async def test_others_cannot_have_a_registry_follow_for_them(autojump_clock):
 # ---- who may tell
 
 
-def told(url, from_=REGISTRY, via=(), body=None):
+def reported(url, from_=REGISTRY, via=(), body=None):
     """What a registry says that a record is away, or somebody in its name."""
     said = {"attribute": "status", "value": AWAY} if body is None else body
     return Message(77, MessageType.UPDATE, from_, f"{url}/registration", {**said, "via": [*via]})
@@ -174,12 +174,12 @@ async def stub_of(runtime):
 
 
 @pytest.mark.parametrize("forger", ["hyperty://a.example/mallory", domain_registry("b.example")])
-async def test_nobody_but_the_registry_of_its_domain_tells_of_a_record(forger, autojump_clock):
+async def test_nobody_but_the_registry_of_its_domain_reports_of_a_record(forger, autojump_clock):
     async with watching() as (domain, watcher, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         stub = await stub_of(alice)
-        await post(alice, stub, told(bob.address, forger, [stub]))
-        assert watcher.told == []
+        await post(alice, stub, reported(bob.address, forger, [stub]))
+        assert watcher.reported == []
         assert alice.counters.drops == {DropReason.FORGED_STATUS: 1}
 
 
@@ -188,8 +188,8 @@ async def test_a_peer_cannot_speak_in_a_registrys_name(autojump_clock):
         alice, bob = domain["alice"].runtime, domain["bob"]
         peer = f"{alice.url}/p2prequester/9"
         await alice._parts.agent.admit(peer, Origin.P2P_STUB, alice._parts.registry)
-        await post(alice, peer, told(bob.address, via=[peer]))
-        assert watcher.told == []
+        await post(alice, peer, reported(bob.address, via=[peer]))
+        assert watcher.reported == []
         assert alice.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
 
 
@@ -198,7 +198,7 @@ async def test_the_node_of_another_domain_is_not_believed(autojump_clock):
         alice, bob = domain["alice"].runtime, domain["bob"]
         other = f"{alice.url}/protostub/9"
         await alice._parts.agent.admit(other, Origin.NODE_STUB, alice._parts.registry)
-        await post(alice, other, told(bob.address, via=[other]))
+        await post(alice, other, reported(bob.address, via=[other]))
         assert alice.counters.drops == {DropReason.FORGED_STATUS: 1}
 
 
@@ -206,7 +206,7 @@ async def test_what_a_registry_says_wrongly_is_dropped(autojump_clock):
     async with watching() as (domain, _, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         stub = await stub_of(alice)
-        await post(alice, stub, told(bob.address, via=[stub], body={"value": "asleep"}))
+        await post(alice, stub, reported(bob.address, via=[stub], body={"value": "asleep"}))
         assert alice.counters.drops == {DropReason.MALFORMED: 1}
 
 
@@ -214,7 +214,7 @@ async def test_of_records_nobody_follows_nothing_is_heard(autojump_clock):
     async with watching() as (domain, _, _):
         alice = domain["alice"].runtime
         stub = await stub_of(alice)
-        await post(alice, stub, told("hyperty://a.example/nobody", via=[stub]))
+        await post(alice, stub, reported("hyperty://a.example/nobody", via=[stub]))
         assert alice.counters.drops == {DropReason.NO_TARGET: 1}
 
 
@@ -230,16 +230,16 @@ async def test_after_a_restart_of_the_node_its_records_are_followed_still(autoju
         assert (await watcher.follow(registry, other.address)).code == Code.OK
         await place.restart_node(1)
         await trio.sleep(10)
-        watcher.told.clear()
+        watcher.reported.clear()
         await other.runtime.undeploy(other.address)
         await trio.sleep(1)
-        assert watcher.told == [(f"{other.address}/registration", AWAY)]
+        assert watcher.reported == [(f"{other.address}/registration", AWAY)]
     assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}
 
 
 async def test_what_a_runtime_says_of_its_own_record_does_not_come_back_to_it(autojump_clock):
     """REG-16: its registry says it once, and makes nothing of hearing of it."""
-    async with open_domain("alice", wishes=Wishes(kinds=())) as domain:
+    async with open_domain("alice", options=DomainOptions(kinds=())) as domain:
         alice, watcher = domain["alice"], Watcher()
         await alice.runtime.deploy("watcher", lambda: watcher)
         registry = f"{alice.runtime.url}/registry"
@@ -252,4 +252,4 @@ async def test_what_a_runtime_says_of_its_own_record_does_not_come_back_to_it(au
             if (fact.type, fact.from_, fact.to) == ("update", registry, REGISTRY)
         ]
         assert len(said) == 1
-        assert watcher.told == [(f"{alice.address}/registration", AWAY)]
+        assert watcher.reported == [(f"{alice.address}/registration", AWAY)]

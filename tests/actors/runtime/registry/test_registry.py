@@ -38,11 +38,11 @@ async def started(world, loaded):
 
 
 def searches(world):
-    told = {}
+    reported = {}
     for fact in world.tracer.facts:
         if fact.op is Op.STEP and fact.machine == "resolve_job":
-            told.setdefault(fact.key, []).append(fact.new)
-    return told
+            reported.setdefault(fact.key, []).append(fact.new)
+    return reported
 
 
 async def test_a_search_is_traced_step_by_step(autojump_clock):

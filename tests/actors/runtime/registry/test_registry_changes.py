@@ -9,7 +9,7 @@ from fsm.judge.trace_line import Verdict
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
-from tests.support.runtime.domain import Echo, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import DomainOptions, Echo, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 
@@ -52,7 +52,7 @@ async def test_each_end_knows_what_lives_at_the_other_and_what_comes_and_goes(au
         assert judged(member).verdict is Verdict.CONFORMANT
 
 
-async def test_what_was_told_is_reached_by_the_link_and_no_record_is_read(autojump_clock):
+async def test_what_was_reported_is_reached_by_the_link_and_no_record_is_read(autojump_clock):
     """RES-02, I-R8: what a registry lists is where the link leads."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -111,8 +111,8 @@ class NobodyFollows(Policy):
 
 
 async def test_who_is_refused_uses_the_link_all_the_same(autojump_clock):
-    wishes = Wishes(policies={"bob": NobodyFollows()})
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(policies={"bob": NobodyFollows()})
+    async with open_domain("alice", "bob", options=options) as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
         await until_known(bob, alice, alice.address)
@@ -125,7 +125,7 @@ async def test_who_is_refused_uses_the_link_all_the_same(autojump_clock):
 
 
 async def test_only_a_registry_may_follow_and_only_by_a_link(autojump_clock):
-    """I-C4: what lives here is told to the other end of a link, to nobody else."""
+    """I-C4: what lives here is reported to the other end of a link, to nobody else."""
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"], domain["bob"]
         body = {"resources": [f"{bob.runtime.url}/registry/changes"], "p2p": False}
@@ -137,7 +137,7 @@ async def test_only_a_registry_may_follow_and_only_by_a_link(autojump_clock):
         assert [by_hyperty.code, by_node.code, by_link.code] == [403, 403, 403]
 
 
-async def test_what_is_told_in_the_name_of_a_registry_is_not_believed(autojump_clock):
+async def test_what_is_reported_in_the_name_of_a_registry_is_not_believed(autojump_clock):
     """I-R8: an entity is bound by the other registry's own word, over the link itself."""
     async with open_domain("alice", "bob", "carol") as domain:
         alice, bob, carol = (domain[name] for name in ("alice", "bob", "carol"))

@@ -1,7 +1,7 @@
 """A reporter or an observer with a store, as a process that may be killed at any moment.
 
 `python -m tests.actors.runtime.store.stored_party report NODE STORE` reports one object,
-changes it as fast as it can, and says each version that it was told. `... observe NODE STORE
+changes it as fast as it can, and says each version that it was notified. `... observe NODE STORE
 URL` observes it, and says each version that it sees. Each line is one JSON object.
 """
 
@@ -13,8 +13,8 @@ import trio
 import actors
 
 
-def say(**told):
-    sys.stdout.write(json.dumps(told) + "\n")
+def say(**reported):
+    sys.stdout.write(json.dumps(reported) + "\n")
     sys.stdout.flush()
 
 

@@ -25,8 +25,8 @@ class Open(actors.Hyperty):
 
 def submitted(recorder, sender):
     """Return the ids of what somebody sent, in the order in which its bus got it."""
-    told = [one for one in recorder.lines if one.op == Op.SUBMIT and one.from_ == sender]
-    return [one.id for one in told if one.type != "response"]
+    reported = [one for one in recorder.lines if one.op == Op.SUBMIT and one.from_ == sender]
+    return [one.id for one in reported if one.type != "response"]
 
 
 @pytest.fixture

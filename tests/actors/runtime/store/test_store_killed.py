@@ -61,7 +61,7 @@ class Party:
 
     def first(self):
         """Wait for the first thing it says."""
-        self.until(lambda told: True)
+        self.until(lambda reported: True)
         return self.said[0]
 
     def kill(self):
@@ -87,7 +87,7 @@ def parties():
 
 
 def after(version):
-    return lambda told: told.get("version", 0) > version
+    return lambda reported: reported.get("version", 0) > version
 
 
 @pytest.mark.timeout(180)
@@ -102,14 +102,14 @@ def test_nothing_acknowledged_is_lost_and_nobody_saw_more_than_is_stored(tmp_pat
         observer.until(after(3))
         for more in (0, 40):
             reporter.until(after(reporter.said[-1]["version"] + more))
-            told, seen = reporter.kill(), observer.said[-1]["version"]
+            reported, seen = reporter.kill(), observer.said[-1]["version"]
             reporter = parties("report", url, reports)
-            reporter.until(after(told + 5))
+            reporter.until(after(reported + 5))
             back = reporter.said[0]
             assert back["resumed"]
             assert back["url"] == thing
             assert back["at"] == back["version"]
-            assert max(told, seen) <= back["version"] <= told + 1
+            assert max(reported, seen) <= back["version"] <= reported + 1
             observer.until(after(back["version"] + 3))
         for _ in range(2):
             seen = observer.kill()
@@ -123,7 +123,7 @@ def test_nothing_acknowledged_is_lost_and_nobody_saw_more_than_is_stored(tmp_pat
 
 
 @pytest.mark.timeout(180)
-def test_a_node_that_is_killed_is_told_all_again(tmp_path, parties):
+def test_a_node_that_is_killed_is_sent_all_again(tmp_path, parties):
     place = ("--domain", "a.ex", "--allow-legacy", *UNHURRIED)
     reports, copies = tmp_path / "ra.sqlite", tmp_path / "rb.sqlite"
     with node_process(tmp_path / "node.log", *place) as node:
@@ -139,10 +139,10 @@ def test_a_node_that_is_killed_is_told_all_again(tmp_path, parties):
         observer.until(after(seen + 50))
         node.process.kill()
         node.process.wait()
-        told, seen = reporter.kill(), observer.kill()
+        reported, seen = reporter.kill(), observer.kill()
     with node_process(tmp_path / "node.log", *place, "--listen", where):
         observer = parties("observe", url, copies, thing)
         reporter = parties("report", url, reports)
-        back = reporter.until(after(told))
+        back = reporter.until(after(reported))
         assert reporter.said[0]["resumed"]
         observer.until(after(max(seen, back["version"])))

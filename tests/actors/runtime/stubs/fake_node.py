@@ -1,4 +1,4 @@
-"""A message node reduced to its wire: it opens sessions as told and keeps what it hears."""
+"""A message node reduced to its wire: it opens sessions as ordered and keeps what it hears."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,7 +70,7 @@ class FakeNode:
         if self.is_mute:
             return
         if method.endswith("open") and self.refusals:
-            answer = refuse(message, self.refusals.pop(0), "told to refuse")
+            answer = refuse(message, self.refusals.pop(0), "ordered to refuse")
         else:
             answer = reply_to(message, Code.OK, {"value": {"sessionToken": "t1"}})
         await link.send(encode(answer))

@@ -92,10 +92,12 @@ async def open_loader(make=Stub, catalogue=None):
         loader = await world.supervisor.start_child(
             ChildSpec("loader", partial(Loader, world.agent, sandboxes, catalogue, tools))
         )
-        told: list[object] = []
-        registry = await world.supervisor.start_child(ChildSpec("told", partial(Listener, told)))
+        reported: list[object] = []
+        registry = await world.supervisor.start_child(
+            ChildSpec("reported", partial(Listener, reported))
+        )
         await loader.ask(partial(RegistryIs, registry))
-        yield world, loader, told
+        yield world, loader, reported
 
 
 def states(world):
@@ -103,12 +105,12 @@ def states(world):
 
 
 async def test_the_status_listener_is_there_before_the_stub(autojump_clock):
-    async with open_loader() as (world, loader, told):
+    async with open_loader() as (world, loader, reported):
         await loader.tell(Load(S, HERE, CONFIG))
         await world.settle()
-        kinds = [type(each) for each in told]
+        kinds = [type(each) for each in reported]
         assert kinds == [Delivery, Deployed]
-        assert told[0].message.body == {"value": "created"}
+        assert reported[0].message.body == {"value": "created"}
         assert states(world) == ["deploying", "deployed"]
 
 
@@ -122,10 +124,10 @@ async def test_the_status_listener_is_there_before_the_stub(autojump_clock):
     ids=["broken", "slow", "unknown"],
 )
 async def test_a_stub_that_cannot_be_deployed_leaves_nothing(make, descriptor, why, autojump_clock):
-    async with open_loader(make) as (world, loader, told):
+    async with open_loader(make) as (world, loader, reported):
         await loader.tell(Load(S, descriptor, CONFIG))
         await trio.sleep(DEPLOY_TIMEOUT * 2)
-        (failed,) = [each for each in told if isinstance(each, DeployFailed)]
+        (failed,) = [each for each in reported if isinstance(each, DeployFailed)]
         assert failed.url == S
         assert failed.why.startswith(why)
         assert states(world) == ["deploying", "deployment-failed"]
@@ -157,26 +159,26 @@ async def test_a_loader_that_crashes_ends_what_it_deploys(autojump_clock):
         assert states(world) == ["deploying", "deployment-failed"]
 
 
-async def test_a_crashed_stub_is_told_and_cleared_away(autojump_clock):
-    async with open_loader() as (world, loader, told):
+async def test_a_crashed_stub_is_reported_and_cleared_away(autojump_clock):
+    async with open_loader() as (world, loader, reported):
         await loader.tell(Load(S, HERE, CONFIG))
         await world.settle()
         request = Message(9, MessageType.READ, world.agent.url, S)
         with trio.move_on_after(1):
             await world.agent.request(request)
-        assert told[-1] == StubGone(S)
+        assert reported[-1] == StubGone(S)
         again = Message(10, MessageType.READ, world.agent.url, S)
         assert (await world.agent.request(again)).code == Code.NOT_FOUND
 
 
 async def test_removal_disconnects_first_and_may_be_repeated(autojump_clock):
-    async with open_loader() as (world, loader, told):
+    async with open_loader() as (world, loader, reported):
         await loader.tell(Load(S, HERE, CONFIG))
         await world.settle()
         for _ in range(2):
             await loader.ask(partial(Unload, S, None))
         await world.settle()
-        assert not [each for each in told if isinstance(each, StubGone)]
+        assert not [each for each in reported if isinstance(each, StubGone)]
         assert [f.code for f in world.tracer.facts if f.code] == [200, 200, 200]
 
 
@@ -191,14 +193,16 @@ async def test_of_descriptor_and_deployer_the_last_word_is_the_deployers(autojum
     """STB-13."""
     seen = []
 
-    class Told(Stub):
+    class ConfiguredStub(Stub):
         async def on_start(self):
             seen.append(self._context.config)
 
     class One(Catalogue):
         async def find(self, address):
             await trio.lowlevel.checkpoint()
-            return Descriptor(address, StubKind.NODE, Told, "ws://b/link", {"a": 1, "b": 1})
+            return Descriptor(
+                address, StubKind.NODE, ConfiguredStub, "ws://b/link", {"a": 1, "b": 1}
+            )
 
     async with open_loader(catalogue=One()) as (world, loader, _):
         config = StubConfig(R, "a.ex", node_url="ws://mine/link", options={"b": 2})

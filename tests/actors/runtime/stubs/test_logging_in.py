@@ -105,7 +105,7 @@ async def test_a_session_that_is_over_is_opened_anew_and_nobody_notices(autojump
 
 @pytest.mark.parametrize("kinds", [(), (Kind.TCP,)], ids=["plain", "links"])
 @pytest.mark.parametrize("token", [None, "rubbish"])
-async def test_who_is_refused_is_told_so(kinds, token, autojump_clock):
+async def test_who_is_refused_is_notified_so(kinds, token, autojump_clock):
     async with opened(login_by(an_issuer()), given(token), kinds=kinds) as runtime:
         with pytest.raises(SessionError) as refused:
             await runtime.enter()

@@ -16,7 +16,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind
 from tests.support.runtime.domain import Echo, Member, counted_bytes, judged
-from tests.support.trace.told import Told
+from tests.support.trace.awaitable_tracer import AwaitableTracer
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 
@@ -34,11 +34,11 @@ class Place:
     network: MemoryNetwork = attrs.field(factory=MemoryNetwork)
     nursery: trio.Nursery | None = None
     node: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    tracer: Told = attrs.field(factory=Told)
+    tracer: AwaitableTracer = attrs.field(factory=AwaitableTracer)
     members: list[Member] = attrs.field(factory=list)
 
     async def start_node(self) -> None:
-        self.node, self.tracer = trio.CancelScope(), Told()
+        self.node, self.tracer = trio.CancelScope(), AwaitableTracer()
         await self.nursery.start(self._run_node)
 
     async def _run_node(self, task_status) -> None:
@@ -55,7 +55,7 @@ class Place:
         await self.start_node()
 
     async def join(self, stack: AsyncExitStack, name: str, kinds: tuple[Carrier, ...]) -> None:
-        tracer, hyperty = Told(), Echo()
+        tracer, hyperty = AwaitableTracer(), Echo()
         entropy = counted_bytes(1 + len(self.members))
         config = RuntimeConfig(
             domain="a.ex", name=name, node=NODE, kinds=kinds, entropy=entropy,

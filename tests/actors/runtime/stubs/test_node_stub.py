@@ -163,7 +163,7 @@ async def test_unknown_commands_are_refused_and_answers_let_be(autojump_clock):
         assert [m.code for m in world.delivered()] == [400, 400]
 
 
-def told(world, machine):
+def reported(world, machine):
     """The states that the trace tells of the stub in one machine."""
     return [fact.new for fact in world.tracer.facts if fact.machine == machine.name]
 
@@ -172,14 +172,14 @@ async def test_stopped_in_the_middle_it_comes_to_rest(autojump_clock):
     async with open_node_stub() as world:
         await world.send(ask(1, to=C))
         await world.settle()
-    states = {machine: told(world, machine) for machine in (STUB_CONNECTION, NODE_LINK)}
+    states = {machine: reported(world, machine) for machine in (STUB_CONNECTION, NODE_LINK)}
     assert states == {
         STUB_CONNECTION: ["created", "in-progress", "live", "disconnected"],
         NODE_LINK: ["dialling", "opening", "open", "closing", "ended"],
     }
 
 
-async def test_each_step_is_one_status_event_and_the_trace_tells_both_ways(autojump_clock):
+async def test_each_step_is_one_status_event_and_the_trace_reports_both_ways(autojump_clock):
     async with open_node_stub() as world:
         await world.send(ask(1, to=C))
         await world.settle()
@@ -187,6 +187,6 @@ async def test_each_step_is_one_status_event_and_the_trace_tells_both_ways(autoj
         await trio.sleep(1)
         await world.node.send(answer(ask(1, to=C)))
         await world.settle()
-        assert told(world, STUB_CONNECTION) == world.statuses()
+        assert reported(world, STUB_CONNECTION) == world.statuses()
         ops = [f.op for f in world.tracer.facts if f.k is Kind.MSG]
         assert ops == [Op.QUEUE, Op.FLUSH, Op.XMIT, Op.RCV]

@@ -61,14 +61,14 @@ def test_requests_go_to_an_http_url_only(url):
 @pytest.mark.parametrize("stub", SHIPPED)
 async def test_such_a_profile_is_not_deployed_and_it_is_said_why(stub, autojump_clock):
     """STB-14."""
-    async with open_loader(SHIPPED[stub]) as (world, loader, told):
+    async with open_loader(SHIPPED[stub]) as (world, loader, reported):
         url = PLACES.get(stub, "ws://127.0.0.1:8080/link")
         config = StubConfig(R, "a.ex", node_url=url, options={"colour": "red"})
         await loader.tell(Load(S, HERE, config))
         await world.settle()
-        (failed,) = [one for one in told if isinstance(one, DeployFailed)]
+        (failed,) = [one for one in reported if isinstance(one, DeployFailed)]
         assert "there is no option 'colour'" in failed.why
 
         await loader.tell(Load(f"{S}0", HERE, attrs.evolve(config, options={})))
         await world.settle()
-        assert told[-1] == Deployed(f"{S}0")
+        assert reported[-1] == Deployed(f"{S}0")

@@ -1,4 +1,4 @@
-"""The observers' end of objects alone: what it says is kept, its tasks are run when told to."""
+"""The observers' end of objects alone: what it says is kept, its tasks are run when ordered to."""
 
 import attrs
 
@@ -65,7 +65,7 @@ class Lone:
         while self.jobs:
             await self.jobs.pop(0)()
 
-    async def wish(self, number, observer=BOB):
+    async def wanted(self, number, observer=BOB):
         request = Message(number, MessageType.SUBSCRIBE, observer, Bus.url, {"resource": URL})
         await self.observed.observe(request, Observe(URL))
         return request

@@ -1,7 +1,7 @@
 """Whatever the network did: when it is calm, each copy is what the reporter has (I-D3, I-D4).
 
 Links are lossy, cut, and held up in black holes; beside that, messages that links brought
-are thrown away. Every reader applies the changes that it is told to the value it began with.
+are thrown away. Every reader applies the changes that it is ordered to the value it began with.
 """
 
 from contextlib import asynccontextmanager
@@ -113,7 +113,7 @@ async def write_some(thing, random, times):
 
 
 async def follow(copy, kept, *, task_status):
-    """Keep the value as the changes tell it, and the versions that were told."""
+    """Keep the value that the changes make, and their versions."""
     value, changes = dict(copy.value), copy.changes()
     task_status.started()
     async for change in changes:

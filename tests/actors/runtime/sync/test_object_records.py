@@ -10,7 +10,7 @@ from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.runtime.domain import DOMAIN, Wishes, go_live, open_domain
+from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, open_domain
 from tests.support.runtime.parties import SCHEMA, SILENT, Party, keep_events, neighbour, parties
 
 REGISTRY = domain_registry(DOMAIN)
@@ -26,8 +26,8 @@ class Unlisted(Policy):
         return "not to be found" if is_object and message.to == REGISTRY else None
 
 
-async def create(party, **told):
-    value = {"reporter": party.url, "runtime": party.member.runtime.url, "data": {}, **told}
+async def create(party, **reported):
+    value = {"reporter": party.url, "runtime": party.member.runtime.url, "data": {}, **reported}
     return await party.ask(MessageType.CREATE, schema=SCHEMA, value=value)
 
 
@@ -42,7 +42,7 @@ def history(tracer, machine, key):
 
 
 async def test_anybody_finds_the_record_of_an_object(autojump_clock):
-    """REG-10, SYN-03: with what its reporter told of it."""
+    """REG-10, SYN-03: with the data of its reporter."""
     async with parties() as (alice, bob):
         answer = await create(alice, name="room", resources=["chat"])
         url = answer.body["resource"]
@@ -113,20 +113,20 @@ class NoObjects(Policy):
 
 async def test_policy_is_asked_before_anything_is_done_for_an_object(autojump_clock):
     """SYN-01: no address is allocated for what may not be created."""
-    wishes = Wishes(kinds=(), policies={"alice": NoObjects()})
-    async with open_domain("alice", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(), policies={"alice": NoObjects()})
+    async with open_domain("alice", options=options) as domain:
         alice = Party(domain["alice"], domain)
         code = (await create(alice)).code
         addresses = {fact.key for fact in domain.node_tracer.facts if fact.machine == "address"}
     assert (code, addresses) == (403, {alice.url})
 
 
-async def test_an_object_that_is_not_registered_is_taken_down_and_its_reporter_told(
+async def test_an_object_that_is_not_registered_is_taken_down_and_its_reporter_reported(
     autojump_clock,
 ):
     """SYN-03, SYN-02: address and path are gone, and so are its listeners."""
-    wishes = Wishes(kinds=(), policies={"alice": Unlisted()})
-    async with open_domain("alice", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(), policies={"alice": Unlisted()})
+    async with open_domain("alice", options=options) as domain:
         alice = Party(domain["alice"], domain)
         answer = await create(alice)
         await trio.sleep(1)
@@ -154,7 +154,7 @@ async def test_the_record_of_an_object_is_kept_alive(autojump_clock):
     assert (code, found["status"]) == (200, "live")
 
 
-async def test_a_node_that_comes_back_without_memory_is_told_of_objects_again(autojump_clock):
+async def test_a_node_that_comes_back_without_memory_is_notified_of_objects_again(autojump_clock):
     """REG-10, STB-09."""
     async with open_place() as place:
         alice, bob = (Party(member) for member in place.members)
@@ -195,7 +195,7 @@ async def test_what_is_deleted_is_unregistered_and_then_its_address_freed(autoju
 
 async def test_a_runtime_that_leaves_unregisters_its_objects(autojump_clock):
     """REG-10, REG-09."""
-    async with open_domain("bob", wishes=SILENT) as domain:
+    async with open_domain("bob", options=SILENT) as domain:
         async with domain.visitor("carol") as visitor:
             url = await Party(visitor, domain).create()
         facts = domain.node_tracer.facts

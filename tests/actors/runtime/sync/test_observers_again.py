@@ -10,9 +10,9 @@ from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 @pytest.mark.parametrize(("asks_again", "taken_back"), [(False, [BOB]), (True, [])])
 async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back):
     lone = Lone()
-    first = await lone.wish(1)
+    first = await lone.wanted(1)
     if asks_again:
-        await lone.wish(2)
+        await lone.wanted(2)
     await lone.observed.done(ObserveDone(first, URL, refuse(first, 408, "late"), Route()))
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
 
@@ -20,7 +20,7 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
 async def observing(*observers):
     lone = Lone()
     for number, observer in enumerate(observers, 1):
-        request = await lone.wish(number, observer)
+        request = await lone.wanted(number, observer)
         way = Route(is_first=number == 1)
         await lone.observed.done(ObserveDone(request, URL, reply_to(request, 200, {}), way))
     lone.jobs.clear()
@@ -42,7 +42,7 @@ async def test_nobody_is_asked_for_who_has_left_meanwhile():
     assert lone.said_of(MessageType.SUBSCRIBE) == [BOB]
 
 
-async def test_who_is_not_let_in_again_is_told_and_hears_nothing_more():
+async def test_who_is_not_let_in_again_is_notified_and_hears_nothing_more():
     lone = await observing(BOB, CAROL)
     lone.bus.decide = lambda message: 403 if message.body.get("source") == BOB else 200
     await lone.run()
@@ -50,13 +50,13 @@ async def test_who_is_not_let_in_again_is_told_and_hears_nothing_more():
     await lone.observed.refused_again(lone.news[0])
     assert lone.observed.observers == {CAROL}
     assert ("unfollow", f"{URL}/changes", BOB) in lone.bus.done
-    told = [(m.type, m.to, m.body) for m in lone.bus.said if m.to == BOB]
-    assert told == [(MessageType.UNSUBSCRIBE, BOB, {"resource": URL})]
+    reported = [(m.type, m.to, m.body) for m in lone.bus.said if m.to == BOB]
+    assert reported == [(MessageType.UNSUBSCRIBE, BOB, {"resource": URL})]
 
 
 async def test_nobody_is_asked_for_who_left_while_the_path_was_set():
     lone = Lone()
-    request = await lone.wish(1)
+    request = await lone.wanted(1)
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):

@@ -1,4 +1,4 @@
-"""A node that has forgotten an object is told of it until it takes that (STB-09, C-44)."""
+"""A node that has forgotten an object is sent it until it takes it (STB-09, C-44)."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ LOST = refuse(ASKED, Code.FORBIDDEN, "it is another's")
 
 
 class Node:
-    """Answers what it is told to, the last of it for good."""
+    """Answers what it is ordered to, the last of it for good."""
 
     def __init__(self, *answers, after=0.0):
         self.answers, self.after = list(answers), after

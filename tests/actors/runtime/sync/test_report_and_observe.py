@@ -123,7 +123,7 @@ async def test_who_is_invited_may_observe_and_knows_what_of(autojump_clock):
         assert invited.shown["name"] == "room"
 
 
-async def test_an_invitation_that_is_declined_is_told(autojump_clock):
+async def test_an_invitation_that_is_declined_is_reported(autojump_clock):
     async with world() as w:
         room, there = await w.here.deploy(Closed), await w.there.deploy(Closed)
         guest = await w.there.deploy(Guest)

@@ -177,7 +177,7 @@ async def test_a_refused_observer_may_ask_again(autojump_clock):
         assert states == ["requested", "refused", "requested", "active"]
 
 
-async def test_a_subscription_ends_when_its_observer_was_told_that_the_object_is_gone(
+async def test_a_subscription_ends_when_its_observer_was_reported_that_the_object_is_gone(
     autojump_clock,
 ):
     """SC-34."""
@@ -187,9 +187,9 @@ async def test_a_subscription_ends_when_its_observer_was_told_that_the_object_is
         await alice.ask(MessageType.DELETE, resource=url)
         assert moves(alice, SUBSCRIPTION)[-1] == ("object-deleted", "removed")
         facts = alice.member.tracer.facts
-        told = next(n for n, fact in enumerate(facts) if fact.to == f"{url}/subscription")
+        reported = next(n for n, fact in enumerate(facts) if fact.to == f"{url}/subscription")
         removed = next(n for n, fact in enumerate(facts) if fact.cause == "object-deleted")
-        assert told < removed
+        assert reported < removed
 
 
 async def test_only_its_reporter_ends_an_object_for_its_observers(autojump_clock):
@@ -222,7 +222,7 @@ async def test_who_comes_back_while_its_path_is_being_removed_is_served_after_th
 
 
 @pytest.mark.parametrize("end", ["the reporter's", "the observer's"])
-async def test_when_a_runtime_leaves_its_subscriptions_end_and_the_other_is_told(
+async def test_when_a_runtime_leaves_its_subscriptions_end_and_the_other_is_reported(
     end, autojump_clock
 ):
     async with parties() as (alice, bob):

@@ -5,7 +5,7 @@ import pytest
 import trio
 
 from specs.message import MessageType
-from tests.support.runtime.domain import Wishes, open_domain
+from tests.support.runtime.domain import DomainOptions, open_domain
 from tests.support.runtime.parties import SCHEMA, SILENT, Party, parties, slow
 
 
@@ -20,11 +20,13 @@ async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order
         for number in (2, 3, 4):
             await alice.change(url, "t", number)
         await trio.sleep(1)
-        told = [(each.body["version"], each.body["value"]) for each in bob.member.hyperty.events]
-        assert told == [(3, 2), (4, 3), (5, 4)]
+        reported = [
+            (each.body["version"], each.body["value"]) for each in bob.member.hyperty.events
+        ]
+        assert reported == [(3, 2), (4, 3), (5, 4)]
 
 
-async def test_an_invitation_tells_who_answered(autojump_clock):
+async def test_an_invitation_reports_who_answered(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         assert (await alice.invite(url, bob)).body["source"] == bob.url
@@ -38,7 +40,7 @@ async def test_an_uninvited_observer_is_decided_on_by_the_reporter(autojump_cloc
         assert (answer.code, answer.body["value"]["data"]) == (200, {"t": 7})
 
 
-async def test_a_refused_observer_is_told_and_hears_nothing(autojump_clock):
+async def test_a_refused_observer_is_notified_and_hears_nothing(autojump_clock):
     """SYN-11, U-25."""
     async with parties() as (alice, bob):
         url = await alice.create()
@@ -107,7 +109,7 @@ async def test_who_left_hears_nothing_more(autojump_clock):
         assert (await bob.ask(MessageType.UNSUBSCRIBE, resource=url)).code == 200
 
 
-async def test_observers_read_and_strangers_do_not(autojump_clock):
+async def test_observers_read_and_outsiders_do_not(autojump_clock):
     """SYN-18, SYN-19."""
     async with parties() as (alice, bob):
         url = await alice.create(t=1)
@@ -128,7 +130,7 @@ async def test_a_deleted_object_is_gone_for_everybody(autojump_clock):
 
 @pytest.mark.parametrize("verb", ["change", "invite", "delete"])
 async def test_only_the_reporter_writes_invites_and_deletes(verb, autojump_clock):
-    async with open_domain("alice", wishes=SILENT) as domain:
+    async with open_domain("alice", options=SILENT) as domain:
         alice = Party(domain["alice"])
         url = await alice.create()
         other = Party(attrs.evolve(domain["alice"], hyperty=await second(domain), address="unused"))
@@ -175,7 +177,7 @@ async def second(domain):
     ],
 )
 async def test_nonsense_is_refused(type_, body, code, autojump_clock):
-    async with open_domain("alice", wishes=SILENT) as domain:
+    async with open_domain("alice", options=SILENT) as domain:
         answer = await Party(domain["alice"]).ask(type_, **body)
         assert answer.code == code
 
@@ -190,8 +192,8 @@ async def test_one_invitation_per_observer(autojump_clock):
 
 
 async def test_an_object_nobody_gives_an_address_for_is_refused(autojump_clock):
-    wishes = Wishes(kinds=(), object_schemes=frozenset())
-    async with open_domain("alice", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(), object_schemes=frozenset())
+    async with open_domain("alice", options=options) as domain:
         alice = Party(domain["alice"])
         value = {"reporter": alice.url, "runtime": alice.manager, "data": {}}
         assert (await alice.ask(MessageType.CREATE, schema=SCHEMA, value=value)).code == 503

@@ -63,7 +63,9 @@ async def test_the_invitations_of_a_hyperty_that_is_undeployed_end(autojump_cloc
             nursery.cancel_scope.cancel()
 
 
-async def test_who_waits_for_the_decision_of_a_hyperty_that_is_undeployed_is_told(autojump_clock):
+async def test_who_waits_for_the_decision_of_a_hyperty_that_is_undeployed_is_reported(
+    autojump_clock,
+):
     async with parties() as (alice, bob):
         carol = await neighbour(alice, "carol")
         url = await carol.create()

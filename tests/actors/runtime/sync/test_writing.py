@@ -1,4 +1,4 @@
-"""Writing into a live value: published in order, bounded, told if it cannot be (SYN-13..SYN-16)."""
+"""Writing into a live value: published in order, bounded; failures reported (SYN-13..SYN-16)."""
 
 import pytest
 import trio
@@ -44,7 +44,7 @@ async def test_writes_are_in_the_value_at_once_and_reach_observers_in_order(auto
             assert [item.what for item in todo.data.items] == ["bread", "tea"]
 
 
-async def test_what_the_schema_refuses_changes_nothing_and_is_told_to_nobody(autojump_clock):
+async def test_what_the_schema_refuses_changes_nothing_and_is_reported_to_nobody(autojump_clock):
     async with world() as w:
         writer = await w.here.deploy(Open)
         async with writer.report("comm", {"items": [{"what": "tea"}]}, definition=TODO) as todo:
@@ -102,7 +102,7 @@ async def test_more_writes_than_may_wait_are_refused_and_change_nothing(autojump
             assert todo.value["n"] == -1
 
 
-async def test_a_write_that_a_policy_refuses_is_told_and_undone(autojump_clock):
+async def test_a_write_that_a_policy_refuses_is_reported_and_undone(autojump_clock):
     async with world(policy=Careful()) as w:
         writer, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with writer.report("comm", {"n": 0}) as todo, watcher.observe(todo.url) as copy:
@@ -122,14 +122,16 @@ async def test_a_write_that_a_policy_refuses_is_told_and_undone(autojump_clock):
             assert dict(copy.value) == dict(todo.value) == {"n": 4}
 
 
-async def test_each_task_that_waits_for_all_to_be_published_is_told_what_was_not(autojump_clock):
-    told = []
+async def test_each_task_that_waits_for_all_to_be_published_is_sent_what_was_not(
+    autojump_clock,
+):
+    reported = []
 
     async def flush(todo):
         try:
-            told.append(await todo.flush())
+            reported.append(await todo.flush())
         except actors.ObjectError as error:
-            told.append(error.code)
+            reported.append(error.code)
 
     async with world(policy=Careful()) as w:
         writer = await w.here.deploy(Open)
@@ -138,12 +140,12 @@ async def test_each_task_that_waits_for_all_to_be_published_is_told_what_was_not
             async with trio.open_nursery() as nursery:
                 for _ in range(3):
                     nursery.start_soon(flush, todo)
-            assert told == [403, 403, 403]
-            # They were told; who comes after that is not.
+            assert reported == [403, 403, 403]
+            # They were notified; a later one is not.
             assert await todo.flush() == 1
 
 
-async def test_who_waits_for_its_own_write_alone_is_told_of_it(autojump_clock):
+async def test_who_waits_for_its_own_write_alone_is_notified_of_it(autojump_clock):
     async with world(policy=Careful()) as w:
         writer = await w.here.deploy(Open)
         async with writer.report("comm", {"n": 0}) as todo:

@@ -236,7 +236,7 @@ bus deliver subscribe 1 RA/registry>RB/registry listener=minibus:PQ
 bus take 200 1 RB/registry>RA/registry
 bus callback 200 1 RB/registry>RA/registry
 """
-_TOLD_OF = """
+_REPORTED_OF = """
 bus take update 7 RB/registry>RB/registry/changes
 bus deliver update 7 RB/registry>RB/registry/changes listener=registry
 """
@@ -248,7 +248,7 @@ t 100
 """
 
 CHANGES = (
-    case("I-C1", _FOLLOWED + _TOLD_OF, ("callback 200 1", "callback 404 1")),
+    case("I-C1", _FOLLOWED + _REPORTED_OF, ("callback 200 1", "callback 404 1")),
     case(
         "I-C5",
         _FOLLOWED + _LAST_GONE,

@@ -13,7 +13,7 @@ from tests.fsm.judge.claims import (
     cases_objects,
     cases_traffic,
 )
-from tests.support.trace.stories_told import told
+from tests.support.trace.histories import reported
 
 CASES = (
     *cases_traffic.TRANSACTIONS, *cases_traffic.BUSES, *cases_traffic.LOOPS,
@@ -37,12 +37,12 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
 
 @each_case
 def test_a_story_that_keeps_a_claim_breaks_none(case):
-    assert judge_run(told(case.kept)).findings == ()
+    assert judge_run(reported(case.kept)).findings == ()
 
 
 @each_case
 def test_a_story_that_breaks_a_claim_breaks_it_alone(case):
-    assert {finding.claim for finding in judge_run(told(case.broken)).findings} == {case.claim}
+    assert {finding.claim for finding in judge_run(reported(case.broken)).findings} == {case.claim}
 
 
 def test_each_claim_that_is_judged_has_its_stories():
@@ -50,9 +50,9 @@ def test_each_claim_that_is_judged_has_its_stories():
 
 
 def test_each_claim_of_the_catalogue_is_judged_here_or_by_a_machine_or_not_at_all():
-    told = [*CLAIMS_JUDGED, *BY_MACHINES, *NOT_JUDGED]
+    reported = [*CLAIMS_JUDGED, *BY_MACHINES, *NOT_JUDGED]
 
-    assert sorted(told) == sorted(CLAIMS)
+    assert sorted(reported) == sorted(CLAIMS)
 
 
 def test_the_machines_that_judge_claims_are_declared():

@@ -6,7 +6,7 @@ import pytest
 from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.runtime.registry_core import (
@@ -26,7 +26,7 @@ from tests.support.runtime.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.trace.stories import declared, edges, states
+from tests.support.trace.table_edges import declared, edges, states
 
 PC2 = f"{PH}/conn/2"
 HIS, HIS_PC = f"{RC}/p2phandler/1", f"{RC}/p2phandler/1/conn/1"
@@ -46,13 +46,13 @@ def failed():
 def path_refused():
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ, "403"))
+    registry.feed(reported.RecordRead(HB, RECORD), reported.PathSet(PQ, "403"))
     return registry
 
 
 def requester_crashed():
     registry = linked()
-    registry.feed(told.StubGone(PQ))
+    registry.feed(reported.StubGone(PQ))
     return registry
 
 
@@ -89,21 +89,21 @@ def negotiated_anew_while_it_is_registered():
     registry = handling()
     for value in ("live", "disconnected", "in-progress"):
         registry.status(PH, value, PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     return registry
 
 
 def invited():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     return registry
 
 
 def refused_by_its_handler():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC, "404"))
+    registry.feed(reported.LinkRegistered(PC, "404"))
     return registry
 
 
@@ -119,11 +119,11 @@ def own_request_wins():
 def own_request_loses():
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     registry.status(HIS, "created", HIS_PC)
     registry.status(f"{RC}/p2prequester/1", "failed")
     registry.status(HIS, "live", HIS_PC)
-    registry.feed(told.LinkRegistered(HIS_PC))
+    registry.feed(reported.LinkRegistered(HIS_PC))
     return registry
 
 
@@ -139,7 +139,7 @@ def yielding_registry():
     mine = f"{RC}/p2prequester/1"
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(mine))
+    registry.feed(reported.RecordRead(HB, RECORD), reported.PathSet(mine))
     for value in ("created", "in-progress"):
         registry.status(mine, value)
     registry.status(HIS, "created", HIS_PC)
@@ -157,17 +157,17 @@ def both_requests_fail():
 def taken_over():
     registry = invited_while_an_own_link_is_live()
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     return registry
 
 
 def invitation_first_then_own_wish():
-    """Glare in the other order: who is invited plans nothing (I-P7)."""
+    """Simultaneous open in the other order: who is invited plans nothing (I-P7)."""
     registry = handling()
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     return registry
 
 
@@ -212,7 +212,7 @@ def invited_while_an_own_link_is_lost():
 def over():
     registry = invited()
     registry.status(PH, "disconnected", PC)
-    registry.feed(told.LinkOver(PH, PC))
+    registry.feed(reported.LinkOver(PH, PC))
     return registry
 
 
@@ -220,7 +220,7 @@ def lost_while_it_is_registered():
     registry = handling()
     registry.status(PH, "live", PC)
     registry.status(PH, "disconnected", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     registry.status(PH, "live", PC)
     return registry
 
@@ -229,27 +229,27 @@ def lost_and_back_while_it_is_registered():
     registry = handling()
     for value in ("live", "disconnected", "live"):
         registry.status(PH, value, PC)
-    registry.feed(told.LinkRegistered(PC), told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC), reported.LinkRegistered(PC))
     return registry
 
 
 def closed():
     registry = linked()
-    registry.feed(told.Closing())
+    registry.feed(reported.Closing())
     registry.status(PQ, "disconnected")
     return registry
 
 
 def closed_while_set_up():
     registry = requesting()
-    registry.feed(told.Closing())
+    registry.feed(reported.Closing())
     registry.status(PQ, "failed")
-    registry.feed(told.Stopped())
+    registry.feed(reported.Stopped())
     return registry
 
 
 # fmt: off
-STORIES = [
+HISTORIES = [
     (live,                                 "placeholder bound"),
     (failed,                               "placeholder removed"),
     (path_refused,                         "placeholder removed"),
@@ -280,17 +280,17 @@ STORIES = [
     (closed_while_set_up,                  "placeholder removed"),
 ]
 # fmt: on
-IDS = [story.__name__ for story, _ in STORIES]
+IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
-def test_an_entry_goes_so(story, expected):
-    (told_of,) = states(P2P_ENTRY, story().steps).values()
-    assert told_of == expected
+@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
+def test_an_entry_goes_so(history, expected):
+    (reported_of,) = states(P2P_ENTRY, history().steps).values()
+    assert reported_of == expected
 
 
 def test_these_are_all_ways_an_entry_can_go():
-    taken = [edges(P2P_ENTRY, story().steps) for story, _ in STORIES]
+    taken = [edges(P2P_ENTRY, history().steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(P2P_ENTRY)
 
 
@@ -302,7 +302,7 @@ def test_an_entry_is_named_by_both_runtimes():
 
 
 @pytest.mark.parametrize("begun", [requesting, handling])
-def test_an_entry_whose_stub_never_tells_more_ends_and_the_next_attempt_is_allowed(begun):
+def test_an_entry_whose_stub_never_reports_more_ends_and_the_next_attempt_is_allowed(begun):
     """C-16: as of a stub that is no P2P stub, by whatever record."""
     registry = begun()
     assert registry.core.deadline() == P2P_ENTRY_TIMEOUT
@@ -312,7 +312,7 @@ def test_an_entry_whose_stub_never_tells_more_ends_and_the_next_attempt_is_allow
     assert registry.route() == S1
     registry.now += RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     assert [entry.role for entry in registry.core.links()] == [Role.REQUESTER]
 
 
@@ -329,7 +329,7 @@ def test_a_record_that_names_no_requester_stub_leads_to_no_link(name):
     registry = with_node()
     registry.ask()
     requester = f"hyperty-catalogue://catalogue.b.ex/.well-known/{name}"
-    registry.feed(told.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
+    registry.feed(reported.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
     assert registry.core.links() == ()
     assert registry.route() == S1
 
@@ -343,7 +343,7 @@ def contested(role, *, own_is_smaller):
     registry = Registry(runtime=own)
     record = Record(HB, RB, p2p_handler=f"{RB}/p2phandler/1", p2p_requester=CRQ)
     if role is Role.REQUESTER:
-        registry.feed(told.RecordRead(HB, record))
+        registry.feed(reported.RecordRead(HB, record))
     else:
         registry.status(f"{own}/p2phandler/1", "created", f"{own}/p2phandler/1/conn/1", remote)
     link = f"{own}/p2phandler/1/conn/2"
@@ -373,7 +373,7 @@ def test_who_asks_anew_while_we_believe_in_the_link_gets_a_new_one():
     (entry,) = registry.core.links()
     assert (entry.link, entry.is_live) == (PC2, False)
     registry.status(PH, "live", PC2)
-    registry.feed(told.LinkRegistered(PC2))
+    registry.feed(reported.LinkRegistered(PC2))
     assert registry.route(f"{RB}/registry") == PC2
 
 
@@ -384,7 +384,7 @@ def test_a_link_that_is_back_before_it_was_registered_is_not_given_up():
     registry = lost_and_back_while_it_is_registered()
     assert registry.core.links()[0].is_live
     registry.now += SESSION_IDLE
-    assert registry.feed(told.TimePassed()) == []
+    assert registry.feed(reported.TimePassed()) == []
     assert registry.core.links()[0].is_live
 
 
@@ -404,7 +404,7 @@ def test_a_registry_waits_for_its_stub_while_a_link_is_negotiated_anew(start, st
     registry.status(stub, "disconnected", link)
     registry.status(stub, "in-progress", link)
     registry.now += SESSION_IDLE
-    assert registry.feed(told.TimePassed()) == []
+    assert registry.feed(reported.TimePassed()) == []
     assert [entry.link for entry in registry.core.links()] == [link]
     registry.status(stub, "live", link)
     assert registry.route(f"{RB}/registry") == link
@@ -417,7 +417,7 @@ def test_a_link_negotiated_anew_while_it_was_registered_is_no_route_before_it_is
     assert registry.core.links()[0].is_live
 
 
-def test_a_link_that_is_told_live_twice_moves_its_entry_once():
+def test_a_link_that_is_reported_live_twice_moves_its_entry_once():
     registry = linked()
     before = len(registry.steps)
     registry.status(PQ, "live")
@@ -436,5 +436,5 @@ def test_a_stub_that_says_lost_before_live_moves_nothing():
 def test_after_an_entry_is_removed_the_next_one_has_its_own_story():
     registry = failed()
     registry.now += RETRY_COOL_DOWN
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     assert states(P2P_ENTRY, registry.steps)[f"{RA}|{RB}"] == "placeholder removed | placeholder"

@@ -44,7 +44,7 @@ def test_what_is_away_stays_away_until_no_older_answer_can_come():
     assert cache.find(HB, REPLY_TIMEOUT) == RECORD
 
 
-def test_of_too_many_the_one_that_was_told_the_longest_ago_is_forgotten():
+def test_of_too_many_the_one_that_was_reported_the_longest_ago_is_forgotten():
     cache = RecordCache()
     for number in [*range(4096), 0, 4096]:
         cache.put(f"{HB}{number}", RECORD, 0.0)

@@ -6,7 +6,7 @@ from fsm.effects import RowChanged
 from fsm.intent import intent_of
 from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from fsm.registry.resolve.inputs import Topology
 from specs.limits.protocol import (
     RETRY_COOL_DOWN,
@@ -37,15 +37,15 @@ from tests.support.wire.wire import A, answer, ask, event
 
 def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
     """STB-11."""
-    registry = Registry(wish=P2pUse.NEVER)
+    registry = Registry(wanted=P2pUse.NEVER)
     assert registry.ask() == [do.Deploy(S1, do.NodePlan("b.ex"))]
     assert registry.ask("domain://registry.b.ex") == []
-    routes = registry.feed(told.Deployed(S1))
+    routes = registry.feed(reported.Deployed(S1))
     assert [(r.to, r.url) for r in routes] == [(HB, S1), ("domain://registry.b.ex", S1)]
 
 
 def test_each_domain_has_its_own_stub_with_its_own_address():
-    registry = with_node(wish=P2pUse.NEVER)
+    registry = with_node(wanted=P2pUse.NEVER)
     assert registry.ask(HC) == [do.Deploy(S2, do.NodePlan("c.ex"))]
 
 
@@ -62,10 +62,10 @@ def test_global_addresses_go_by_the_own_node():
 
 def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
     """RES-14."""
-    registry = Registry(wish=P2pUse.NEVER)
+    registry = Registry(wanted=P2pUse.NEVER)
     registry.ask()
     registry.ask(HB, KNOWN)
-    refused = registry.feed(told.DeployFailed(S1, "no descriptor"))[1:]
+    refused = registry.feed(reported.DeployFailed(S1, "no descriptor"))[1:]
     assert [(r.intent, r.code) for r in refused] == [(REACH, 503), (KNOWN, 503)]
     assert isinstance(registry.ask()[0], do.NoRoute)
     registry.now = RETRY_COOL_DOWN
@@ -74,7 +74,7 @@ def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
 
 def test_a_stub_that_could_not_connect_is_removed():
     registry = with_node()
-    effects = registry.feed(told.StatusSeen(S1, "failed", why="the node said no"))
+    effects = registry.feed(reported.StatusSeen(S1, "failed", why="the node said no"))
     assert effects == [do.RoutesChanged(), do.Undeploy(S1)]
     refused, *_ = registry.ask()
     assert isinstance(refused, do.NoRoute)
@@ -83,23 +83,23 @@ def test_a_stub_that_could_not_connect_is_removed():
 
 def test_a_stub_that_lost_its_link_is_still_the_way():
     registry = with_node()
-    registry.feed(told.StatusSeen(S1, "disconnected"))
+    registry.feed(reported.StatusSeen(S1, "disconnected"))
     assert registry.route() == S1
 
 
 def test_a_crashed_stub_is_replaced_by_one_with_a_new_address():
     registry = with_node()
-    registry.feed(told.StubGone(S1))
+    registry.feed(reported.StubGone(S1))
     assert do.Deploy(S2, do.NodePlan("b.ex")) in registry.ask()
 
 
 def crash_again_and_again(registry, times, every=1.0):
     """Let the stubs that follow each other crash; return what was said to who asked last."""
     for number in range(1, times + 1):
-        registry.feed(told.StubGone(f"{RA}/protostub/{number}"))
+        registry.feed(reported.StubGone(f"{RA}/protostub/{number}"))
         asked = registry.ask()
         registry.now += every
-        registry.feed(told.Deployed(f"{RA}/protostub/{number + 1}"))
+        registry.feed(reported.Deployed(f"{RA}/protostub/{number + 1}"))
     return asked
 
 
@@ -108,7 +108,7 @@ def test_a_stub_that_crashes_too_often_is_left_alone_for_a_while():
     registry = with_node()
     asked = crash_again_and_again(registry, SANDBOX_RESTARTS)
     assert any(isinstance(one, do.Deploy) for one in asked)
-    registry.feed(told.StubGone(f"{RA}/protostub/{SANDBOX_RESTARTS + 1}"))
+    registry.feed(reported.StubGone(f"{RA}/protostub/{SANDBOX_RESTARTS + 1}"))
     refused = [one for one in registry.ask() if isinstance(one, do.NoRoute)]
     assert [one.code for one in refused] == [Code.UNAVAILABLE]
     assert "again and again" in refused[0].why
@@ -124,24 +124,26 @@ def test_a_stub_that_crashes_now_and_then_is_always_replaced():
 def test_a_new_session_of_the_same_stub_means_that_paths_are_lost():
     registry = with_node()
     live = "live", None
-    assert registry.feed(told.StatusSeen(S1, *live, f"{S1}/session/1")) == []
-    assert registry.feed(told.StatusSeen(S1, *live, f"{S1}/session/1")) == []
-    assert registry.feed(told.StatusSeen(S1, *live, f"{S1}/session/2")) == [do.PathsLost("b.ex")]
+    assert registry.feed(reported.StatusSeen(S1, *live, f"{S1}/session/1")) == []
+    assert registry.feed(reported.StatusSeen(S1, *live, f"{S1}/session/1")) == []
+    assert registry.feed(reported.StatusSeen(S1, *live, f"{S1}/session/2")) == [
+        do.PathsLost("b.ex")
+    ]
 
 
 def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
     registry = with_node()
-    registry.feed(told.StatusSeen(S1, "live", None, f"{S1}/session/1"), told.StubGone(S1))
+    registry.feed(reported.StatusSeen(S1, "live", None, f"{S1}/session/1"), reported.StubGone(S1))
     registry.now = RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(told.Deployed(S2))
-    assert registry.feed(told.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
+    registry.feed(reported.Deployed(S2))
+    assert registry.feed(reported.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
         do.PathsLost("b.ex")
     ]
 
 
 def test_a_stub_deployed_for_nobody_is_removed_again():
-    assert Registry().feed(told.Deployed(S1)) == [do.Undeploy(S1)]
+    assert Registry().feed(reported.Deployed(S1)) == [do.Undeploy(S1)]
 
 
 # ---- own addresses
@@ -149,7 +151,7 @@ def test_a_stub_deployed_for_nobody_is_removed_again():
 
 def test_own_addresses_without_listener_are_not_found():
     registry = Registry()
-    registry.feed(told.LocalAdded(A), told.LocalRemoved(A))
+    registry.feed(reported.LocalAdded(A), reported.LocalRemoved(A))
     for to in (A, f"{A}/x", f"{RA}/nobody"):
         (refused,) = registry.ask(to)
         assert refused.code is Code.NOT_FOUND
@@ -199,18 +201,18 @@ def test_intents(message, intent):
 
 def rows(*heard):
     """What the table of stubs says after each."""
-    core = Registry(wish=P2pUse.NEVER).core
+    core = Registry(wanted=P2pUse.NEVER).core
     effects = [each for happened in heard for each in core.feed(happened, 0.0)]
     return [each.val for each in effects if isinstance(each, RowChanged)]
 
 
-def test_the_row_of_a_stub_tells_of_its_deployment_until_the_stub_tells_of_itself():
-    live = told.StatusSeen(S1, "live", link="session 1")
-    told_of = rows(told.Asked(HB, REACH), told.Deployed(S1), live)
-    assert told_of == [f"{S1} deploying", f"{S1} deployed", f"{S1} live"]
+def test_the_row_of_a_stub_reports_of_its_deployment_until_the_stub_reports_of_itself():
+    live = reported.StatusSeen(S1, "live", link="session 1")
+    reported_of = rows(reported.Asked(HB, REACH), reported.Deployed(S1), live)
+    assert reported_of == [f"{S1} deploying", f"{S1} deployed", f"{S1} live"]
 
 
 def test_a_stub_may_tell_of_itself_before_its_deployment_is_over():
-    created = told.StatusSeen(S1, "created")
-    told_of = rows(told.Asked(HB, REACH), created, told.Deployed(S1))
-    assert told_of == [f"{S1} deploying", f"{S1} created", f"{S1} created"]
+    created = reported.StatusSeen(S1, "created")
+    reported_of = rows(reported.Asked(HB, REACH), created, reported.Deployed(S1))
+    assert reported_of == [f"{S1} deploying", f"{S1} created", f"{S1} created"]

@@ -6,7 +6,7 @@ import pytest
 
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from specs.bodies.registry import Record
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.runtime.registry_core import (
@@ -31,19 +31,19 @@ from tests.support.runtime.registry_core import (
 def test_the_entry_is_live_only_after_both_listeners_are_there():
     """P2P-17, I-P17."""
     registry = handling()
-    registry.feed(told.OwnerRead(HB, RECORD))
+    registry.feed(reported.OwnerRead(HB, RECORD))
     assert registry.status(PH, "live", PC) == [do.RegisterLink(PC, PH)]
     assert registry.route() == S1
-    assert registry.feed(told.LinkRegistered(PC)) == [do.RoutesChanged()]
+    assert registry.feed(reported.LinkRegistered(PC)) == [do.RoutesChanged()]
     assert registry.route() == PC
 
 
 def test_who_is_proven_to_send_over_a_link_lives_behind_it():
     registry, other = handling(), "hyperty://b.ex/other"
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     assert registry.route(other, KNOWN) == S1
-    asked, read = told.OwnerAsked(other, RB), told.OwnerRead(other, Record(other, RB))
+    asked, read = reported.OwnerAsked(other, RB), reported.OwnerRead(other, Record(other, RB))
     assert registry.feed(asked) == [do.ReadOwner(other)]
     assert registry.feed(read) == [do.RoutesChanged(), do.OwnerKnown(other, RB)]
     assert registry.route(other, KNOWN) == PC
@@ -54,7 +54,7 @@ def test_refused_listeners_end_the_link():
     """P2P-17."""
     registry = handling()
     registry.status(PH, "live", PC)
-    effects = registry.feed(told.LinkRegistered(PC, "404"))
+    effects = registry.feed(reported.LinkRegistered(PC, "404"))
     assert effects[0] == do.Disconnect(PH, RB, PC)
     assert do.UnregisterLink(PC) in effects
 
@@ -62,7 +62,7 @@ def test_refused_listeners_end_the_link():
 def test_a_handler_waits_for_the_requester_to_come_back_but_not_for_ever():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     assert registry.status(PH, "disconnected", PC) == [do.RoutesChanged()]
     assert registry.core.deadline() == SESSION_IDLE
     registry.status(PH, "live", PC)
@@ -75,19 +75,19 @@ def test_a_link_lost_while_it_is_registered_is_not_live():
     registry = handling()
     registry.status(PH, "live", PC)
     registry.status(PH, "disconnected", PC)
-    assert registry.feed(told.LinkRegistered(PC)) == []
+    assert registry.feed(reported.LinkRegistered(PC)) == []
     assert not registry.core.links()[0].is_live
 
 
 def test_a_link_that_has_ended_for_good_is_removed_at_once():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     registry.status(PH, "disconnected", PC)
-    assert registry.feed(told.LinkOver(f"{PH}/conn/9", PC)) == []
-    assert do.UnregisterLink(PC) in registry.feed(told.LinkOver(PH, PC))
+    assert registry.feed(reported.LinkOver(f"{PH}/conn/9", PC)) == []
+    assert do.UnregisterLink(PC) in registry.feed(reported.LinkOver(PH, PC))
     assert registry.core.links() == ()
-    assert registry.feed(told.LinkOver(PH, PC)) == []
+    assert registry.feed(reported.LinkOver(PH, PC)) == []
 
 
 def test_the_same_requester_again_replaces_its_old_link():
@@ -99,13 +99,13 @@ def test_the_same_requester_again_replaces_its_old_link():
 
 
 def test_a_handlers_link_that_nobody_knows_is_unregistered():
-    assert Registry().feed(told.LinkRegistered(PC)) == [do.UnregisterLink(PC)]
+    assert Registry().feed(reported.LinkRegistered(PC)) == [do.UnregisterLink(PC)]
 
 
-# ---- glare and the end
+# ---- simultaneous open and the end
 
 
-def test_in_a_glare_the_smaller_runtimes_request_survives():
+def test_at_a_simultaneous_open_the_smaller_runtimes_request_survives():
     """The handler refuses the other one, with the reason, when it has asked for the row."""
     registry = requesting()
     assert registry.status(PH, "created", PC) == []
@@ -130,13 +130,13 @@ SMALL = "hyperty-runtime://a.ex/a"
 def requesting_of_smaller(*more):
     registry = Registry()
     record = Record(HB, SMALL, p2p_handler=f"{SMALL}/p2phandler/1", p2p_requester=CRQ)
-    registry.feed(told.RecordRead(HB, record), *more)
+    registry.feed(reported.RecordRead(HB, record), *more)
     return registry
 
 
 def yielding():
     """Our own request has lost a simultaneous open, and has said that it yields."""
-    registry = requesting_of_smaller(told.PathSet(PQ), told.Deployed(PQ))
+    registry = requesting_of_smaller(reported.PathSet(PQ), reported.Deployed(PQ))
     registry.status(PQ, "created", remote=SMALL)
     registry.status(PQ, "in-progress", remote=SMALL)
     assert registry.status(PH, "created", PC, SMALL) == [do.Yield(PQ, SMALL)]
@@ -158,17 +158,19 @@ def test_the_larger_runtimes_own_request_yields_and_goes_when_the_winner_is_live
     assert row_of(registry) == (Role.HANDLER, PC)
     registry.status(PH, "in-progress", PC, SMALL)
     registry.status(PH, "live", PC, SMALL)
-    effects = registry.feed(told.LinkRegistered(PC))
+    effects = registry.feed(reported.LinkRegistered(PC))
     assert effects == [do.RoutesChanged(), do.Disconnect(PQ, SMALL, PQ)]
     assert registry.status(PQ, "failed", remote=SMALL) == [do.Undeploy(PQ), do.RemovePath(PQ)]
 
 
-@pytest.mark.parametrize("told_by", ["failed", "over"])
-def test_if_the_winner_fails_the_request_that_yields_goes_on(told_by):
+@pytest.mark.parametrize("reported_by", ["failed", "over"])
+def test_if_the_winner_fails_the_request_that_yields_goes_on(reported_by):
     registry = yielding()
     registry.status(PQ, "yielding", remote=SMALL)
-    over = told.LinkOver(PH, PC)
-    ended = registry.status(PH, "failed", PC, SMALL) if told_by == "failed" else registry.feed(over)
+    over = reported.LinkOver(PH, PC)
+    ended = (
+        registry.status(PH, "failed", PC, SMALL) if reported_by == "failed" else registry.feed(over)
+    )
     assert do.Resume(PQ, SMALL) in ended
     (entry,) = registry.core.links()
     assert (entry.role, entry.link, set(entry.entities)) == (Role.REQUESTER, PQ, {HB})
@@ -183,10 +185,10 @@ def test_a_request_that_ends_while_it_yields_leaves_the_winner_alone(ended):
     if ended == "failed":
         registry.status(PQ, "failed", remote=SMALL)
     else:
-        registry.feed(told.StubGone(PQ))
+        registry.feed(reported.StubGone(PQ))
     assert row_of(registry) == (Role.HANDLER, PC)
     registry.status(PH, "live", PC, SMALL)
-    assert registry.feed(told.LinkRegistered(PC)) == [do.RoutesChanged()]
+    assert registry.feed(reported.LinkRegistered(PC)) == [do.RoutesChanged()]
 
 
 def test_two_orders_to_yield_are_followed_twice_before_the_handler_may_accept():
@@ -213,13 +215,13 @@ def test_a_request_that_was_live_before_it_heard_that_it_yields_is_the_route_aga
     assert registry.route() == PQ
     assert row_of(registry) == (Role.HANDLER, PC)
     registry.status(PH, "live", PC, SMALL)
-    assert do.Disconnect(PQ, SMALL, PQ) in registry.feed(told.LinkRegistered(PC))
+    assert do.Disconnect(PQ, SMALL, PQ) in registry.feed(reported.LinkRegistered(PC))
     assert registry.route() == PC
 
 
 def test_a_requester_that_is_being_deployed_yields_as_soon_as_it_is_there():
     """Else its `created` would be taken for an invitation, and push the link out that has won."""
-    registry = requesting_of_smaller(told.PathSet(PQ))
+    registry = requesting_of_smaller(reported.PathSet(PQ))
     assert registry.status(PH, "created", PC, SMALL) == []
     assert row_of(registry) is None
     assert registry.status(PQ, "created", remote=SMALL) == [do.Yield(PQ, SMALL)]
@@ -228,8 +230,8 @@ def test_a_requester_that_is_being_deployed_yields_as_soon_as_it_is_there():
     assert row_of(registry) == (Role.HANDLER, PC)
 
 
-def test_a_requester_that_was_not_told_to_yield_yet_goes_on_without_a_word():
-    registry = requesting_of_smaller(told.PathSet(PQ))
+def test_a_requester_that_was_not_ordered_to_yield_yet_goes_on_without_a_word():
+    registry = requesting_of_smaller(reported.PathSet(PQ))
     registry.status(PH, "created", PC, SMALL)
     assert registry.status(PH, "failed", PC, SMALL) == [do.UnregisterLink(PC)]
     assert registry.status(PQ, "created", remote=SMALL) == []
@@ -240,7 +242,7 @@ def test_a_requester_that_was_not_to_be_deployed_yet_never_is():
     registry = requesting_of_smaller()
     assert registry.status(PH, "created", PC, SMALL) == []
     assert row_of(registry) == (Role.HANDLER, PC)
-    assert registry.feed(told.PathSet(PQ)) == [do.RemovePath(PQ)]
+    assert registry.feed(reported.PathSet(PQ)) == [do.RemovePath(PQ)]
     assert do.UnregisterLink(PC) in registry.status(PH, "failed", PC, SMALL)
     assert registry.core.links() == ()
 
@@ -262,7 +264,7 @@ def test_a_live_link_stays_the_route_until_the_new_one_is_live():
     registry.status(PH, "in-progress", PC)
     assert registry.status(PH, "live", PC) == [do.RegisterLink(PC, PH)]
     assert registry.route() == PQ
-    assert registry.feed(told.LinkRegistered(PC)) == [
+    assert registry.feed(reported.LinkRegistered(PC)) == [
         do.RoutesChanged(),
         do.Disconnect(PQ, RB, PQ),
     ]
@@ -278,12 +280,12 @@ def is_lost(registry):
 
 
 def is_over(registry):
-    return registry.feed(told.LinkOver(PH, PC))
+    return registry.feed(reported.LinkOver(PH, PC))
 
 
 def is_refused(registry):
     registry.status(PH, "live", PC)
-    return registry.feed(told.LinkRegistered(PC, "404"))
+    return registry.feed(reported.LinkRegistered(PC, "404"))
 
 
 @pytest.mark.parametrize("end", [fails, is_lost, is_over, is_refused])
@@ -298,7 +300,7 @@ def test_if_the_new_link_comes_to_nothing_the_live_one_stays(end):
 def test_if_the_live_link_goes_first_the_invited_one_has_the_entry(ended):
     registry = invited_beside()
     if ended == "gone":
-        registry.feed(told.StubGone(PQ))
+        registry.feed(reported.StubGone(PQ))
     else:
         assert do.Disconnect(PQ, RB, PQ) in registry.status(PQ, "disconnected")
     assert [entry.link for entry in registry.core.links()] == [PC]
@@ -314,6 +316,6 @@ def test_an_invitation_newer_than_the_one_that_waits_takes_its_place():
 
 def test_a_runtime_that_closes_forgets_its_links_and_takes_none():
     registry = linked()
-    assert registry.feed(told.Closing()) == [do.RoutesChanged()]
+    assert registry.feed(reported.Closing()) == [do.RoutesChanged()]
     assert registry.status(PQ, "disconnected") == []
-    assert registry.feed(told.RecordRead(HB, RECORD)) == []
+    assert registry.feed(reported.RecordRead(HB, RECORD)) == []

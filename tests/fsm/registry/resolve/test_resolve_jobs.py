@@ -8,7 +8,7 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from fsm.registry.resolve.jobs import ResolveJobs
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
@@ -39,7 +39,7 @@ from tests.support.runtime.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.trace.stories import declared, edges, states
+from tests.support.trace.table_edges import declared, edges, states
 
 B, LINK = "node|b.ex", f"link|{HB}"
 HB2 = "hyperty://b.ex/hb2"
@@ -54,21 +54,21 @@ def deployed():
 def deployment_failed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(told.DeployFailed(S1, "no descriptor"))
+    registry.feed(reported.DeployFailed(S1, "no descriptor"))
     return registry, B
 
 
 def stub_crashed_while_deployed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(told.StubGone(S1))
+    registry.feed(reported.StubGone(S1))
     return registry, B
 
 
 def could_not_connect_while_deployed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(told.StatusSeen(S1, "failed", why="the node said no"))
+    registry.feed(reported.StatusSeen(S1, "failed", why="the node said no"))
     return registry, B
 
 
@@ -82,7 +82,7 @@ def tried_again():
     registry, _ = deployment_failed()
     registry.now = RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(told.Deployed(S2))
+    registry.feed(reported.Deployed(S2))
     return registry, B
 
 
@@ -90,7 +90,7 @@ def asked_by_many_while_deployed():
     registry = Registry(P2pUse.NEVER)
     for to in (HB, HB2, "domain://registry.b.ex"):
         registry.ask(to)
-    registry.feed(told.Deployed(S1))
+    registry.feed(reported.Deployed(S1))
     return registry, B
 
 
@@ -103,7 +103,7 @@ def node_known():
 def registry_stopped_while_deployed():
     registry = Registry()
     registry.ask()
-    registry.feed(told.Stopped())
+    registry.feed(reported.Stopped())
     return registry, B
 
 
@@ -119,14 +119,14 @@ def set_up_failed():
 
 def requester_crashed():
     registry = requesting()
-    registry.feed(told.StubGone(PQ))
+    registry.feed(reported.StubGone(PQ))
     return registry, LINK
 
 
 def no_record():
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, None))
+    registry.feed(reported.RecordRead(HB, None))
     return registry, LINK
 
 
@@ -139,21 +139,21 @@ def no_record_a_moment_ago():
 def record_without_p2p():
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, Record(HB, RB)))
+    registry.feed(reported.RecordRead(HB, Record(HB, RB)))
     return registry, LINK
 
 
 def lives_here():
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
+    registry.feed(reported.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
     return registry, LINK
 
 
 def set_up_failed_a_moment_ago():
     registry, _ = set_up_failed()
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     return registry, LINK
 
 
@@ -169,7 +169,7 @@ def joins_a_set_up():
     registry = requesting()
     registry.ask(HB2)
     record = Record(HB2, RB, p2p_handler=PHB, p2p_requester=CRQ)
-    registry.feed(told.RecordRead(HB2, record))
+    registry.feed(reported.RecordRead(HB2, record))
     registry.status(PQ, "live")
     return registry, f"link|{HB2}"
 
@@ -177,7 +177,7 @@ def joins_a_set_up():
 def joins_a_set_up_that_fails():
     registry = handling()
     registry.ask()
-    registry.feed(told.RecordRead(HB, Record(HB, RB)))
+    registry.feed(reported.RecordRead(HB, Record(HB, RB)))
     registry.status(PH, "failed", PC)
     return registry, LINK
 
@@ -185,18 +185,18 @@ def joins_a_set_up_that_fails():
 def joins_a_link_that_is_live():
     registry = linked()
     registry.ask(HB2)
-    registry.feed(told.RecordRead(HB2, Record(HB2, RB)))
+    registry.feed(reported.RecordRead(HB2, Record(HB2, RB)))
     return registry, f"link|{HB2}"
 
 
 def proven_while_the_record_is_read():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
+    registry.feed(reported.LinkRegistered(PC))
     registry.ask()
-    registry.feed(told.OwnerAsked(HB, RB), told.OwnerRead(HB, RECORD))
+    registry.feed(reported.OwnerAsked(HB, RB), reported.OwnerRead(HB, RECORD))
     registry.ask()
-    registry.feed(told.RecordRead(HB, None))
+    registry.feed(reported.RecordRead(HB, None))
     return registry, LINK
 
 
@@ -204,12 +204,12 @@ def taken_over_by_an_invitation():
     """The other's request wins; its link is the one that was looked for."""
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     handler = f"{RC}/p2phandler/1"
     link = f"{handler}/conn/1"
     registry.status(handler, "created", link)
     registry.status(handler, "live", link)
-    registry.feed(told.LinkRegistered(link))
+    registry.feed(reported.LinkRegistered(link))
     return registry, LINK
 
 
@@ -247,13 +247,13 @@ def nobody_answers():
 def closed_while_the_record_is_read():
     registry = with_node()
     registry.ask()
-    registry.feed(told.Closing())
+    registry.feed(reported.Closing())
     return registry, LINK
 
 
 def closed_while_set_up():
     registry = requesting()
-    registry.feed(told.Closing())
+    registry.feed(reported.Closing())
     return registry, LINK
 
 
@@ -261,12 +261,12 @@ def closed_while_deployed():
     """Farewells still need the node."""
     registry = Registry()
     registry.ask()
-    registry.feed(told.Closing(), told.Deployed(S1))
+    registry.feed(reported.Closing(), reported.Deployed(S1))
     return registry, B
 
 
 # fmt: off
-STORIES = [
+HISTORIES = [
     (deployed,                        "lookup wait bound"),
     (deployment_failed,               "lookup wait failed"),
     (stub_crashed_while_deployed,     "lookup wait failed"),
@@ -299,17 +299,17 @@ STORIES = [
     (closed_while_deployed,           "lookup wait bound"),
 ]
 # fmt: on
-IDS = [story.__name__ for story, _ in STORIES]
+IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
-def test_a_search_goes_so(story, expected):
-    registry, key = story()
+@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
+def test_a_search_goes_so(history, expected):
+    registry, key = history()
     assert states(RESOLVE_JOB, registry.steps)[key] == expected
 
 
 def test_these_are_all_ways_a_search_can_go():
-    taken = [edges(RESOLVE_JOB, story()[0].steps) for story, _ in STORIES]
+    taken = [edges(RESOLVE_JOB, history()[0].steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(RESOLVE_JOB)
 
 
@@ -348,14 +348,14 @@ def test_a_record_that_comes_late_still_leads_to_a_link():
     registry = with_node()
     registry.ask()
     registry.wait()
-    assert registry.feed(told.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
+    assert registry.feed(reported.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
     assert states(RESOLVE_JOB, registry.steps)[LINK] == "lookup query failed"
 
 
 def test_a_record_that_comes_in_time_leaves_no_deadline():
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, None))
+    registry.feed(reported.RecordRead(HB, None))
     assert registry.core.deadline() == math.inf
 
 
@@ -363,7 +363,7 @@ def test_a_record_that_has_expired_is_read_again():
     """RES-03."""
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, Record(HB, RB, expires=60.0)))
+    registry.feed(reported.RecordRead(HB, Record(HB, RB, expires=60.0)))
     registry.now = 59.0
     assert do.ReadRecord(HB) not in registry.ask()
     registry.now = 60.0
@@ -371,17 +371,17 @@ def test_a_record_that_has_expired_is_read_again():
 
 
 def test_searches_that_have_ended_are_forgotten():
-    registry = with_node(wish=P2pUse.WHENEVER_POSSIBLE)
+    registry = with_node(wanted=P2pUse.WHENEVER_POSSIBLE)
     for number in range(100):
         address = f"hyperty://b.ex/{number}"
         registry.ask(address)
-        registry.feed(told.RecordRead(address, None))
+        registry.feed(reported.RecordRead(address, None))
     assert registry.core.searches == 0
 
 
 def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
     registry = linked()
-    registry.feed(told.Closing())
+    registry.feed(reported.Closing())
     before = len(registry.steps)
     assert registry.ask(HC, REACH) == [do.Deploy(S2, do.NodePlan("c.ex"))]
     registry.now = REGISTRATION_EXPIRES
@@ -393,15 +393,17 @@ def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
 def test_a_record_that_comes_after_the_close_leads_to_nothing():
     registry, _ = closed_while_the_record_is_read()
     before = len(registry.steps)
-    assert registry.feed(told.RecordRead(HB, RECORD), told.Stopped()) == [do.RoutesChanged()]
+    assert registry.feed(reported.RecordRead(HB, RECORD), reported.Stopped()) == [
+        do.RoutesChanged()
+    ]
     assert registry.steps[before:] == []
 
 
 def test_a_registry_that_stops_leaves_no_search_open():
     registry = requesting()
     registry.ask(HC)
-    registry.feed(told.Stopped())
+    registry.feed(reported.Stopped())
     last = {step.key: step.new for step in registry.steps}
     assert last["node|c.ex"] == last[LINK] == last[f"link|{HC}"] == "failed"
     assert registry.core.searches == 0
-    assert registry.feed(told.Stopped()) == [do.RoutesChanged()]
+    assert registry.feed(reported.Stopped()) == [do.RoutesChanged()]

@@ -7,7 +7,7 @@ import pytest
 from fsm.intent import Intent
 from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from specs.bodies.registry import Record
 from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN
 from specs.reply_code import Code
@@ -47,7 +47,7 @@ def test_answers_and_signalling_set_nothing_up(intent):
 
 
 def test_a_runtime_without_p2p_reads_no_records():
-    assert [type(e) for e in with_node(wish=P2pUse.NEVER).ask()] == [do.Route]
+    assert [type(e) for e in with_node(wanted=P2pUse.NEVER).ask()] == [do.Route]
 
 
 def test_backend_services_are_reached_by_nodes_only():
@@ -60,16 +60,16 @@ def test_the_path_is_set_before_the_requester_is_deployed():
     """RES-08, P2P-05, I-P10."""
     registry = with_node()
     registry.ask()
-    assert registry.feed(told.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
+    assert registry.feed(reported.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
     plan = do.RequesterPlan(RB, PHB, RECORD.p2p_requester)
-    assert registry.feed(told.PathSet(PQ)) == [do.Deploy(PQ, plan)]
+    assert registry.feed(reported.PathSet(PQ)) == [do.Deploy(PQ, plan)]
 
 
 def test_one_set_up_is_under_way_per_runtime():
     """STB-11, P2P-04, I-P7."""
     registry = requesting()
     other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
-    assert registry.feed(told.RecordRead(other.url, other)) == []
+    assert registry.feed(reported.RecordRead(other.url, other)) == []
     (entry,) = registry.core.links()
     assert set(entry.entities) == {HB, other.url}
 
@@ -78,7 +78,7 @@ def test_an_entry_is_there_before_anything_is_awaited_and_leads_nowhere():
     """RES-07, I-P7: whoever asks next finds it, and goes by the node."""
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(reported.RecordRead(HB, RECORD))
     (entry,) = registry.core.links()
     assert (entry.remote, entry.status.value, entry.is_live) == (RB, "created", False)
     assert [type(effect) for effect in registry.ask()] == [do.Route]
@@ -89,8 +89,8 @@ def test_a_refused_path_ends_the_set_up_and_cools_down():
     """P2P-05."""
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
-    assert do.Undeploy(PQ) in registry.feed(told.PathSet(PQ, "403"))
+    registry.feed(reported.RecordRead(HB, RECORD))
+    assert do.Undeploy(PQ) in registry.feed(reported.PathSet(PQ, "403"))
     assert registry.core.links() == ()
     assert [type(e) for e in registry.ask()] == [do.Route]
 
@@ -110,7 +110,7 @@ def test_a_record_that_offers_no_link_sets_none_up(record):
     """RES-04, RES-08."""
     registry = with_node()
     registry.ask()
-    assert registry.feed(told.RecordRead(HB, record)) == []
+    assert registry.feed(reported.RecordRead(HB, record)) == []
     assert registry.route() == S1
 
 
@@ -118,7 +118,7 @@ def test_a_negative_answer_is_remembered_for_a_moment():
     """RES-03."""
     registry = with_node()
     registry.ask()
-    registry.feed(told.RecordRead(HB, None))
+    registry.feed(reported.RecordRead(HB, None))
     assert len(registry.ask()) == 1
     registry.now = NEGATIVE_CACHE
     assert registry.ask()[1:] == [do.ReadRecord(HB)]
@@ -147,7 +147,7 @@ def test_who_is_found_to_live_behind_a_live_link_is_reached_by_it():
     registry = linked()
     other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
     assert registry.route(other.url) == S1
-    assert registry.feed(told.RecordRead(other.url, other)) == [do.RoutesChanged()]
+    assert registry.feed(reported.RecordRead(other.url, other)) == [do.RoutesChanged()]
     assert registry.route(other.url) == PQ
     assert len(registry.core.links()) == 1
 
@@ -167,18 +167,18 @@ def test_a_lost_link_falls_back_and_is_reconnected_beside():
     assert registry.core.deadline() == math.inf
 
 
-def test_whoever_follows_links_is_told_each_time_one_comes_and_goes():
+def test_whoever_follows_links_is_notified_each_time_one_comes_and_goes():
     """P2P-23, P2P-26: registries tell each other what changes while a link is live."""
     registry = linked()
     registry.status(PQ, "live")
     registry.status(PQ, "disconnected")
     registry.status(PQ, "live")
-    registry.feed(told.StubGone(PQ))
+    registry.feed(reported.StubGone(PQ))
     up = do.LinkUp(RB, PQ)
     assert registry.news == [up, do.LinkDown(RB), up, do.LinkGone(RB)]
 
 
-def test_a_link_that_was_never_live_is_only_told_to_be_gone():
+def test_a_link_that_was_never_live_is_only_reported_to_be_gone():
     registry = requesting()
     registry.status(PQ, "failed")
     assert registry.news == [do.LinkGone(RB)]
@@ -216,7 +216,7 @@ def test_a_failed_link_is_removed_with_its_records_and_cools_down():
     assert {do.Undeploy(PQ), do.RemovePath(PQ), do.RoutesChanged()} == set(ended)
     route, read = registry.ask()
     assert (route.url, read) == (S1, do.ReadRecord(HB))
-    assert registry.feed(told.RecordRead(HB, RECORD)) == []
+    assert registry.feed(reported.RecordRead(HB, RECORD)) == []
     registry.now = RETRY_COOL_DOWN
     assert do.SetPath(f"{RA}/p2prequester/2") in registry.ask()
 
@@ -225,15 +225,15 @@ def test_a_path_that_is_set_for_a_link_that_is_gone_is_removed():
     """P2P-06."""
     registry = with_node()
     assert do.ReadRecord(HB) in registry.ask()
-    assert do.SetPath(PQ) in registry.feed(told.RecordRead(HB, RECORD))
-    registry.feed(told.Closing())
-    assert registry.feed(told.PathSet(PQ)) == [do.RemovePath(PQ)]
+    assert do.SetPath(PQ) in registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(reported.Closing())
+    assert registry.feed(reported.PathSet(PQ)) == [do.RemovePath(PQ)]
 
 
 def test_a_crashed_requester_is_removed():
     """P2P-06."""
     registry = linked()
-    assert do.RemovePath(PQ) in registry.feed(told.StubGone(PQ))
+    assert do.RemovePath(PQ) in registry.feed(reported.StubGone(PQ))
     assert registry.route() == S1
 
 
@@ -248,7 +248,7 @@ def test_a_link_is_bound_to_so_many_entities_and_the_node_carries_the_rest():
     registry = linked()
     for number in range(5000):
         url = f"hyperty://b.ex/{number}"
-        registry.feed(told.OwnerRead(url, Record(url, RB)))
+        registry.feed(reported.OwnerRead(url, Record(url, RB)))
     assert len(registry.core.links()[0].entities) == 4096
     assert registry.route("hyperty://b.ex/1") == PQ
     assert registry.route("hyperty://b.ex/4999") == S1
@@ -258,6 +258,6 @@ def test_a_peer_cannot_take_over_who_is_known_to_live_elsewhere():
     registry = linked()
     registry.status(PH, "created", PC, remote=RC)
     registry.status(PH, "live", PC, remote=RC)
-    registry.feed(told.LinkRegistered(PC))
-    registry.feed(told.OwnerAsked(HB, RC), told.OwnerRead(HB, RECORD))
+    registry.feed(reported.LinkRegistered(PC))
+    registry.feed(reported.OwnerAsked(HB, RC), reported.OwnerRead(HB, RECORD))
     assert registry.route(HB) == PQ

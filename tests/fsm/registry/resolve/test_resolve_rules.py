@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve import inputs as reported
 from specs.routing import RULES, Aside, Route, Target
 from tests.support.runtime.registry_core import HB, PQ, RA, RECORD, S1, Registry, linked, requesting
 from tests.support.runtime.registry_core import with_node as knowing_nobody
@@ -18,7 +18,7 @@ def link_lost():
 def no_stub():
     registry = Registry()
     registry.ask()
-    registry.feed(told.DeployFailed(S1, "it cannot be had"))
+    registry.feed(reported.DeployFailed(S1, "it cannot be had"))
     return registry
 
 
@@ -42,7 +42,7 @@ def asked(target):
     registry = make()
     effects = registry.ask(address)
     record = RECORD if target is Target.LINK_POSSIBLE else None
-    return registry, [*effects, *registry.feed(told.RecordRead(HB, record))]
+    return registry, [*effects, *registry.feed(reported.RecordRead(HB, record))]
 
 
 def test_all_that_is_not_found_at_the_bus_itself_is_tried_here():

@@ -1,4 +1,4 @@
-"""When the sign of an object's children is told: I-D4, SYN-24."""
+"""When the sign of an object's children is reported: I-D4, SYN-24."""
 
 import math
 from itertools import pairwise
@@ -9,7 +9,7 @@ from specs.limits.sync import REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 URL = "comm://a.ex/o"
 
 
-def told(core, until, *, is_observed=True):
+def reported(core, until, *, is_observed=True):
     times = []
     while (when := core.deadline()) <= until:
         if core.due(when, lambda _url: is_observed) is not None:
@@ -17,45 +17,45 @@ def told(core, until, *, is_observed=True):
     return times
 
 
-def test_nothing_is_told_of_an_object_that_never_had_children():
+def test_nothing_is_reported_of_an_object_that_never_had_children():
     core = SignsCore()
     core.observed(URL, 1.0)
     assert core.deadline() == math.inf
 
 
-def test_a_sign_is_told_when_children_rest_and_at_pauses_that_double():
+def test_a_sign_is_reported_when_children_rest_and_at_pauses_that_double():
     core = SignsCore()
     core.changed(URL, 0.0)
     first = REPEAT_FIRST
-    assert told(core, 40)[:4] == [first, first + 4, first + 12, first + 28]
+    assert reported(core, 40)[:4] == [first, first + 4, first + 12, first + 28]
 
 
 def test_pauses_grow_to_the_longest_and_no_further():
     core = SignsCore()
     core.changed(URL, 0.0)
-    times = told(core, 1000)
+    times = reported(core, 1000)
     assert times[-1] - times[-2] == REPEAT_LAST
 
 
-def test_children_that_never_rest_are_told_of_all_the_same():
+def test_children_that_never_rest_are_reported_of_all_the_same():
     core, times = SignsCore(), []
     for tenth in range(2000):
         now = tenth / 10
-        times += told(core, now)
+        times += reported(core, now)
         core.changed(URL, now)
     assert 2 <= len(times) <= 4
 
 
-def test_nobody_is_told_where_nobody_observes_until_somebody_does():
+def test_nobody_is_notified_where_nobody_observes_until_somebody_does():
     core = SignsCore()
     core.changed(URL, 0.0)
-    assert told(core, 100, is_observed=False) == []
+    assert reported(core, 100, is_observed=False) == []
     assert core.deadline() == math.inf
     core.observed(URL, 200.0)
     assert core.deadline() == 200.0 + REPEAT_LAST
 
 
-def test_a_forgotten_object_is_told_of_no_more():
+def test_a_forgotten_object_is_notified_of_no_more():
     core = SignsCore()
     core.changed(URL, 0.0)
     core.forget(URL)
@@ -67,7 +67,7 @@ def test_signs_of_many_objects_keep_a_distance():
     core = SignsCore()
     for number in range(5):
         core.changed(f"comm://a.ex/{number}", 0.0)
-    times = told(core, 3)
+    times = reported(core, 3)
     assert len(times) == 5
     steps = [later - sooner for sooner, later in pairwise(times)]
     assert all(step >= REPEAT_SPACING - 1e-9 for step in steps)

@@ -149,10 +149,10 @@ def test_creators_without_children_are_forgotten_at_last():
 def test_a_set_becomes_what_the_whole_object_shows():
     theirs = filled(create(2, value="b"), create(7, creator=HC))
     mine = filled(create(1), create(2, 3, "old"))
-    told = mine.become(children_in(theirs.shown()))
+    reported = mine.become(children_in(theirs.shown()))
     assert mine.shown() == theirs.shown()
     assert mine.sign == theirs.sign
-    assert ChildGone(f"{HB}#1") in told
+    assert ChildGone(f"{HB}#1") in reported
     assert mine.become(children_in(theirs.shown())) == []
 
 

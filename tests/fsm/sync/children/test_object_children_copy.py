@@ -211,7 +211,7 @@ class Children(RuleBasedStateMachine):
         self.world.read(is_lost=is_lost)
 
     @invariant()
-    def what_is_told_is_what_is_there(self):
+    def what_is_reported_is_what_is_there(self):
         for name, copy in self.world.copies.items():
             there = {child: copy.children.find(child).value for child in copy.children}
             assert self.world.shown[name] == there

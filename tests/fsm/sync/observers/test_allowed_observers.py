@@ -81,21 +81,21 @@ def test_who_is_allowed_reads_before_it_observes():
     assert not core.may_read(HC)
 
 
-@pytest.mark.parametrize("wish", [AllowAsked, ExpelAsked])
-def test_nobody_but_the_reporter_allows_or_expels(wish):
+@pytest.mark.parametrize("wanted", [AllowAsked, ExpelAsked])
+def test_nobody_but_the_reporter_allows_or_expels(wanted):
     core = reporter(HB)
     subscribe(core)
-    for stranger in (HB, HC, SM, URL):
-        assert fed(core, wish(stranger, HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
+    for outsider in (HB, HC, SM, URL):
+        assert fed(core, wanted(outsider, HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
     assert core.observers == (HB,)
     assert core.may_read(HB)
 
 
-@pytest.mark.parametrize("wish", [AllowAsked, ExpelAsked])
-def test_of_a_deleted_object_nobody_is_allowed_or_expelled(wish):
+@pytest.mark.parametrize("wanted", [AllowAsked, ExpelAsked])
+def test_of_a_deleted_object_nobody_is_allowed_or_expelled(wanted):
     core = reporter(HB)
     fed(core, DeleteAsked(HA))
-    (refused,) = fed(core, wish(HA, HB))
+    (refused,) = fed(core, wanted(HA, HB))
     assert refused.code is Code.NOT_FOUND
 
 
@@ -171,8 +171,8 @@ def test_what_is_remembered_of_guests_is_bounded():
 
 def test_an_invitation_for_which_there_is_no_room_is_refused():
     core = reporter(*(f"{HB}{number}" for number in range(MAX_ALLOWED_OBSERVERS)))
-    for wish in (Authorised(HC), AllowAsked(HA, HC)):
-        (refused,) = fed(core, wish)
+    for wanted in (Authorised(HC), AllowAsked(HA, HC)):
+        (refused,) = fed(core, wanted)
         assert refused.code is Code.TOO_LARGE
 
 
@@ -199,7 +199,7 @@ class Decide:
     yes: bool
     back: int
 
-    def told(self, asked):
+    def reported(self, asked):
         about = [one.question for one in asked if one.observer == self.who]
         question = about[-1 - self.back] if self.back < len(about) else Question(0, 0)
         if self.yes:
@@ -211,7 +211,7 @@ def put_in_order(core, inputs):
     """Feed one after the other; yield what it was, and what came of it."""
     asked = []
     for one in inputs:
-        happened = one.told(asked) if isinstance(one, Decide) else one
+        happened = one.reported(asked) if isinstance(one, Decide) else one
         effects = core.feed(happened)
         yield happened, effects
         asked += [each for each in effects if isinstance(each, ReporterAsked)]

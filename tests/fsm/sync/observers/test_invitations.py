@@ -18,25 +18,25 @@ from fsm.sync.invitations import (
 from specs.limits.protocol import REPLY_TIMEOUT
 
 URL, HB, HC = "comm://a.ex/o1", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
-WISH = InviteAsked(URL, HB)
+WANTED = InviteAsked(URL, HB)
 
 
 def answer(code, why=""):
     return InviteeAnswered(URL, HB, code, why)
 
 
-STORIES = {
-    "accepted after a while": (WISH, answer(100), answer(183), answer(200)),
-    "refused": (WISH, answer(403)),
-    "no way there": (WISH, answer(503)),
-    "no answer, says the bus": (WISH, answer(408)),
-    "the object goes": (WISH, ObjectGone(URL)),
+HISTORIES = {
+    "accepted after a while": (WANTED, answer(100), answer(183), answer(200)),
+    "refused": (WANTED, answer(403)),
+    "no way there": (WANTED, answer(503)),
+    "no answer, says the bus": (WANTED, answer(408)),
+    "the object goes": (WANTED, ObjectGone(URL)),
 }
 
 
-def told(*story, now=0.0):
+def reported(*history, now=0.0):
     core = InvitationsCore()
-    return [effect for happened in story for effect in core.feed(happened, now)]
+    return [effect for happened in history for effect in core.feed(happened, now)]
 
 
 def moves(effects):
@@ -48,12 +48,12 @@ def said(effects):
 
 
 def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other():
-    taken = {move for story in STORIES.values() for move in moves(told(*story))}
+    taken = {move for history in HISTORIES.values() for move in moves(reported(*history))}
     assert taken == {(row.source, row.trigger, row.target) for row in INVITATION.rows}
 
 
 @pytest.mark.parametrize(
-    ("story", "end"),
+    ("history", "end"),
     [
         ("accepted after a while", "accepted"),
         ("refused", "refused"),
@@ -62,15 +62,15 @@ def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other()
         ("the object goes", "refused"),
     ],
 )
-def test_each_story_of_an_invitation_ends_as_page_03_says(story, end):
-    *_, (_, _, last) = moves(told(*STORIES[story]))
+def test_each_story_of_an_invitation_ends_as_page_03_says(history, end):
+    *_, (_, _, last) = moves(reported(*HISTORIES[history]))
     assert last == end
     assert last in INVITATION.may_end
 
 
 def test_every_answer_is_relayed_in_order_saying_whose_it_is():
     """SC-29."""
-    effects = told(WISH, answer(100), answer(200, "gladly"))
+    effects = reported(WANTED, answer(100), answer(200, "gladly"))
     assert said(effects) == [
         SendInvitation(URL, HB),
         AnswerRelayed(URL, HB, 100),
@@ -79,22 +79,24 @@ def test_every_answer_is_relayed_in_order_saying_whose_it_is():
 
 
 def test_who_is_being_asked_is_not_asked_again():
-    assert said(told(WISH, WISH)) == [SendInvitation(URL, HB)]
+    assert said(reported(WANTED, WANTED)) == [SendInvitation(URL, HB)]
 
 
 def test_after_its_answer_it_may_be_asked_again():
-    assert moves(told(WISH, answer(403), WISH))[2] == (None, "send", "sent")
+    assert moves(reported(WANTED, answer(403), WANTED))[2] == (None, "send", "sent")
 
 
 def test_an_answer_that_nobody_waits_for_changes_nothing():
-    assert told(answer(200)) == []
-    assert moves(told(WISH, answer(408), answer(200)))[1:] == [("sent", "silence", "timed-out")]
+    assert reported(answer(200)) == []
+    assert moves(reported(WANTED, answer(408), answer(200)))[1:] == [
+        ("sent", "silence", "timed-out")
+    ]
 
 
 def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_begins_it_anew():
     core = InvitationsCore()
     assert core.deadline() == math.inf
-    core.feed(WISH, 0.0)
+    core.feed(WANTED, 0.0)
     core.feed(InviteAsked(URL, HC), 1.0)
     assert core.deadline() == REPLY_TIMEOUT
     core.feed(answer(100), 5.0)
@@ -104,7 +106,7 @@ def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_be
     assert core.deadline() == REPLY_TIMEOUT + 5.0
 
 
-def test_all_who_are_silent_for_too_long_are_told_of_at_once():
+def test_all_who_are_silent_for_too_long_are_reported_of_at_once():
     core = InvitationsCore()
     for observer in (HB, HC):
         core.feed(InviteAsked(URL, observer), 0.0)
@@ -113,9 +115,9 @@ def test_all_who_are_silent_for_too_long_are_told_of_at_once():
 
 
 def test_time_that_is_not_over_ends_nothing():
-    assert said(told(WISH, SilenceEnded())) == [SendInvitation(URL, HB)]
+    assert said(reported(WANTED, SilenceEnded())) == [SendInvitation(URL, HB)]
 
 
 def test_a_deleted_object_ends_its_own_invitations_only():
-    effects = told(WISH, InviteAsked("comm://a.ex/o2", HB), ObjectGone(URL))
+    effects = reported(WANTED, InviteAsked("comm://a.ex/o2", HB), ObjectGone(URL))
     assert said(effects)[2:] == [AnswerRelayed(URL, HB, 404, "the object is deleted")]

@@ -102,8 +102,8 @@ def test_nothing_is_over_while_an_object_is_handed_over():
 def test_what_is_taken_over_or_recalled_keeps_its_lease():
     for begin in ("take", "recall"):
         core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
-        told = [Watcher(HB, SM, LIFE)]
-        _ = core.take(tuple(told), HA) if begin == "take" else core.recall(told)
+        reported = [Watcher(HB, SM, LIFE)]
+        _ = core.take(tuple(reported), HA) if begin == "take" else core.recall(reported)
         assert core.lease_of(HB) == LIFE
 
 

@@ -1,4 +1,4 @@
-"""Joins and leaves, as a reporter is told of them and reads them (SYN-23, M-53)."""
+"""Joins and leaves, as a reporter is notified of them and reads them (SYN-23, M-53)."""
 
 import pytest
 from hypothesis import given
@@ -20,45 +20,45 @@ def left(version, *who):
     return ObserversChange(who, "remove", version)
 
 
-def test_each_move_is_told_once():
+def test_each_move_is_reported_once():
     core = ObserversCore()
-    assert core.told(joined(1, HA)) == [ObserverJoined(HA)]
-    assert core.told(joined(1, HA)) == []
-    assert core.told(joined(2, HB)) == [ObserverJoined(HB)]
+    assert core.changed(joined(1, HA)) == [ObserverJoined(HA)]
+    assert core.changed(joined(1, HA)) == []
+    assert core.changed(joined(2, HB)) == [ObserverJoined(HB)]
     assert core.observers == (HA, HB)
-    assert core.told(left(3, HA)) == [ObserverLeft(HA)]
+    assert core.changed(left(3, HA)) == [ObserverLeft(HA)]
     assert core.observers == (HB,)
 
 
 @pytest.mark.parametrize("change", [joined(1, HB, HB), left(1, HC)])
 def test_nobody_comes_twice_and_who_is_not_there_does_not_leave(change):
     core = ObserversCore()
-    assert len(core.told(change)) <= 1
+    assert len(core.changed(change)) <= 1
 
 
 def test_words_without_a_number_are_taken_as_they_come():
     core = ObserversCore()
-    core.told(ObserversChange((HA,), "add"))
-    core.told(ObserversChange((HA,), "remove"))
+    core.changed(ObserversChange((HA,), "add"))
+    core.changed(ObserversChange((HA,), "remove"))
     assert core.observers == ()
 
 
 def test_what_is_missing_shows_and_the_list_makes_up_for_it():
     core = ObserversCore()
-    core.told(joined(1, HA))
-    assert core.told(joined(3, HC)) == []
+    core.changed(joined(1, HA))
+    assert core.changed(joined(3, HC)) == []
     assert (core.is_behind, core.observers) == (True, (HA,))
     assert core.read(ObserverList(3, (HB, HC))) == [
         ObserverLeft(HA), ObserverJoined(HB), ObserverJoined(HC),
     ]  # fmt: skip
     assert not core.is_behind
-    assert core.told(left(4, HB)) == [ObserverLeft(HB)]
+    assert core.changed(left(4, HB)) == [ObserverLeft(HB)]
 
 
 def test_a_list_that_was_overtaken_on_its_way_is_not_the_last_word():
     core = ObserversCore()
-    core.told(joined(2, HB))
-    core.told(joined(3, HC))
+    core.changed(joined(2, HB))
+    core.changed(joined(3, HC))
     core.read(ObserverList(2, (HA, HB)))
     assert core.is_behind
     assert core.observers == (HA, HB)
@@ -66,8 +66,8 @@ def test_a_list_that_was_overtaken_on_its_way_is_not_the_last_word():
 
 def test_an_old_list_changes_nothing():
     core = ObserversCore()
-    core.told(joined(1, HA))
-    core.told(joined(2, HB))
+    core.changed(joined(1, HA))
+    core.changed(joined(2, HB))
     assert core.read(ObserverList(1, (HA,))) == []
     assert core.observers == (HA, HB)
 
@@ -76,17 +76,17 @@ def test_a_slow_reader_gets_the_difference():
     core = ObserversCore()
     reader = ObserversSeen(core.observers)
     for version in range(1, OBSERVER_CHANGES_KEPT + 2, 2):
-        reader.add(core.told(joined(version, HA)))
-        reader.add(core.told(left(version + 1, HA)))
-    reader.add(core.told(joined(OBSERVER_CHANGES_KEPT + 3, HB)))
+        reader.add(core.changed(joined(version, HA)))
+        reader.add(core.changed(left(version + 1, HA)))
+    reader.add(core.changed(joined(OBSERVER_CHANGES_KEPT + 3, HB)))
     assert drained(reader, core) == [ObserverJoined(HB)]
 
 
 def test_a_reader_that_keeps_up_gets_each_move():
     core = ObserversCore()
     reader = ObserversSeen(core.observers)
-    reader.add(core.told(joined(1, HA)))
-    reader.add(core.told(left(2, HA)))
+    reader.add(core.changed(joined(1, HA)))
+    reader.add(core.changed(left(2, HA)))
     assert drained(reader, core) == [ObserverJoined(HA), ObserverLeft(HA)]
 
 
@@ -95,7 +95,7 @@ def drained(reader, core):
 
 
 MOVES = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.sampled_from(["told", "lost"]), st.booleans()),
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(["reported", "lost"]), st.booleans()),
     max_size=4 * OBSERVER_CHANGES_KEPT,
 )
 
@@ -104,11 +104,11 @@ MOVES = st.lists(
 def test_whatever_is_lost_and_however_slow_the_reader_the_moves_lead_to_the_list(moves):
     """Losses are made up for by a read; the reader's own list is what is there at the end."""
     core, reader, there, mine = ObserversCore(), ObserversSeen(()), {}, []
-    for version, (who, fate, is_read) in enumerate([*moves, (HA, "told", True)], start=1):
+    for version, (who, fate, is_read) in enumerate([*moves, (HA, "reported", True)], start=1):
         change = (left if who in there else joined)(version, who)
         there.pop(who) if who in there else there.update({who: None})
-        if fate == "told":
-            reader.add(core.told(change))
+        if fate == "reported":
+            reader.add(core.changed(change))
         if core.is_behind and is_read:
             reader.add(core.read(ObserverList(version, tuple(there))))
         if is_read:

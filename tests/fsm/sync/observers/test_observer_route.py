@@ -113,7 +113,7 @@ NEWS = st.lists(
 
 
 class Observed:
-    """A way, what has been told to it, and by which way the reporter's end goes."""
+    """A route, its messages, and the route of the reporter's end."""
 
     def __init__(self):
         self.way = opened()

@@ -27,8 +27,8 @@ def asked(id_=1, observer=HB, type_=SUBSCRIBE, to=SUB):
 def answer(request, code, **body):
     if code < 300 and request.type is not UNSUBSCRIBE:
         body = {"value": {"version": 1}, **body}
-    told = {"code": code, **body}
-    return Message(request.id, MessageType.RESPONSE, request.to, request.from_, told)
+    reported = {"code": code, **body}
+    return Message(request.id, MessageType.RESPONSE, request.to, request.from_, reported)
 
 
 def verdict(request, code, by=RA, after=1.0):
@@ -152,14 +152,14 @@ def test_an_owner_who_expels_an_observer_withdraws(body):
     assert core().passed(expelled, RA, 0.0) == Withdrawn(OBJ, RB, HB)
 
 
-def test_an_owner_who_tells_the_sync_manager_names_the_observer():
+def test_an_owner_who_reports_the_sync_manager_names_the_observer():
     """SYN-21."""
-    told = Message(1, UNSUBSCRIBE, SUB, f"{RB}/sm", {"resource": OBJ, "observer": HB2})
+    reported = Message(1, UNSUBSCRIBE, SUB, f"{RB}/sm", {"resource": OBJ, "observer": HB2})
     owners = {**OWNERS, f"{RB}/sm": RB}
     one = ConsentCore(lambda runtime, entity: (runtime, entity) == (RB, OBJ), owners.get)
 
-    assert one.passed(told, RA, 0.0) == Withdrawn(OBJ, RB, HB2)
-    assert one.passed(told, RC, 0.0) is None
+    assert one.passed(reported, RA, 0.0) == Withdrawn(OBJ, RB, HB2)
+    assert one.passed(reported, RC, 0.0) is None
 
 
 @pytest.mark.parametrize(

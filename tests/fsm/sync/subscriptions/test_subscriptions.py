@@ -52,14 +52,14 @@ class SubscriptionTable(RuleBasedStateMachine):
 
     def feed(self, happened, wanted, cause=None):
         rows = set(self.pairs)
-        for told in self.core.feed(happened, 0.0):
-            if isinstance(told, Step):
-                assert cause in {None, told.cause}
-                line = f"{told.old or '[*]'} {told.cause} {told.new}"
-                self.steps.append(step(line, told.key, NAME))
+        for reported in self.core.feed(happened, 0.0):
+            if isinstance(reported, Step):
+                assert cause in {None, reported.cause}
+                line = f"{reported.old or '[*]'} {reported.cause} {reported.new}"
+                self.steps.append(step(line, reported.key, NAME))
             else:
-                assert ((told.key, told.val) in rows) == (told.op is Op.DEL)
-                rows ^= {(told.key, told.val)}
+                assert ((reported.key, reported.val) in rows) == (reported.op is Op.DEL)
+                rows ^= {(reported.key, reported.val)}
         assert rows == set(wanted)
         self.pairs = wanted
 

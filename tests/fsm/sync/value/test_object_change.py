@@ -13,7 +13,7 @@ URL = "comm://a.ex/1"
 ARRAY = {"attributeType": "array"}
 
 
-def told(old, new):
+def reported(old, new):
     """What goes over the wire, or nothing."""
     change = smallest_change(URL, old, new)
     written = None if change is None else write_body(change)
@@ -59,7 +59,7 @@ def test_the_change_is(old, new, change):
         change["value"] = new[change["attribute"]] if "attribute" in change else new
     if "operation" in change:
         change |= ARRAY
-    assert told(old, new) == change
+    assert reported(old, new) == change
 
 
 @given(edited_pairs())

@@ -55,9 +55,9 @@ def test_a_difference_says_what_was_and_what_is(before, after):
 @example({"a": None}, Change(2, "a", [], "array", "remove"))
 def test_a_described_change_does_what_the_published_one_did(before, change):
     after = changed(before, change)
-    told = described(frozen_object(before), frozen_object(after), change)
-    assert told.version == 2
-    assert same(told.apply_to(before), after)
+    reported = described(frozen_object(before), frozen_object(after), change)
+    assert reported.version == 2
+    assert same(reported.apply_to(before), after)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_difference_is_as_near_to_the_leaves_as_a_path_can_say(before, after, 
         (Change(2, None, {"u": 1}), ("", {"t": 1, "items": ["x", "y"]}, {"u": 1})),
     ],
 )
-def test_a_published_change_is_told_as_it_was_made(change, expected):
+def test_a_published_change_is_reported_as_it_was_made(change, expected):
     before = {"t": 1, "items": ["x", "y"]}
     assert described(before, changed(before, change), change) == ObjectChange(*expected, 2)
 

@@ -82,7 +82,7 @@ def test_what_is_no_schema_is_one_sentence(definition, why):
     ],
 )
 def test_nothing_is_fetched(definition):
-    """Who refers to something elsewhere is told so at once; nobody is dialled."""
+    """Who refers to something elsewhere is notified so at once; nobody is dialled."""
     program = (
         "import sys, socket\n"
         "sys.addaudithook(lambda name, args: name.startswith('socket.') and sys.exit('dialled'))\n"

@@ -67,7 +67,7 @@ def test_after_a_failure_the_value_is_what_was_published():
     writes.failed(REFUSED.code, REFUSED.why, frozenset())
     assert (writes.value, writes.version, writes.next()) == ({"a": 1}, 2, None)
     assert writes.is_over(3)
-    # Who writes next is told, and so is who waits for all; then it goes on.
+    # Who writes next is notified, and so is who waits for all; then it goes on.
     assert writes.become({"a": 4}) == REFUSED
     assert writes.flushed() == REFUSED
     assert writes.flushed() is None
@@ -75,14 +75,14 @@ def test_after_a_failure_the_value_is_what_was_published():
     assert writes.value == {"a": 5}
 
 
-def test_who_is_told_otherwise_is_not_told_twice():
+def test_who_is_notified_otherwise_is_not_notified_twice():
     writes = core()
     writes.make(ChangeObject(URL, "a", 1))
     writes.failed(REFUSED.code, REFUSED.why, frozenset({1}))
     assert (writes.flushed(), writes.become({"b": 1})) == (None, Written(2))
 
 
-def test_one_that_is_told_otherwise_does_not_hide_one_that_is_not():
+def test_one_that_is_reported_otherwise_does_not_hide_one_that_is_not():
     writes = core()
     writes.make(ChangeObject(URL, "a", 1))
     writes.become({"a": 1, "b": 1})
@@ -134,9 +134,9 @@ class Reporter(RuleBasedStateMachine):
         self.writes.published(self.version)
 
     @precondition(lambda self: self.writes.next() is not None)
-    @rule(told=st.booleans())
-    def fail(self, told):
-        numbers = frozenset(range(1, self.writes.number + 1)) if told else frozenset()
+    @rule(reported=st.booleans())
+    def fail(self, reported):
+        numbers = frozenset(range(1, self.writes.number + 1)) if reported else frozenset()
         self.writes.failed(Code.FORBIDDEN, "no", numbers)
         assert same(self.writes.value, self.follower)
 

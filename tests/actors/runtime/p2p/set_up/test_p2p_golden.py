@@ -64,7 +64,7 @@ HANDLER_SIDE = [
 ]
 
 
-def told(domain, member):
+def reported(domain, member):
     """A member's trace in the words of the scenarios."""
     ra, rb = (domain[name].runtime.url for name in ("alice", "bob"))
     names = {
@@ -113,11 +113,11 @@ async def test_the_requester_side_goes_as_the_golden_scenario(autojump_clock):
     """P2P-08, P2P-11, I-P5."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
-        assert_in_order(REQUESTER_SIDE, told(domain, domain["alice"]))
+        assert_in_order(REQUESTER_SIDE, reported(domain, domain["alice"]))
 
 
 async def test_the_handler_side_goes_as_the_golden_scenario(autojump_clock):
     """P2P-09, P2P-10, P2P-11, P2P-17."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
-        assert_in_order(HANDLER_SIDE, told(domain, domain["bob"]))
+        assert_in_order(HANDLER_SIDE, reported(domain, domain["bob"]))

@@ -12,7 +12,7 @@ from tests.support.runtime.domain import (
     NODE_PLACE,
     P2P_KINDS,
     P2P_PLACES,
-    Wishes,
+    DomainOptions,
     go_live,
     judged,
     open_domain,
@@ -31,9 +31,9 @@ async def test_a_peer_that_leaves_takes_entry_listener_and_files_with_it(
         await trio.lowlevel.checkpoint()
         return not list(tmp_path.iterdir())
 
-    wishes = Wishes(kinds=(carrier,), network=open_system_network)
+    options = DomainOptions(kinds=(carrier,), network=open_system_network)
     with trio.fail_after(30):
-        async with open_domain("alice", "bob", wishes=wishes) as domain:
+        async with open_domain("alice", "bob", options=options) as domain:
             await go_live(domain)
             alice, bob = domain["alice"], domain["bob"]
             is_unix = carrier is Carrier.UNIX

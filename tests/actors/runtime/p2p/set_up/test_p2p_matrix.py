@@ -17,7 +17,7 @@ from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import Kind, Op
 from tests.support.pairs import covering
-from tests.support.runtime.domain import NODE_PLACE, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live, judged, open_domain
 
 SAID = 20
 PAUSE = 0.1
@@ -145,7 +145,7 @@ async def comes_to_rest(domain):
     assert lived == ([1, 1] if states == ("live", "live") else [0, 0])
 
 
-def told(way):
+def reported(way):
     name, is_answer, hop = way
     return f"{'answer to ' * is_answer}{name} {hop.value}"
 
@@ -158,7 +158,7 @@ def cases(ways, fates):
         pytest.param(
             way,
             fate,
-            id=f"{told(way)}-{fate.name.lower()}",
+            id=f"{reported(way)}-{fate.name.lower()}",
             marks=[] if (way, fate) in chosen else [pytest.mark.soak],
         )
         for way, fate in table
@@ -180,7 +180,7 @@ async def test_so_it_is_when_both_begin_at_once(way, fate, autojump_clock):
 
 
 async def all_goes_well(weather, *, both_ask):
-    async with open_domain("alice", "bob", wishes=Wishes(weather=weather)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=weather)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         began = trio.current_time()
         async with trio.open_nursery() as nursery:

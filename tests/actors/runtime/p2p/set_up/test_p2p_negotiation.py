@@ -8,7 +8,7 @@ from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import PING_PERIOD
 from specs.trace import Kind, Op
 from tests.actors.runtime.p2p.set_up.moving_network import moving_in_memory, moving_on_sockets
-from tests.support.runtime.domain import P2P_KINDS, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import P2P_KINDS, DomainOptions, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 SET_UP = ["created", "in-progress", "live"]
@@ -82,8 +82,8 @@ def assert_conformant(domain):
 
 @pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_traffic_goes_by_the_node_until_the_new_offer_is_answered(carrier, autojump_clock):
-    wishes = Wishes(kinds=(carrier,), network=moving_in_memory)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(carrier,), network=moving_in_memory)
+    async with open_domain("alice", "bob", options=options) as domain:
         await move_and_talk(domain, cut)
         assert_came_back_anew(domain)
     assert_conformant(domain)
@@ -92,8 +92,8 @@ async def test_traffic_goes_by_the_node_until_the_new_offer_is_answered(carrier,
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_so_it_is_over_real_sockets(carrier, hasty_clock):
-    wishes = Wishes(kinds=(carrier,), network=moving_on_sockets)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(kinds=(carrier,), network=moving_on_sockets)
+    async with open_domain("alice", "bob", options=options) as domain:
         await move_and_talk(domain, cut)
         assert_came_back_anew(domain)
     assert_conformant(domain)
@@ -105,8 +105,8 @@ def hasty_clock():
 
 
 async def test_new_listeners_take_the_place_of_the_old_ones(autojump_clock):
-    wishes = Wishes(network=moving_in_memory)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(network=moving_in_memory)
+    async with open_domain("alice", "bob", options=options) as domain:
         await move_and_talk(domain, cut)
         places = domain.network.places
         assert len(places) == len(set(places)) == 4
@@ -122,8 +122,8 @@ async def test_a_handler_that_has_not_noticed_gives_up_its_link_for_the_new_offe
             line.is_deaf = True
         await network.cut()
 
-    wishes = Wishes(network=moving_in_memory)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(network=moving_in_memory)
+    async with open_domain("alice", "bob", options=options) as domain:
         begun = trio.current_time()
         await move_and_talk(domain, cut_unseen)
         assert trio.current_time() < begun + PING_PERIOD
@@ -153,8 +153,8 @@ async def test_a_new_offer_that_comes_to_nothing_fails_at_both_ends(autojump_clo
 
 
 async def test_a_link_comes_back_anew_again_and_again(autojump_clock):
-    wishes = Wishes(network=moving_in_memory)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(network=moving_in_memory)
+    async with open_domain("alice", "bob", options=options) as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
         for _ in range(3):

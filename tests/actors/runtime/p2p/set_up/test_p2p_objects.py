@@ -27,8 +27,8 @@ C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
 class Stub:
     """A requester that observes C2, its port, and the words to it."""
 
-    def __init__(self, ref, told):
-        self.ref, self.port, self.tracer = ref, told.bus, told.tracer
+    def __init__(self, ref, reported):
+        self.ref, self.port, self.tracer = ref, reported.bus, reported.tracer
         self.ids = IdSource(100)
 
     def asked(self, type_):
@@ -39,9 +39,9 @@ class Stub:
         await trio.testing.wait_all_tasks_blocked()
 
     async def answer(self, request, code, **body):
-        told = {"code": code, **body}
+        reported = {"code": code, **body}
         await self.deliver(
-            Message(request.id, MessageType.RESPONSE, request.to, request.from_, told)
+            Message(request.id, MessageType.RESPONSE, request.to, request.from_, reported)
         )
 
     async def change(self, version, from_=C2, type_=MessageType.UPDATE):
@@ -66,10 +66,10 @@ def value(version):
 async def observing():
     config = StubConfig(RA, "a.ex", remote_runtime=RB, p2p_handler=PH, kinds=(Carrier.TCP,))
     parts = (KeepingPort(PQ), config, MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
-    told = StubContext(PQ, *parts, Counters())
+    reported = StubContext(PQ, *parts, Counters())
     async with open_supervisor("test") as supervisor:
-        make = lambda: p2p_requester.activate(told)  # noqa: E731 - one word less to name
-        stub = Stub(await supervisor.start_child(ChildSpec(PQ, make)), told)
+        make = lambda: p2p_requester.activate(reported)  # noqa: E731 - one word less to name
+        stub = Stub(await supervisor.start_child(ChildSpec(PQ, make)), reported)
         await trio.testing.wait_all_tasks_blocked()
         await stub.answer(stub.asked(MessageType.CREATE)[-1], 200, resource=C1)
         invited = {"source": PH, "schema": "s", "value": {}}

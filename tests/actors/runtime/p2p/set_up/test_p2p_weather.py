@@ -1,4 +1,4 @@
-"""P2P in bad weather: refused, late, lost, silent, visited by strangers (SC-23..25, R9)."""
+"""P2P in bad weather: refused, late, lost, silent, visited by outsiders (SC-23..25, R9)."""
 
 import pytest
 import trio
@@ -9,7 +9,7 @@ from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
     NODE_PLACE,
     P2P_PLACES,
-    Wishes,
+    DomainOptions,
     go_live,
     judged,
     open_domain,
@@ -41,7 +41,7 @@ def swallow_all(network):
 
 
 async def test_when_nothing_can_be_dialled_both_ends_fail_and_the_node_carries_on(autojump_clock):
-    async with open_domain("alice", "bob", wishes=Wishes(weather=refuse_all)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=refuse_all)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await fails_and_carries_on(domain)
         assert ("handler", "failed") in bob.steps()
@@ -51,7 +51,7 @@ async def test_when_nothing_can_be_dialled_both_ends_fail_and_the_node_carries_o
 
 async def test_a_set_up_that_takes_too_long_fails_at_both_ends(autojump_clock):
     """SC-24: what is dialled answers nothing."""
-    async with open_domain("alice", "bob", wishes=Wishes(weather=swallow_all)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=swallow_all)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await fails_and_carries_on(domain)
         assert ("handler", "failed") in bob.steps()
@@ -63,8 +63,8 @@ async def test_a_set_up_that_takes_too_long_fails_at_both_ends(autojump_clock):
 
 async def test_a_refused_object_ends_the_set_up_and_the_node_carries_on(autojump_clock):
     """P2P-08, P2P-14, SC-23: created -> failed."""
-    wishes = Wishes(object_schemes=frozenset({"comm"}))
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(object_schemes=frozenset({"comm"}))
+    async with open_domain("alice", "bob", options=options) as domain:
         await fails_and_carries_on(domain)
         steps = [new for role, new in domain["alice"].steps() if role == "requester"]
         assert steps[:2] == ["created", "failed"]
@@ -80,14 +80,16 @@ class NoLinks(Policy):
 
 async def test_a_refused_invitation_ends_the_set_up_and_the_node_carries_on(autojump_clock):
     """P2P-08, P2P-14."""
-    async with open_domain("alice", "bob", wishes=Wishes(policies={"bob": NoLinks()})) as domain:
+    async with open_domain(
+        "alice", "bob", options=DomainOptions(policies={"bob": NoLinks()})
+    ) as domain:
         await fails_and_carries_on(domain)
         assert domain["bob"].steps() == []
     assert judged(domain["alice"]).verdict is Verdict.CONFORMANT
 
 
 async def test_a_failed_set_up_is_tried_again_after_a_while(autojump_clock):
-    async with open_domain("alice", "bob", wishes=Wishes(weather=refuse_all)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=refuse_all)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await fails_and_carries_on(domain)
         for place in P2P_PLACES:
@@ -104,7 +106,7 @@ async def test_who_cannot_dial_is_dialled_and_so_again_after_a_cut(autojump_cloc
     def one_way(network):
         network.refuse(P2P_PLACES[1])
 
-    async with open_domain("alice", "bob", wishes=Wishes(weather=one_way)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=one_way)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await go_live(domain)
         domain.cut_links(Carrier.TCP)
@@ -132,7 +134,7 @@ async def test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made(aut
     assert judged(bob).verdict is Verdict.CONFORMANT
 
 
-async def test_a_stranger_at_a_candidate_gets_nothing_and_harms_nobody(autojump_clock):
+async def test_an_outsider_at_a_candidate_gets_nothing_and_harms_nobody(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         for wire in domain.network.open_wires(Carrier.TCP):
@@ -182,7 +184,7 @@ async def test_each_frame_of_signalling_lost_in_turn_leaves_no_half_link(lost, a
     def weather(network):
         network.disturb(NODE_PLACE, one, one)
 
-    async with open_domain("alice", "bob", wishes=Wishes(weather=weather)) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(weather=weather)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, 1)).code == 200
         await trio.sleep(20)

@@ -57,7 +57,7 @@ async def test_a_descriptor_of_another_kind_is_a_failed_deployment(autojump_cloc
         await reached(alice, bob, 3)
 
 
-async def test_a_stub_that_never_tells_of_its_link_blocks_a_peer_no_longer_than_its_entry_may(
+async def test_a_stub_that_never_reports_of_its_link_blocks_a_peer_no_longer_than_its_entry_may(
     autojump_clock, wrong, monkeypatch
 ):
     """What is deployed all the same, such as code that is no P2P stub, has a deadline (C-16)."""

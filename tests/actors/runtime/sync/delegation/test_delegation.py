@@ -10,7 +10,7 @@ from transports.memory import MemoryNetwork
 
 
 class Heir(Open):
-    """Takes every object over, and goes on with it until it is told to stop."""
+    """Takes every object over, and goes on with it until it is ordered to stop."""
 
     def __init__(self):
         self.things = []

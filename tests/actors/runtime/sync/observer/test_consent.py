@@ -9,7 +9,7 @@ from actors.runtime.hyperty.hyperty import Refused
 from specs.message import MessageType
 from specs.reply_code import Code
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.runtime.domain import Wishes, go_live, open_domain
+from tests.support.runtime.domain import DomainOptions, go_live, open_domain
 from tests.support.runtime.parties import Party, heard, keep_events, neighbour, parties, slow
 from transports.link import Kind
 
@@ -83,7 +83,7 @@ async def test_a_neighbour_of_a_refused_observer_is_served_whenever_it_comes(pau
 @asynccontextmanager
 async def linked():
     """Two runtimes with a live P2P link, whose hyperties keep what they hear."""
-    async with open_domain("alice", "bob", wishes=Wishes(kinds=(Kind.TCP,))) as domain:
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=(Kind.TCP,))) as domain:
         await go_live(domain)
         for member in domain.members.values():
             keep_events(member.hyperty)

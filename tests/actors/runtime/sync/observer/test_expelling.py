@@ -12,7 +12,7 @@ from transports.link import Kind
 UNSUBSCRIBE, READ = MessageType.UNSUBSCRIBE, MessageType.READ
 
 
-async def test_who_is_expelled_is_told_by_whom_and_leaves(autojump_clock):
+async def test_who_is_expelled_is_notified_by_whom_and_leaves(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         await trio.sleep(1)
         assert m.thing.observers == (m.guest.url,)
@@ -134,7 +134,7 @@ async def test_nor_what_its_neighbour_in_the_same_runtime_hears(autojump_clock):
 
 
 async def test_a_runtime_that_does_as_if_it_heard_nothing_is_cut_off_by_the_node(autojump_clock):
-    """Its sync manager is not told, and another runtime is still published to."""
+    """Its sync manager is not notified, and another runtime is still published to."""
     async with parties("carol") as (alice, bob, carol):
         url = await alice.create()
         for observer in (bob, carol):

@@ -11,29 +11,29 @@ from tests.support.runtime.parties import parties
 UNSUBSCRIBE, READ = MessageType.UNSUBSCRIBE, MessageType.READ
 
 
-async def test_a_stranger_expels_nobody(autojump_clock):
+async def test_an_outsider_expels_nobody(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
         sm = m.w.here.url + "/sm"
-        told = {"resource": m.thing.url, "observer": m.guest.url}
-        for stranger in (beside, far, m.guest):
-            assert (await stranger.ask(sm, UNSUBSCRIBE, told)).code == 403
+        reported = {"resource": m.thing.url, "observer": m.guest.url}
+        for outsider in (beside, far, m.guest):
+            assert (await outsider.ask(sm, UNSUBSCRIBE, reported)).code == 403
         await m.thing.set("n", 1)
         await copy.wait_for(lambda value: value["n"] == 1)
 
 
-async def test_a_stranger_lets_nobody_in(autojump_clock):
+async def test_an_outsider_lets_nobody_in(autojump_clock):
     async with world() as w:
         room, guest = await w.here.deploy(Closed), await w.there.deploy(Closed)
         beside = await w.here.deploy(Closed)
         async with room.report("comm", {}) as thing:
             sm = w.here.url + "/sm"
-            for stranger in (guest, beside):
-                told = {"resource": thing.url, "observer": stranger.url}
-                assert (await stranger.ask(sm, MessageType.CREATE, told)).code == 403
-                assert (await stranger.ask(thing.url, READ, {})).code == 401
+            for outsider in (guest, beside):
+                reported = {"resource": thing.url, "observer": outsider.url}
+                assert (await outsider.ask(sm, MessageType.CREATE, reported)).code == 403
+                assert (await outsider.ask(thing.url, READ, {})).code == 401
                 with pytest.raises(actors.ObjectError, match="is not invited"):
-                    async with stranger.observe(thing.url):
+                    async with outsider.observe(thing.url):
                         pytest.fail("it was let in")
 
 
@@ -41,11 +41,11 @@ async def test_the_word_that_one_is_expelled_is_its_reporters(autojump_clock):
     """M-45, forged."""
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
-        for stranger in (beside, far):
-            answer = await stranger.ask(m.guest.url, UNSUBSCRIBE, {"resource": m.thing.url})
+        for outsider in (beside, far):
+            answer = await outsider.ask(m.guest.url, UNSUBSCRIBE, {"resource": m.thing.url})
             assert answer.code == 403
             for odd in ({"resource": []}, {"resource": {}}, {}, {"resource": "no://such/thing"}):
-                assert (await stranger.ask(m.guest.url, UNSUBSCRIBE, odd)).code == 400
+                assert (await outsider.ask(m.guest.url, UNSUBSCRIBE, odd)).code == 400
         await m.thing.set("n", 1)
         await copy.wait_for(lambda value: value["n"] == 1)
 
@@ -61,12 +61,12 @@ async def test_the_reporters_own_word_is_enough(autojump_clock):
         assert paths(m.w)[-1] == "removed"
 
 
-async def test_what_a_sync_manager_tells_another_is_said_by_the_object(autojump_clock):
+async def test_what_a_sync_manager_reports_another_is_said_by_the_object(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         sm = m.w.there.url + "/sm"
-        told = {"resource": m.thing.url, "observer": m.guest.url}
-        for stranger in (m.room, await m.w.there.deploy(Closed)):
-            assert (await stranger.ask(sm, UNSUBSCRIBE, told)).code in {403, 404}
+        reported = {"resource": m.thing.url, "observer": m.guest.url}
+        for outsider in (m.room, await m.w.there.deploy(Closed)):
+            assert (await outsider.ask(sm, UNSUBSCRIBE, reported)).code in {403, 404}
         await m.thing.set("n", 1)
         await copy.wait_for(lambda value: value["n"] == 1)
 
@@ -76,11 +76,11 @@ async def test_nobody_subscribes_or_unsubscribes_for_somebody_else(autojump_cloc
         beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
         there = f"{m.thing.url}/subscription"
         for verb in (MessageType.SUBSCRIBE, UNSUBSCRIBE):
-            for stranger in (beside, far):
+            for outsider in (beside, far):
                 for victim in (m.guest, m.room):
-                    answer = await stranger.ask(there, verb, {"source": victim.url})
+                    answer = await outsider.ask(there, verb, {"source": victim.url})
                     # A node does not even listen to whoever speaks for another runtime.
-                    assert answer.code == (403 if stranger is beside or victim is m.guest else 401)
+                    assert answer.code == (403 if outsider is beside or victim is m.guest else 401)
         assert m.thing.observers == (m.guest.url,)
         await m.thing.set("n", 1)
         await copy.wait_for(lambda value: value["n"] == 1)

@@ -12,7 +12,7 @@ async def test_what_was_refused_is_not_traced(autojump_clock, kind):
         sensor, other = await w.here.deploy(Open), await w.here.deploy(Open)
         async with sensor.report("ctxt", {}) as thing:
             await thing.allow(sensor.url)
-            wish = {"resource": thing.url, "observer": other.url}
-            assert (await other.ask(f"{w.here.url}/sm", kind, wish)).code == 403
+            wanted = {"resource": thing.url, "observer": other.url}
+            assert (await other.ask(f"{w.here.url}/sm", kind, wanted)).code == 403
         guests = [line.val for line in w.recorder.lines if line.table == "guests"]
         assert guests == [sensor.url]

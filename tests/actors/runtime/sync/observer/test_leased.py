@@ -32,7 +32,7 @@ class World:
         return self.network.open_wires(Kind.WEBSOCKET)[1]
 
     def part(self):
-        """Lose all that the observer's runtime says and is told, until it is reached again."""
+        """Lose all that the observer's runtime sends and receives, until it is reached again."""
         self.observers_network.is_dead = True
         self.wire.dialler.pattern = self.wire.acceptor.pattern = lambda _number, _frame: ()
 
@@ -58,7 +58,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(lease=LEASE, **wish):
+async def world(lease=LEASE, **wanted):
     network, recorder = MemoryNetwork(), Recorder()
     mortal = MortalNetwork(network)
     with (
@@ -76,7 +76,7 @@ async def world(lease=LEASE, **wish):
             actors.open_runtime("a.ex", "rb", node=node.url, network=mortal, trace=third) as there,
         ):
             room, guest = await here.deploy(Open), await there.deploy(Closed)
-            async with room.report("comm", {"n": 0}, **wish) as thing:
+            async with room.report("comm", {"n": 0}, **wanted) as thing:
                 yield World(network, recorder, thing, guest, mortal)
     recorder.assert_conformant()
 
@@ -144,7 +144,7 @@ async def test_a_renewal_whose_answer_is_lost_is_made_again(autojump_clock):
         assert ("expire", "removed") not in w.steps("object_subscription")
 
 
-async def test_one_that_is_alive_and_was_let_go_is_told_and_comes_back_at_once(autojump_clock):
+async def test_one_that_is_alive_and_was_let_go_is_reported_and_comes_back_at_once(autojump_clock):
     """Only what its sync manager renews is lost: the word that the lease is over is not."""
     async with world() as w, w.guest.observe(w.thing.url) as copy:
         w.lose(lambda frame: '"version"' in frame and '"subscribe"' in frame)

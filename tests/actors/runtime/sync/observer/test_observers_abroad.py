@@ -62,7 +62,7 @@ async def test_an_expelled_one_hears_nothing_more_at_any_node(autojump_clock):
             assert copy.value["n"] == 0
 
 
-async def test_a_runtime_that_is_told_nothing_of_it_is_cut_off_by_its_own_node(autojump_clock):
+async def test_a_runtime_that_is_reported_nothing_of_it_is_cut_off_by_its_own_node(autojump_clock):
     async with open_two() as world:
         room, guest = world.a.hyperty, world.b.hyperty
         async with (

@@ -18,7 +18,7 @@ HYPERTY, INSIDE = f"{OLD}/hb", f"{OLD_INSIDE}/hb"
 
 
 @asynccontextmanager
-async def met(door, make=Open, **wish):
+async def met(door, make=Open, **wanted):
     """A reporter of ours, and an upstream peer that has set its path on the object."""
     network = MemoryNetwork()
     config = NodeConfig(domain="a.ex", allow_legacy=True)
@@ -28,7 +28,7 @@ async def met(door, make=Open, **wish):
     ):
         room = await here.deploy(make)
         world = SimpleNamespace(node=node, network=network, links=[])
-        async with room.report("comm", {"n": 0}, **wish) as thing:
+        async with room.report("comm", {"n": 0}, **wanted) as thing:
             yield thing, await door(world)
         for link in world.links:
             await link.aclose()
@@ -78,7 +78,7 @@ async def test_it_is_decided_on_and_hears_the_changes(door, autojump_clock):
 
 
 @DOORS
-async def test_it_is_refused_and_told_why(door, autojump_clock):
+async def test_it_is_refused_and_reported_why(door, autojump_clock):
     async with met(door, Closed) as (thing, old):
         answer = await observe(old, thing)
         assert answer["code"] == 403
@@ -87,9 +87,9 @@ async def test_it_is_refused_and_told_why(door, autojump_clock):
 
 
 @DOORS
-@pytest.mark.parametrize("wish", [{"public": True}, {"allow": (INSIDE,)}])
-async def test_it_is_let_in_and_reads_unasked(door, wish, autojump_clock):
-    async with met(door, Closed, **wish) as (thing, old):
+@pytest.mark.parametrize("wanted", [{"public": True}, {"allow": (INSIDE,)}])
+async def test_it_is_let_in_and_reads_unasked(door, wanted, autojump_clock):
+    async with met(door, Closed, **wanted) as (thing, old):
         assert (await ask(old, "read", thing.url, {}, HYPERTY))["value"]["data"] == {"n": 0}
         assert (await observe(old, thing))["code"] == 200
 

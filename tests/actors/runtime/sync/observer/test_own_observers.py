@@ -9,7 +9,7 @@ from tests.support.report_world import Open, world
 
 
 async def test_a_neighbour_that_leaves_takes_nothing_from_the_reporter(autojump_clock):
-    """Both listen where children are told of, and have one path at the node."""
+    """Both listen where children are reported, and have one path at the node."""
     async with world() as w:
         alice, dave = await w.here.deploy(Open), await w.here.deploy(Open)
         bob = await w.there.deploy(Open)
@@ -84,7 +84,7 @@ async def test_who_gave_its_object_away_hears_of_children_as_an_observer(autojum
 
 
 class Slow(actors.Hyperty):
-    """Lets one observer in at once, and others when it is told to."""
+    """Lets one observer in at once, and others when it is ordered to."""
 
     def __init__(self):
         self.first = None
@@ -120,16 +120,16 @@ async def test_who_is_not_let_in_yet_hears_nothing_because_a_neighbour_is(autoju
                 await thing.set("n", 1)
                 await copy.wait_for(lambda value: value["n"] == 1)
                 await trio.sleep(1)
-                assert not [line for line in w.recorder.lines if told_to(line, bob.url)]
+                assert not [line for line in w.recorder.lines if reported_to(line, bob.url)]
                 room.decide.set()
                 await trio.sleep(1)
                 await thing.set("n", 3)
                 await trio.sleep(1)
             assert versions == [2, 3]
-            assert [line for line in w.recorder.lines if told_to(line, bob.url)]
+            assert [line for line in w.recorder.lines if reported_to(line, bob.url)]
 
 
-def told_to(line, url):
+def reported_to(line, url):
     """Whether a line tells that a change was given to a hyperty."""
     is_given = line.k == "msg" and line.op == "deliver" and line.listener == url
     return is_given and line.to.endswith("/changes")

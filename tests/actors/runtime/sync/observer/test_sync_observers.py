@@ -54,15 +54,15 @@ async def refuse(_message):
     raise Refused(Code.FORBIDDEN, "no")
 
 
-async def test_an_observer_is_told_of_the_end_and_answers_nothing_for_its_sync_manager(
+async def test_an_observer_is_notified_of_the_end_and_answers_nothing_for_its_sync_manager(
     autojump_clock,
 ):
     async with parties() as (alice, bob):
         url = await alice.create()
         await bob.observe(url)
         await alice.ask(MessageType.DELETE, resource=url)
-        (told,) = bob.member.hyperty.events
-        assert (told.type, told.from_) == (MessageType.DELETE, f"{url}/subscription")
+        (reported,) = bob.member.hyperty.events
+        assert (reported.type, reported.from_) == (MessageType.DELETE, f"{url}/subscription")
         assert bob.member.hyperty.heard == []
         assert bob.member.facts(Op.DENY) == []
 

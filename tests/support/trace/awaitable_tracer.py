@@ -14,11 +14,11 @@ from tests.support.trace.trace_files import records, whole
 
 
 @final
-class Told(Tracer):
+class AwaitableTracer(Tracer):
     """Keeps everything, in order.
 
     Attributes:
-        records: What was told, each with who told it.
+        records: What was reported, each with who reported it.
         news: The part of it that is not of messages.
     """
 
@@ -39,7 +39,7 @@ class Told(Tracer):
             self.news.append(fact)
 
     def judged(self) -> Judgement:
-        """What is judged of it all; whoever told it has ended."""
+        """What is judged of it all; whoever reported it has ended."""
         return judge(read_record(line) for line in records(whole(self.facts)))
 
     async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:

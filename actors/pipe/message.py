@@ -1,6 +1,6 @@
 """Messages of the pipe of a sandbox: a line of JSON, perhaps followed by text.
 
-| word | who | number | text | told | rest |
+| word | sender | number | text | fields | rest |
 |---|---|---|---|---|---|
 | plan | host | | | the plan of the sandbox | |
 | code | host | | `more`: it goes on | | (a part of) the archive of a package |
@@ -8,7 +8,7 @@
 | hand | host | | | | a message for the stub |
 | post | sandbox | | | | a message of the stub |
 | ask | sandbox | | | | a request of the component, which awaits the one final answer |
-| lost | sandbox | | | | a handed message nobody had room for |
+| lost | sandbox | | | | a delivered message that no mailbox had room for |
 | step | sandbox | | who reports | a step of the stub's machine | |
 | hop | sandbox | | who reports | what happened to a message | the message |
 | keep | sandbox | | token of the stub's session | | |
@@ -41,7 +41,7 @@ from actors.pipe.errors import PipeError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_FRAME_BYTES
 
-__all__ = ["MORE", "Said", "Word", "parts_of", "read_said", "write_said"]
+__all__ = ["MORE", "PipeMessage", "Word", "parts_of", "read_message", "write_message"]
 
 MORE: Final = "more"
 """Stands with every part of a frame but the last."""
@@ -55,7 +55,7 @@ _PART_BYTES: Final = MAX_FRAME_BYTES - _HEAD_BYTES
 @final
 @unique
 class Word(StrEnum):
-    """Kinds of messages of the pipe."""
+    """The kinds of messages of the pipe."""
 
     PLAN = "plan"
     CODE = "code"
@@ -83,8 +83,8 @@ class Word(StrEnum):
 
 @final
 @attrs.frozen(slots=True)
-class Said:
-    """One thing said.
+class PipeMessage:
+    """One message of the pipe.
 
     Attributes:
         number: Of a link of the sandbox, or of a login; 0 where none is meant.
@@ -93,7 +93,7 @@ class Said:
     word: Word
     number: int = 0
     text: str = ""
-    told: JsonObject = attrs.field(factory=dict)
+    fields: JsonObject = attrs.field(factory=dict)
     rest: bytes = b""
 
     def __len__(self) -> int:
@@ -101,28 +101,28 @@ class Said:
         return len(self.rest) + 64
 
     def get(self, name: str) -> str:
-        """Return a text that is told; empty if it is not."""
-        value = self.told.get(name)
+        """Return a field that is text; empty if there is none."""
+        value = self.fields.get(name)
         return value if isinstance(value, str) else ""
 
 
-def write_said(said: Said) -> bytes:
-    """Write it as a frame of the pipe."""
-    head: JsonObject = {"k": said.word.value}
-    if said.number:
-        head["n"] = said.number
-    if said.text:
-        head["t"] = said.text
-    if said.told:
-        head["f"] = said.told
-    return orjson.dumps(head) + b"\n" + said.rest
+def write_message(item: PipeMessage) -> bytes:
+    """Write a message as a frame of the pipe."""
+    head: JsonObject = {"k": item.word.value}
+    if item.number:
+        head["n"] = item.number
+    if item.text:
+        head["t"] = item.text
+    if item.fields:
+        head["f"] = item.fields
+    return orjson.dumps(head) + b"\n" + item.rest
 
 
-def read_said(frame: bytes) -> Said:
+def read_message(frame: bytes) -> PipeMessage:
     """Read a frame of the pipe.
 
     Raises:
-        PipeError: It is none; whoever wrote it is not to be listened to any more.
+        PipeError: It is none; its sender must not be heard any more.
     """
     line, _, rest = frame.partition(b"\n")
     if len(line) > _HEAD_BYTES:
@@ -133,22 +133,22 @@ def read_said(frame: bytes) -> Said:
         raise PipeError(f"a line that is no JSON: {exc.msg}") from exc
     if not isinstance(head, dict):
         raise PipeError("a line that is no object")
-    return _said(head, rest)
+    return _read(head, rest)
 
 
-def _said(head: JsonObject, rest: bytes) -> Said:
+def _read(head: JsonObject, rest: bytes) -> PipeMessage:
     word, number, text = head.get("k"), head.get("n", 0), head.get("t", "")
-    told = head.get("f", {})
+    fields = head.get("f", {})
     if not isinstance(word, str) or word not in set(Word):
         raise PipeError("a word that nobody knows")
-    if not isinstance(number, int) or not isinstance(text, str) or not isinstance(told, dict):
+    if not isinstance(number, int) or not isinstance(text, str) or not isinstance(fields, dict):
         raise PipeError(f"{word} with fields of other types")
-    return Said(Word(word), number, text, told, rest)
+    return PipeMessage(Word(word), number, text, fields, rest)
 
 
-def parts_of(number: int, frame: bytes, word: Word = Word.DATA) -> Iterator[Said]:
-    """Say a frame of a link, or what else is large, in as many parts as it takes."""
+def parts_of(number: int, frame: bytes, word: Word = Word.DATA) -> Iterator[PipeMessage]:
+    """Split a frame of a link, or another large text, into messages."""
     for start in range(0, max(len(frame), 1), _PART_BYTES):
         part = frame[start : start + _PART_BYTES]
         is_last = start + _PART_BYTES >= len(frame)
-        yield Said(word, number, "" if is_last else MORE, rest=part)
+        yield PipeMessage(word, number, "" if is_last else MORE, rest=part)

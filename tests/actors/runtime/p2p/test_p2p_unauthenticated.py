@@ -1,4 +1,4 @@
-"""Whoever else comes to a candidate: strangers, thieves of secrets, crowds (T10, T11).
+"""Whoever else comes to a candidate: outsiders, thieves of secrets, crowds (T10, T11).
 
 Each is tried on every kind of link, in memory and over real sockets.
 """
@@ -68,7 +68,7 @@ def entropy():
 
 @attrs.define
 class Door:
-    """An end that listens, and what it was told."""
+    """An end that listens, and its notices."""
 
     network: object
     kind: Kind
@@ -97,11 +97,11 @@ class Door:
 
 @asynccontextmanager
 async def open_door(network_of, kind):
-    told, held = Growing(), LinkEnd(PQ, RB, PC)
+    reported, held = Growing(), LinkEnd(PQ, RB, PC)
     ready = trio.Event()
 
     async def tell(what):
-        told.append(what)
+        reported.append(what)
         if isinstance(what, Happened):
             ready.set()
 
@@ -111,18 +111,18 @@ async def open_door(network_of, kind):
         work = LinkWork(
             StubContext(PQ, *parts, Counters()), DialPolicy((kind.value,), MACHINE), held, tell
         )
-        door = Door(network, kind, None, held.keys, told)
+        door = Door(network, kind, None, held.keys, reported)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(work.run)
                 work.do(Listen())
                 await ready.wait()
-                (door.candidate,) = told.pop().what.candidates
+                (door.candidate,) = reported.pop().what.candidates
                 yield door
                 nursery.cancel_scope.cancel()
         finally:
             # Only now can nobody prove itself any more.
-            for pipe in (*door.pipes, *(each.link.pipe for each in told)):
+            for pipe in (*door.pipes, *(each.link.pipe for each in reported)):
                 await trio.aclose_forcefully(pipe)
 
 
@@ -147,7 +147,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("said", [None, *STRANGE], ids=range(len(STRANGE) + 1))
-async def test_a_stranger_is_told_nothing_and_hung_up_in_time(network_of, kind, said, clock):
+async def test_an_outsider_is_reported_nothing_and_hung_up_in_time(network_of, kind, said, clock):
     async with open_door(network_of, kind) as door:
         pipe = await door.knock()
         began = trio.current_time()

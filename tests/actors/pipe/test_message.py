@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.pipe.errors import PipeError
+from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.outlet import FrameParts
 from actors.pipe.plan import (
     HypertyContents,
@@ -16,7 +17,6 @@ from actors.pipe.plan import (
     read_plan,
     write_plan,
 )
-from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from specs.limits.protocol import MAX_FRAME_BYTES
 
 PLAN = SandboxPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex")
@@ -25,7 +25,7 @@ PLAN = SandboxPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(frame):
     with suppress(PipeError):
-        read_said(frame)
+        read_message(frame)
 
 
 @given(
@@ -35,8 +35,8 @@ def test_any_bytes_are_read_or_refused(frame):
     st.binary(max_size=200),
 )
 def test_what_is_said_is_read_as_it_was(word, number, text, rest):
-    said = Said(word, number, text, {"a": [1, "x"]}, rest)
-    assert read_said(write_said(said)) == said
+    said = PipeMessage(word, number, text, {"a": [1, "x"]}, rest)
+    assert read_message(write_message(said)) == said
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_what_is_said_is_read_as_it_was(word, number, text, rest):
 )
 def test_what_nobody_says_is_refused(line):
     with pytest.raises(PipeError):
-        read_said(line)
+        read_message(line)
 
 
 def test_a_line_is_bounded():
     with pytest.raises(PipeError):
-        read_said(write_said(Said(Word.STEP, text="x" * 20_000)))
+        read_message(write_message(PipeMessage(Word.STEP, text="x" * 20_000)))
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, MAX_FRAME_BYTES - 1, MAX_FRAME_BYTES])
 def test_a_frame_goes_in_parts_that_fit_and_comes_out_whole(size):
     frame, parts = b"x" * size, FrameParts()
-    written = [write_said(one) for one in parts_of(7, frame)]
+    written = [write_message(one) for one in parts_of(7, frame)]
     assert all(len(one) <= MAX_FRAME_BYTES for one in written)
-    *first, last = (parts.add(read_said(one)) for one in written)
+    *first, last = (parts.add(read_message(one)) for one in written)
     assert set(first) <= {None}
     assert last == frame
 
@@ -90,10 +90,10 @@ def test_a_plan_is_read_as_it_was_written_and_shows_no_token(contents):
     "missing", ["url", "runtime", "domain", "contents", "endpoints", "ids", "hops"]
 )
 def test_half_a_plan_is_refused(missing):
-    told = write_plan(PLAN)
-    del told[missing]
+    reported = write_plan(PLAN)
+    del reported[missing]
     with pytest.raises(PipeError):
-        read_plan(told)
+        read_plan(reported)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What entities went through, told by steps."""
+"""The histories of entities, as steps."""
 
 from collections.abc import Iterable
 
@@ -21,10 +21,10 @@ def declared(table: Table) -> set[Edge]:
 
 def states(table: Table, steps: Iterable[Step]) -> dict[str, str]:
     """Each entity's states, in order, with a bar where a new story begins."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for step in steps:
         if step.machine == table.name:
-            before = told.get(step.key, "")
+            before = reported.get(step.key, "")
             bar = " | " if before and step.old is None else " "
-            told[step.key] = f"{before}{bar}{step.new}".strip()
-    return told
+            reported[step.key] = f"{before}{bar}{step.new}".strip()
+    return reported

@@ -79,8 +79,8 @@ async def test_of_an_object_that_was_handed_over_its_new_reporter_expels(autojum
         await copy.wait_for(lambda value: value["n"] == 1)
         with pytest.raises(actors.ObjectError):
             await m.thing.expel(m.guest.url)
-        told = {"resource": m.thing.url}
-        assert (await m.room.ask(m.guest.url, UNSUBSCRIBE, told)).code == 403
+        reported = {"resource": m.thing.url}
+        assert (await m.room.ask(m.guest.url, UNSUBSCRIBE, reported)).code == 403
         await heir.thing.expel(m.guest.url)
         await trio.sleep(1)
         assert (copy.is_gone, heir.thing.observers) == (True, ())

@@ -1,28 +1,28 @@
-"""What a keeper bears of a room that does not do as rooms do (S17, T16, R11)."""
+"""What a host bears of a sandbox that does not do as sandboxes do (S17, T16, R11)."""
 
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
 
-from actors.pipe.said import Said, Word, read_said, write_said
+from actors.pipe.message import PipeMessage, Word, read_message, write_message
 from specs.limits.protocol import SANDBOX_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
-from tests.support.runtime.room_world import open_room_world
+from tests.support.runtime.sandbox_world import open_sandbox_world
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
 from transports.memory import Wire
 
 CODE = code_of("def activate(context): pass\n")
-DIAL = Said(Word.DIAL, 1, "ws://nowhere.ex:1/link", {"kind": "websocket"})
+DIAL = PipeMessage(Word.DIAL, 1, "ws://nowhere.ex:1/link", {"kind": "websocket"})
 
 
-class Room:
-    """The other end of a keeper's pipe, played by a test."""
+class Sandbox:
+    """The other end of a host's pipe, played by a test."""
 
     def __init__(self):
-        self._wire = Wire(Kind.UNIX, "room", 4, Upgrade())
+        self._wire = Wire(Kind.UNIX, "sandbox", 4, Upgrade())
 
     @asynccontextmanager
     async def spawn(self, label):
@@ -33,7 +33,7 @@ class Room:
 
     async def say(self, *words):
         for said in words:
-            await self._wire.acceptor.send(write_said(said))
+            await self._wire.acceptor.send(write_message(said))
 
     async def dial_for_ever(self):
         """Have refusals said, fewer than would be a flood, and read none of them."""
@@ -44,25 +44,25 @@ class Room:
 
     async def hear(self, word):
         with trio.fail_after(60):
-            while read_said(await self._wire.acceptor.receive()).word is not word:
+            while read_message(await self._wire.acceptor.receive()).word is not word:
                 pass
 
 
 @asynccontextmanager
-async def kept(room):
-    """A world with a room that says it is ready."""
-    async with open_room_world(CODE, spawn=room.spawn) as world:
-        await room.say(Said(Word.READY))
+async def kept(sandbox):
+    """A world with a sandbox that says it is ready."""
+    async with open_sandbox_world(CODE, spawn=sandbox.spawn) as world:
+        await sandbox.say(PipeMessage(Word.READY))
         assert await world.load() is None
         yield world
 
 
 async def test_one_that_gives_signs_of_life_and_reads_nothing_is_ended(autojump_clock):
     """What is said to it does not grow without end, though it is no flood."""
-    room = Room()
-    async with kept(room) as world:
+    sandbox = Sandbox()
+    async with kept(sandbox) as world:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(room.dial_for_ever)
+            nursery.start_soon(sandbox.dial_for_ever)
             answer = await world.ask("well?")
         await world.gone()
     assert answer.code == 503
@@ -71,22 +71,22 @@ async def test_one_that_gives_signs_of_life_and_reads_nothing_is_ended(autojump_
 
 @pytest.mark.parametrize("count", [10_001, -1, 0, True, "1", 1.5, None])
 async def test_a_count_that_is_none_ends_it(count, autojump_clock):
-    room = Room()
-    async with kept(room) as world:
-        await room.hear(Word.PING)
-        await room.say(Said(Word.PONG, told={"overflow": count}))
+    sandbox = Sandbox()
+    async with kept(sandbox) as world:
+        await sandbox.hear(Word.PING)
+        await sandbox.say(PipeMessage(Word.PONG, fields={"overflow": count}))
         with trio.fail_after(SANDBOX_SILENCE / 2):
             await world.gone()
         assert world.bus.counters.drops[DropReason.OVERFLOW] == 0
 
 
 async def test_what_was_dropped_in_it_is_counted_at_once_however_much_it_was(autojump_clock):
-    room = Room()
-    told = {DropReason.OVERFLOW.value: 10_000, DropReason.LOOP.value: 3}
-    async with kept(room) as world:
+    sandbox = Sandbox()
+    reported = {DropReason.OVERFLOW.value: 10_000, DropReason.LOOP.value: 3}
+    async with kept(sandbox) as world:
         for _ in range(2):
-            await room.hear(Word.PING)
-            await room.say(Said(Word.PONG, told=told))
-        await room.hear(Word.PING)
+            await sandbox.hear(Word.PING)
+            await sandbox.say(PipeMessage(Word.PONG, fields=reported))
+        await sandbox.hear(Word.PING)
         drops = world.bus.counters.drops
         assert (drops[DropReason.OVERFLOW], drops[DropReason.LOOP]) == (20_000, 6)

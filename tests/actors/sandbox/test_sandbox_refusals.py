@@ -1,10 +1,10 @@
-"""A room runs code that nobody here has read only where it is really kept in (S17, T13, T16)."""
+"""A sandbox runs code that nobody here has read only where it is really kept in (S17, T13, T16)."""
 
 import pytest
 import trio
 
+from actors.pipe.message import PipeMessage, Word, parts_of, read_message, write_message
 from actors.pipe.plan import NodeStubContents, PackageContents, SandboxPlan, write_plan
-from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from actors.sandbox.sandbox import run_sandbox
 from tests.support.packages import code_of
 from transports.link import Kind, Upgrade
@@ -20,17 +20,17 @@ QUIET = (
 
 
 async def first_word(contents, archive, lacking):
-    """Open a room that could not give up everything; return what it says of itself."""
-    wire = Wire(Kind.UNIX, "room", 1, Upgrade())
+    """Open a sandbox that could not give up everything; return what it says of itself."""
+    wire = Wire(Kind.UNIX, "sandbox", 1, Upgrade())
     plan = SandboxPlan("runtime://a.ex/r/s", "runtime://a.ex/r", "chat.ex", contents)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_sandbox, wire.acceptor, lacking)
-            await wire.dialler.send(write_said(Said(Word.PLAN, told=write_plan(plan))))
+            await wire.dialler.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(plan))))
             if archive:
                 for part in parts_of(0, archive, Word.CODE):
-                    await wire.dialler.send(write_said(part))
-            while (said := read_said(await wire.dialler.receive())).word is not Word.READY:
+                    await wire.dialler.send(write_message(part))
+            while (said := read_message(await wire.dialler.receive())).word is not Word.READY:
                 pass
             nursery.cancel_scope.cancel()
     return said.text

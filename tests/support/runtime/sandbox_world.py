@@ -1,4 +1,4 @@
-"""A bus, a loader and whatever is kept in a room beside them."""
+"""A bus, a loader and whatever is kept in a sandbox beside them."""
 
 from contextlib import asynccontextmanager
 from functools import partial
@@ -31,16 +31,16 @@ H = "hyperty://a.ex/h"
 
 
 @attrs.frozen
-class RoomWorld:
-    """What is around one room.
+class SandboxWorld:
+    """What is around one sandbox.
 
     Attributes:
-        told: What the registry was told.
+        reported: What the registry was notified.
         sandboxes: Where components run.
     """
 
     bus: BusWorld
-    told: Growing
+    reported: Growing
     loader: object
     sandboxes: Sandboxes
     network: MemoryNetwork
@@ -52,7 +52,7 @@ class RoomWorld:
         return await self.loader.ask(partial(Load, url, catalogue_stub(CHAT), config))
 
     async def host(self, where, spawn, intensity=None):
-        """Run a hyperty in a room; return its sandbox."""
+        """Run a hyperty in a sandbox; return its sandbox."""
         tools = HypertyTools(R, self.ids, self.bus.counters)
         make = sandboxed_hyperty(HypertyCode(where), spawn, tools)
         component = Component(H, Origin.LOCAL, make, intensity or Intensity())
@@ -69,7 +69,7 @@ class RoomWorld:
     async def gone(self):
         """Wait until the registry knows that the stub is no more."""
         with trio.fail_after(25):
-            await self.told.until(lambda told: StubGone(S) in told)
+            await self.reported.until(lambda reported: StubGone(S) in reported)
 
     def steps(self, machine):
         facts = [one for one in self.bus.tracer.facts if one.k is Kind.STATE]
@@ -77,21 +77,21 @@ class RoomWorld:
 
     def statuses(self):
         """What the stub's status was said to be, on the bus."""
-        messages = [one.message for one in self.told if hasattr(one, "message")]
+        messages = [one.message for one in self.reported if hasattr(one, "message")]
         return [one.body["value"] for one in messages if one.to == f"{S}/status"]
 
 
-def _rooms(bus):
+def _supervised(bus):
     """Supervise sandboxes as a runtime does."""
-    return open_supervisor("rooms", monitor=Monitor(bus.tracer, bus.counters))
+    return open_supervisor("sandboxes", monitor=Monitor(bus.tracer, bus.counters))
 
 
 @asynccontextmanager
-async def open_room_world(code, endpoints=(), spawn=open_process_sandbox):
+async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
     """Run a bus and a loader that knows one stub."""
-    async with open_bus() as bus, _rooms(bus) as rooms:
+    async with open_bus() as bus, _supervised(bus) as supervisor:
         network, ids = MemoryNetwork(), IdSource()
-        sandboxes = Sandboxes(rooms, bus.bus, bus.agent, bus.tracer, bus.counters)
+        sandboxes = Sandboxes(supervisor, bus.bus, bus.agent, bus.tracer, bus.counters)
 
         def context(url, port, config):
             return StubContext(
@@ -103,11 +103,13 @@ async def open_room_world(code, endpoints=(), spawn=open_process_sandbox):
         loader = await bus.supervisor.start_child(
             ChildSpec("loader", partial(Loader, bus.agent, sandboxes, catalogue, tools))
         )
-        told = Growing()
-        registry = await bus.supervisor.start_child(ChildSpec("told", partial(Listener, told)))
+        reported = Growing()
+        registry = await bus.supervisor.start_child(
+            ChildSpec("reported", partial(Listener, reported))
+        )
         await loader.ask(partial(RegistryIs, registry))
-        yield RoomWorld(bus, told, loader, sandboxes, network)
+        yield SandboxWorld(bus, reported, loader, sandboxes, network)
 
 
-rooms_of_tests = process_sandboxes([str(ROOT)])
+sandboxes_of_tests = process_sandboxes([str(ROOT)])
 """Sandbox processes that can import what tests have written."""

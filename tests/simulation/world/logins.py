@@ -12,7 +12,7 @@ from actors.node.login.provider import Admission, Login
 from actors.runtime.stubs.credentials import Credentials
 from tests.support.node.issuer import Issuer, login_by
 
-__all__ = ["Desk", "issuer", "login_of"]
+__all__ = ["Logins", "issuer", "login_of"]
 
 _KEY: Final = OKPKey.import_key(
     {
@@ -28,7 +28,7 @@ _EVERYWHERE: Final = "everywhere"
 
 
 def login_of(issuer: Issuer) -> Login:
-    """Let in who has a token of the desk, and strangers."""
+    """Let in who has a token of the logins, and outsiders."""
     return login_by(issuer, admission=Admission.ANYBODY)
 
 
@@ -38,7 +38,7 @@ def issuer() -> Issuer:
 
 
 @final
-class Desk(Credentials):
+class Logins(Credentials):
     """Gives one runtime, or node, a new token whenever it asks: good for it alone."""
 
     def __init__(self, issuer: Issuer, url: str) -> None:

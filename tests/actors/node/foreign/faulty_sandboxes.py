@@ -1,36 +1,36 @@
-"""Rooms that are no rooms: what a keeper has to cope with."""
+"""Sandboxes that are no sandboxes: what a host has to cope with."""
 
 import json
 from contextlib import asynccontextmanager
 
 from actors.pipe.errors import SandboxError
-from actors.pipe.said import Said, Word, write_said
+from actors.pipe.message import PipeMessage, Word, write_message
 from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
 from transports.memory import Wire
 
 
-def no_room(_label):
+def no_sandbox(_label):
     raise SandboxError("there is none")
 
 
 @asynccontextmanager
-async def deaf_room(label):
+async def deaf_sandbox(label):
     """Yield a pipe at whose other end nobody is."""
     yield Wire(Kind.UNIX, label, 1, Upgrade()).dialler
 
 
-def room_that_says(word, told, *messages):
-    """Make rooms that say they are ready, then this, and hear nothing."""
+def sandbox_that_says(word, reported, *messages):
+    """Make sandboxes that say they are ready, then this, and hear nothing."""
 
     @asynccontextmanager
     async def spawn(label):
         wire = Wire(Kind.UNIX, label, 1, Upgrade())
         said = (
-            [Said(Word(word), 0, "", told)]
+            [PipeMessage(Word(word), 0, "", reported)]
             if not messages
-            else [Said(Word(word), rest=json.dumps(one).encode()) for one in messages]
+            else [PipeMessage(Word(word), rest=json.dumps(one).encode()) for one in messages]
         )
         async with open_background() as background:
             background.start_soon(_say, wire.acceptor, said)
@@ -42,8 +42,8 @@ def room_that_says(word, told, *messages):
 async def _say(link, said):
     try:
         await link.receive()
-        for one in (Said(Word.READY), *said):
-            await link.send(write_said(one))
+        for one in (PipeMessage(Word.READY), *said):
+            await link.send(write_message(one))
         while True:
             await link.receive()
     except LinkError:

@@ -10,7 +10,14 @@ from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import DOMAIN, P2P_PLACES, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import (
+    DOMAIN,
+    P2P_PLACES,
+    DomainOptions,
+    go_live,
+    judged,
+    open_domain,
+)
 from transports.link import Kind as Carrier
 
 ALWAYS, NEVER = P2pUse.WHENEVER_POSSIBLE, P2pUse.NEVER
@@ -19,7 +26,7 @@ STRICT = LinkPolicy(P2pUse.REQUIRED)
 
 
 def want(**links):
-    return Wishes(links=links)
+    return DomainOptions(links=links)
 
 
 def nowhere(network):
@@ -36,7 +43,7 @@ def ways_of(member, other):
 
 async def test_who_waits_sends_by_the_link_from_the_first_message_on(autojump_clock):
     """RES-09: nothing is lost, doubled, or out of order."""
-    async with open_domain("alice", "bob", wishes=want(alice=PATIENT)) as domain:
+    async with open_domain("alice", "bob", options=want(alice=PATIENT)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         for number in range(50):
             await alice.post(bob, number)
@@ -48,8 +55,8 @@ async def test_who_waits_sends_by_the_link_from_the_first_message_on(autojump_cl
 
 async def test_who_waits_in_vain_sends_by_the_node_in_time(autojump_clock):
     """RES-10, I-R9: each is sent exactly once, in order."""
-    wishes = Wishes(links={"alice": PATIENT}, weather=nowhere)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(links={"alice": PATIENT}, weather=nowhere)
+    async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
         began = trio.current_time()
         for number in range(50):
@@ -65,12 +72,12 @@ async def test_who_waits_in_vain_sends_by_the_node_in_time(autojump_clock):
 
 
 async def test_what_may_go_by_a_link_only_does_or_is_refused(autojump_clock):
-    async with open_domain("alice", "bob", wishes=want(alice=STRICT)) as domain:
+    async with open_domain("alice", "bob", options=want(alice=STRICT)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, 1)).code == 200
         assert ways_of(alice, bob) == ["link"]
-    wishes = Wishes(links={"alice": STRICT}, weather=nowhere)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(links={"alice": STRICT}, weather=nowhere)
+    async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.ask(bob, 1)
         assert (answer.code, bob.hyperty.heard) == (503, [])
@@ -82,8 +89,8 @@ async def test_what_may_go_by_a_link_only_does_or_is_refused(autojump_clock):
 async def test_either_end_may_want_no_link_to_the_other(who, peer, autojump_clock):
     """T3: who is refused by the other's policy goes by the node."""
     other = {"alice": "bob", "bob": "alice"}[who]
-    wishes = LinkPolicy(ALWAYS, (PeerPolicy(peer.format(other), NEVER),))
-    async with open_domain("alice", "bob", wishes=want(**{who: wishes})) as domain:
+    options = LinkPolicy(ALWAYS, (PeerPolicy(peer.format(other), NEVER),))
+    async with open_domain("alice", "bob", options=want(**{who: options})) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, 1)).code == 200
         await trio.sleep(P2P_TIMEOUT)
@@ -95,8 +102,8 @@ async def test_either_end_may_want_no_link_to_the_other(who, peer, autojump_cloc
 
 async def test_a_link_is_set_up_when_a_message_asks_for_it(autojump_clock):
     """RES-06: `body.p2p`."""
-    wishes = want(alice=LinkPolicy(P2pUse.WHEN_ASKED))
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = want(alice=LinkPolicy(P2pUse.WHEN_ASKED))
+    async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await alice.ask(bob, 1)
         await trio.sleep(P2P_TIMEOUT)
@@ -109,7 +116,7 @@ async def test_a_link_is_set_up_when_a_message_asks_for_it(autojump_clock):
 
 
 async def test_who_wants_a_link_to_nobody_offers_none(autojump_clock):
-    async with open_domain("alice", wishes=want(alice=LinkPolicy(NEVER))) as domain:
+    async with open_domain("alice", options=want(alice=LinkPolicy(NEVER))) as domain:
         assert domain["alice"].runtime.handler is None
 
 
@@ -118,9 +125,11 @@ NEIGHBOURS = LinkPolicy(ALWAYS, (PeerPolicy(DOMAIN, ALWAYS),))
 
 
 @pytest.mark.parametrize("kind", [Carrier.TCP, Carrier.WEBSOCKET])
-async def test_peers_that_are_not_named_are_told_no_private_place(kind, autojump_clock):
+async def test_peers_that_are_not_named_are_sent_no_private_place(kind, autojump_clock):
     """T10: nobody listens there for them; the node carries what is said."""
-    async with open_domain("alice", "bob", wishes=Wishes(kinds=(kind,), hosts=LAN)) as domain:
+    async with open_domain(
+        "alice", "bob", options=DomainOptions(kinds=(kind,), hosts=LAN)
+    ) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await alice.ask(bob, 1)
         await trio.sleep(P2P_TIMEOUT)
@@ -129,17 +138,17 @@ async def test_peers_that_are_not_named_are_told_no_private_place(kind, autojump
         assert not [fact for one in (alice, bob) for fact in one.facts(Op.OPEN, Kind.LINK)]
 
 
-async def test_peers_that_are_named_are_told(autojump_clock):
+async def test_peers_that_are_named_are_notified(autojump_clock):
     """T10."""
-    wishes = Wishes(hosts=LAN, links={"alice": NEIGHBOURS, "bob": NEIGHBOURS})
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(hosts=LAN, links={"alice": NEIGHBOURS, "bob": NEIGHBOURS})
+    async with open_domain("alice", "bob", options=options) as domain:
         await go_live(domain)
 
 
 async def test_who_does_not_name_a_peer_dials_no_private_place_of_it(autojump_clock):
     """T10: Alice tells Bob hers, and asks him to dial; he knows her by no name."""
-    wishes = Wishes(hosts=LAN, links={"alice": NEIGHBOURS})
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(hosts=LAN, links={"alice": NEIGHBOURS})
+    async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await alice.ask(bob, 1)
         await trio.sleep(P2P_TIMEOUT)

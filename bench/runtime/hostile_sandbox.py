@@ -23,7 +23,7 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.limits import UNLIMITED
-from actors.pipe.said import Said, Word, write_said
+from actors.pipe.message import PipeMessage, Word, write_message
 from actors.sandbox.confine import confine
 from bench.runtime.beside import Pair, judged, p99, taken
 from tests.support.node.node_peer import Peer
@@ -41,12 +41,12 @@ _PATIENCE = 60.0
 
 def _link(end: socket.socket) -> StreamLink:
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(end))
-    return StreamLink((Kind.UNIX, "room", Upgrade()), stream)
+    return StreamLink((Kind.UNIX, "sandbox", Upgrade()), stream)
 
 
 @final
-class _Rooms:
-    """The rooms of one node.
+class _Sandboxes:
+    """The sandboxes of one node.
 
     Attributes:
         begun: How many have begun to misbehave.
@@ -61,23 +61,29 @@ class _Rooms:
     @asynccontextmanager
     async def open(self, _label: str) -> AsyncIterator[Link]:
         ours, theirs = socket.socketpair()
-        told, tell = os.pipe()
-        command = [sys.executable, "-m", "bench.runtime.hostile_room", self._how, str(os.getpid())]
+        begun, begins = os.pipe()
+        command = [
+            sys.executable,
+            "-m",
+            "bench.runtime.hostile_sandbox",
+            self._how,
+            str(os.getpid()),
+        ]
         process = subprocess.Popen(  # noqa: ASYNC220, S603
-            command, stdin=theirs.fileno(), stdout=tell, start_new_session=True
+            command, stdin=theirs.fileno(), stdout=begins, start_new_session=True
         )
         theirs.close()
-        os.close(tell)
+        os.close(begins)
         try:
             async with open_background() as background:
-                background.start_soon(self._watch, told)
+                background.start_soon(self._watch, begun)
                 yield _link(ours)
         finally:
             process.kill()
             process.wait()
 
-    async def _watch(self, told: int) -> None:
-        async with trio.lowlevel.FdStream(told) as stream:
+    async def _watch(self, begun: int) -> None:
+        async with trio.lowlevel.FdStream(begun) as stream:
             self.begun += bool(await stream.receive_some(1))
             self.first.set()
 
@@ -85,7 +91,7 @@ class _Rooms:
 async def _misbehave(how: str) -> None:
     link = _link(socket.socket(fileno=os.dup(0)))
     await link.receive()
-    await link.send(write_said(Said(Word.READY)))
+    await link.send(write_message(PipeMessage(Word.READY)))
     os.write(1, b"!")
     message = {"type": "create", "from": f"hyperty://{_AWAY}/x", "to": f"hyperty://{_DOMAIN}/x"}
     number = 0
@@ -95,7 +101,7 @@ async def _misbehave(how: str) -> None:
             body = {"value": "x" * 200, "via": [_STUB]}
             line = orjson.dumps({**message, "id": number, "body": body})
             if how == "flood":
-                await link.send_many([write_said(Said(Word.POST, rest=line))] * 50)
+                await link.send_many([write_message(PipeMessage(Word.POST, rest=line))] * 50)
     except LinkError:
         # The keeper had enough.
         return
@@ -108,15 +114,15 @@ async def _ask(first: Peer, second: Peer) -> None:
 
 
 async def _provoke(peer: Peer) -> None:
-    """Have the room opened, and again when it was ended."""
+    """Have the sandbox opened, and again when it was ended."""
     while True:
         await peer.post("update", f"{peer.runtime}/x", f"hyperty://{_AWAY}/x", value=1)
         await trio.sleep(0.1)
 
 
 async def _measure(how: str) -> Pair:
-    rooms = _Rooms(how)
-    plan = ForeignPlan({_AWAY: Endpoint("ws://127.0.0.1:1/link")}, rooms.open)
+    sandboxes = _Sandboxes(how)
+    plan = ForeignPlan({_AWAY: Endpoint("ws://127.0.0.1:1/link")}, sandboxes.open)
     config = NodeConfig(domain=_DOMAIN, listen="127.0.0.1:0", foreign=plan, limits=UNLIMITED)
     async with open_system_network() as network, open_node(config, network, NULL_TRACER) as node:
         peers = []
@@ -127,13 +133,13 @@ async def _measure(how: str) -> Pair:
         ask = partial(_ask, first, second)
         quiet = await p99(ask)
         async with open_background() as background:
-            # Who asked for the room is told when it is ended.
+            # The sender that caused the sandbox is answered when it is ended.
             background.start_soon(_provoke, third)
-            await rooms.first.wait()
+            await sandboxes.first.wait()
             loud = await p99(ask)
         for one in peers:
             await one.link.aclose()
-    return Pair(quiet, loud, rooms.begun)
+    return Pair(quiet, loud, sandboxes.begun)
 
 
 async def _round(how: str) -> Pair:
@@ -141,7 +147,7 @@ async def _round(how: str) -> Pair:
         return await _measure(how)
 
 
-@click.command("bench.runtime.hostile_room")
+@click.command("bench.runtime.hostile_sandbox")
 @click.option("--rounds", default=3, show_default=True, help="Rounds the medians are over.")
 @click.option("--how", "hows", type=click.Choice(_HOW), multiple=True, help="All if not given.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
@@ -149,7 +155,7 @@ def main(rounds: int, hows: tuple[str, ...], *, as_json: bool) -> None:
     """Measure what others notice of it; exit with 1 if that is too much."""
     configure_log(Level.ERROR)
     pairs = taken(rounds, hows or _HOW, partial(trio.run, _round))
-    judged("hostile_room", pairs).tell(as_json=as_json)
+    judged("hostile_sandbox", pairs).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

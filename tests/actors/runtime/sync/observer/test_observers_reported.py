@@ -21,7 +21,7 @@ async def follow(thing, seen, *, task_status=trio.TASK_STATUS_IGNORED):
     seen.append("over")
 
 
-async def test_each_that_comes_and_each_that_leaves_is_told_until_the_end(autojump_clock):
+async def test_each_that_comes_and_each_that_leaves_is_reported_until_the_end(autojump_clock):
     async with world() as w, trio.open_nursery() as nursery:
         room = await w.here.deploy(Open)
         one, two = await w.there.deploy(Closed), await w.here.deploy(Closed)
@@ -67,7 +67,7 @@ async def test_who_came_before_the_report_began_is_not_missed(autojump_clock):
 
 async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump_clock):
     async with world() as w:
-        told = []
+        reported = []
 
         class Room(Open):
             async def started(self):
@@ -75,7 +75,7 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
 
             async def live(self):
                 async with self.report("comm", {}) as self.thing:
-                    told.extend([move async for move in self.thing.observer_changes()])
+                    reported.extend([move async for move in self.thing.observer_changes()])
 
         rooms = [room := Room()]
         await w.here.deploy(lambda: rooms[0])
@@ -88,10 +88,10 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
         await room.thing.delete()
         room.thing._context.observers.drop(room.thing.url)
         await trio.sleep(1)
-        assert told == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
+        assert reported == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
 
 
-async def test_it_is_told_on_when_the_hyperty_crashed_and_was_made_anew(autojump_clock):
+async def test_it_is_reported_on_when_the_hyperty_crashed_and_was_made_anew(autojump_clock):
     class Fragile(Open):
         async def on_request(self, message):
             self.spawn(self.fall)
@@ -142,15 +142,15 @@ async def test_a_slow_reader_gets_the_difference(autojump_clock):
 # --- attacks ----------------------------------------------------------------------------------
 
 
-async def test_nobody_else_tells_who_observes(autojump_clock):
+async def test_nobody_else_reports_who_observes(autojump_clock):
     """M-53, forged: in its own name, or in that of the object."""
     async with parties() as (alice, bob):
         room = alice.member.hyperty
         async with room.report("comm", {}) as thing:
             beside, to = await neighbour(alice, "beside"), f"{thing.url}/observers"
             body = {"value": [bob.url], "operation": "add", "version": 1}
-            for stranger in (beside, bob):
-                context = stranger.member.hyperty._context
+            for outsider in (beside, bob):
+                context = outsider.member.hyperty._context
                 for from_ in (context.url, thing.url):
                     number = context.ids.next(context.url)
                     await context.port.post(Message(number, UPDATE, from_, to, body))
@@ -162,7 +162,7 @@ async def test_nobody_else_tells_who_observes(autojump_clock):
             assert thing.observers == (bob.url,)
 
 
-async def test_nobody_else_is_told_who_observes(autojump_clock):
+async def test_nobody_else_is_notified_who_observes(autojump_clock):
     """Not even who observes, and has set its path there."""
     async with parties() as (alice, bob):
         url = await alice.create()
@@ -179,8 +179,8 @@ async def test_nobody_else_is_told_who_observes(autojump_clock):
         await bob.ask(MessageType.UNSUBSCRIBE, resource=url)
         await bob.observe(url)
         await trio.sleep(1)
-        told = [one for one in bob.member.hyperty.events if one.to.endswith("/observers")]
-        assert told == []
+        reported = [one for one in bob.member.hyperty.events if one.to.endswith("/observers")]
+        assert reported == []
         mine = [one for one in alice.member.hyperty.events if one.to == f"{url}/observers"]
         assert [(one.body["operation"], one.body["value"]) for one in mine] == [
             ("add", [bob.url]), ("remove", [bob.url]), ("add", [bob.url]),

@@ -1,4 +1,4 @@
-"""What several claims ask of a record, and the tables that are kept while records are read."""
+"""Questions that several claims ask of a record, and tables kept while records are read."""
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -42,7 +42,7 @@ _NOBODY: Final[Sequence[str]] = ()
 
 @final
 class Listeners:
-    """The `listeners` tables of one process, one for each router that tells of its own."""
+    """The `listeners` tables of one process, one for each router that reports its own."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, list[str]]] = {}
@@ -59,7 +59,7 @@ class Listeners:
             self._remove(record, row, listener)
 
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
-        """Remove one of a name: which, a record does not tell if there are others."""
+        """Remove one of a name: a record does not name which, if there are others."""
         row.remove(listener)
         unclear = self._unclear.setdefault((record.actor, record.key or ""), set())
         if listener in row:
@@ -77,7 +77,7 @@ class Listeners:
         return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
-        """Whether a router tells of its table; one in another process does not."""
+        """Return whether a router reports its table; one in another process does not."""
         return router in self._tables
 
     def of(self, router: str, address: str) -> Sequence[str]:
@@ -106,7 +106,7 @@ class Listeners:
 
 @final
 class Rows:
-    """What a table with one row for each key holds, each row word by word.
+    """A table with one row for each key, each row word by word.
 
     Attributes:
         before: What the row that was changed last had held.
@@ -141,7 +141,7 @@ BUS: Final = "bus"
 """The actor that routes between the sandboxes of a runtime, or for the sessions of a node."""
 
 MANAGER: Final = "sm"
-"""The actor at whose hands are the data objects of a runtime; its registry has lists of its own."""
+"""The actor that serves the data objects of a runtime; its registry has lists of its own."""
 
 LISTENERS: Final = "listeners"
 LINK_MACHINE: Final = "p2p_connection"
@@ -158,7 +158,7 @@ _DRIFT: Final = 0.0002
 """Part of a time by which a clock that is slewed may go wrong (ours; a quartz: a quarter)."""
 
 Key: TypeAlias = tuple[str, str, int]
-"""From, to and id of a request."""
+"""Sender, receiver and id of a request."""
 
 
 def waited(seconds: float, wait: float) -> bool:
@@ -177,35 +177,35 @@ def split(key: str | None) -> list[str]:
 
 
 def is_answer(record: TraceLine) -> bool:
-    """Whether a record is of an answer."""
+    """Return whether a record is of an answer."""
     return record.type == RESPONSE
 
 
 def is_final(record: TraceLine) -> bool:
-    """Whether a record is of an answer that ends its request."""
+    """Return whether a record is of an answer that ends its request."""
     return record.type == RESPONSE and (record.code or 0) >= FIRST_FINAL
 
 
 @lru_cache(maxsize=4096)
 def is_shared(to: str) -> bool:
-    """Whether components here and elsewhere may listen to an address (C-81)."""
+    """Return whether components here and elsewhere may listen to an address (C-81)."""
     return last_segment(to) in _SHARED or "/children/" in to
 
 
 @lru_cache(maxsize=4096)
 def is_p2p_end(address: str) -> bool:
-    """Whether an address is of a P2P stub, or of a handler's end of one link."""
+    """Return whether an address is of a P2P stub, or of a handler's end of one link."""
     return bound("PX", address) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_connection(address: str) -> bool:
-    """Whether an address is of a handler's end of one link."""
+    """Return whether an address is of a handler's end of one link."""
     return bound("PC", address) is not None
 
 
 def is_p2p_link(record: TraceLine) -> bool:
-    """Whether a record is of a direct link that came or went."""
+    """Return whether a record is of a direct link that came or went."""
     return record.k == Kind.LINK and record.kind == "p2p"
 
 
@@ -217,7 +217,7 @@ def key_of(record: TraceLine) -> Key:
 
 
 def expects_answer(record: TraceLine) -> bool:
-    """Whether a record is of a request that exactly one final answer must follow."""
+    """Return whether a record is of a request that exactly one final answer must follow."""
     return _expects_answer(record.type or "", record.to or "")
 
 

@@ -11,8 +11,8 @@ from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
 from specs.message import reply_to
 from specs.reply_code import Code
 from tests.support.packages import code_of
-from tests.support.runtime.room_world import H, open_room_world, rooms_of_tests
 from tests.support.runtime.rough import Rough, Sick
+from tests.support.runtime.sandbox_world import H, open_sandbox_world, sandboxes_of_tests
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -34,8 +34,8 @@ async def well(world):
     return answer.body["value"] == "well?"
 
 
-async def test_in_a_room_it_answers_asks_and_knows_its_address(autojump_clock):
-    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+async def test_in_a_sandbox_it_answers_asks_and_knows_its_address(autojump_clock):
+    async with open_sandbox_world(NO_STUB, spawn=open_local_sandbox) as world:
         await world.host(ROUGH, open_local_sandbox)
         assert (await world.ask({"a": [1]}, H)).body["value"] == {"a": [1]}
         assert (await world.ask("url", H)).body["value"] == H
@@ -46,7 +46,7 @@ async def test_in_a_room_it_answers_asks_and_knows_its_address(autojump_clock):
 
 
 async def test_what_cannot_be_handed_in_is_refused_for_what_it_is(autojump_clock):
-    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+    async with open_sandbox_world(NO_STUB, spawn=open_local_sandbox) as world:
         await world.host(ROUGH, open_local_sandbox)
         large = await world.ask("x" * (MAX_MESSAGE_BYTES + 1), H)
         assert (large.code, large.body["description"]) == (413, "larger than 65536 bytes")
@@ -57,7 +57,7 @@ async def test_what_cannot_be_handed_in_is_refused_for_what_it_is(autojump_clock
 
 async def test_an_answer_that_cannot_be_handed_in_is_a_refusal_and_ends_nothing(autojump_clock):
     """R11, BUS-15: whoever is asked cannot end the sandbox of who asks."""
-    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+    async with open_sandbox_world(NO_STUB, spawn=open_local_sandbox) as world:
         await world.host(ROUGH, open_local_sandbox)
         other = "hyperty://a.ex/other"
         heard = await world.bus.component(other)
@@ -77,7 +77,7 @@ async def test_an_answer_that_cannot_be_handed_in_is_a_refusal_and_ends_nothing(
 
 async def test_who_never_answers_is_timed_out_by_the_router_and_others_are_not(autojump_clock):
     """HYP-01, MSG-06: a hyperty that waits for ever still gives signs of life."""
-    async with open_room_world(NO_STUB, spawn=open_local_sandbox) as world:
+    async with open_sandbox_world(NO_STUB, spawn=open_local_sandbox) as world:
         await world.host(ROUGH, open_local_sandbox)
         answers = []
         async with trio.open_nursery() as nursery:
@@ -96,16 +96,16 @@ async def test_who_never_answers_is_timed_out_by_the_router_and_others_are_not(a
 
 @pytest.mark.parametrize(("how", "code"), [("crash", 500), ("exit", 503), ("spin", 503)])
 async def test_one_that_ends_is_answered_for_at_once_and_is_there_again(how, code):
-    async with open_room_world(NO_STUB) as world:
-        await world.host(ROUGH, rooms_of_tests)
+    async with open_sandbox_world(NO_STUB) as world:
+        await world.host(ROUGH, sandboxes_of_tests)
         assert (await world.ask(how, H)).code == code
         await beside(world)
         assert await well(world)
 
 
 async def test_one_that_ends_too_often_is_given_up():
-    async with open_room_world(NO_STUB) as world:
-        sandbox = await world.host(ROUGH, rooms_of_tests, Intensity(restarts=1))
+    async with open_sandbox_world(NO_STUB) as world:
+        sandbox = await world.host(ROUGH, sandboxes_of_tests, Intensity(restarts=1))
         assert (await world.ask("exit", H)).code == 503
         assert await well(world)
         assert (await world.ask("exit", H)).code == 503
@@ -116,8 +116,8 @@ async def test_one_that_ends_too_often_is_given_up():
 
 async def test_its_message_ids_go_on_from_one_process_to_the_next():
     """MSG-03: an id that comes twice would be taken for a repetition."""
-    async with open_room_world(NO_STUB) as world:
-        await world.host(ROUGH, rooms_of_tests)
+    async with open_sandbox_world(NO_STUB) as world:
+        await world.host(ROUGH, sandboxes_of_tests)
         for number in range(3):
             asked = await world.ask({"ask": H, "value": number}, H)
             assert asked.body["value"] == {"code": 200, "value": number}
@@ -137,12 +137,12 @@ async def test_its_message_ids_go_on_from_one_process_to_the_next():
     ],
 )
 async def test_one_that_cannot_start_says_why(where, why):
-    async with open_room_world(NO_STUB) as world:
+    async with open_sandbox_world(NO_STUB) as world:
         with pytest.raises(SandboxError, match=why):
-            await world.host(where, rooms_of_tests)
+            await world.host(where, sandboxes_of_tests)
 
 
-def test_where_a_class_is_can_be_told():
+def test_where_a_class_is_can_be_reported():
     assert HypertyCode.of(Rough) == HypertyCode(ROUGH)
     assert HypertyCode.of(Sick).where == SICK
 

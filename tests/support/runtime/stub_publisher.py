@@ -18,7 +18,7 @@ DRAFT = {
 ENTRY = ".well-known/protocolstub/default"
 
 
-class Desk:
+class StubPublisher:
     """A person of b.example with a key, a draft and a directory to publish in."""
 
     def __init__(self, folder):

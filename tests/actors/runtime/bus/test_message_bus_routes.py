@@ -211,7 +211,7 @@ async def test_what_waits_for_an_owner_that_nobody_can_name_is_refused_in_time(
 
 
 async def test_what_waits_is_decided_though_its_link_is_gone(world):
-    """I-P22: its sender was told that it arrived."""
+    """I-P22: its sender was notified that it arrived."""
     bob = await world.component(B)
     await with_link(world)
     await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
@@ -410,7 +410,7 @@ async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
     assert link[-1].behind == Behind(A, C)
 
 
-async def test_what_a_link_brings_waits_for_the_node_and_is_told_in_the_trace(world):
+async def test_what_a_link_brings_waits_for_the_node_and_is_reported_in_the_trace(world):
     heard = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     await with_link(world)

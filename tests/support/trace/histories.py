@@ -58,18 +58,18 @@ _Fields = dict[str, object]
 _NAMED: Final = re.compile(f'"({"|".join(NAMES)})(?=[/"])')
 
 
-def told(text: str) -> list[TraceLine]:
+def reported(text: str) -> list[TraceLine]:
     """Read a story; each process begins with `start`, and ends with `end` if not `cut`."""
-    return list(_Teller().tell(text))
+    return list(_Reader().read(text))
 
 
-class _Teller:
+class _Reader:
     def __init__(self) -> None:
         self._numbers: Counter[str] = Counter()
         self._over: set[str] = set()
         self._node, self._time = "ra", 0.0
 
-    def tell(self, text: str) -> Iterator[TraceLine]:
+    def read(self, text: str) -> Iterator[TraceLine]:
         for line in text.strip().splitlines():
             yield from self._line(line.split())
         for node in set(self._numbers) - self._over:

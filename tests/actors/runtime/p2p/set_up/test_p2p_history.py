@@ -8,7 +8,7 @@ from specs.bodies.sync import ObjectName
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import DOMAIN, NODE_PLACE, Wishes, go_live, open_domain
+from tests.support.runtime.domain import DOMAIN, NODE_PLACE, DomainOptions, go_live, open_domain
 from transports.bodies import write_body
 
 
@@ -29,7 +29,7 @@ async def record_of(member):
 
 
 async def row(member, whom):
-    """What a part of the runtime is told that asks its registry for a link."""
+    """The answer of the registry to a part of the runtime that asks for a link."""
     parts = member.runtime._parts
     from_, to = parts.agent.url, f"{member.runtime.url}/registry"
     asked = write_body(ObjectName(whom))
@@ -67,8 +67,8 @@ def no_handler_is_reached(network):
 
 async def test_who_is_not_reached_by_its_handler_does_not_offer_it(autojump_clock):
     """P2P-02, I-P9: its hyperties are reached by the node, as without links."""
-    wishes = Wishes(weather=no_handler_is_reached)
-    async with open_domain("alice", "bob", wishes=wishes) as domain:
+    options = DomainOptions(weather=no_handler_is_reached)
+    async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert not {"p2pHandler", "p2pRequester"} & set(await record_of(bob))
         assert (await alice.ask(bob, 1)).code == Code.OK
