@@ -125,18 +125,18 @@ async def test_a_stream_goes_on_when_its_link_is_cut_in_the_middle(carrier, auto
         pair(options=DomainOptions(kinds=(carrier,)), p2p=True) as two,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(streaming(two, 400))
-        await two.follows(150)
+        nursery.start_soon(streaming(two, 1_000))
+        await two.follows(500)
         assert two.at_node() == 0
         two.domain.cut_links(carrier)
-        await two.follows(401)
+        await two.follows(1_001)
         applied = two.applied()
         assert applied == sorted(set(applied))
         assert two.copy.value == two.obj.value
         assert two.reads() <= 1
 
 
-@pytest.mark.parametrize(("pause", "away"), [(0.001, 0.3), (0.01, 0.3), (0.01, 5)])
+@pytest.mark.parametrize(("pause", "away"), [(0.001, 0.3), (0.01, 5)])
 async def test_a_stream_goes_by_the_node_for_as_long_as_the_link_is_away(
     pause, away, autojump_clock
 ):
@@ -147,11 +147,11 @@ async def test_a_stream_goes_by_the_node_for_as_long_as_the_link_is_away(
     """
     async with pair(p2p=True) as two, trio.open_nursery() as nursery:
         two.slow_down(by_node=0.02, by_link=0.005)
-        nursery.start_soon(streaming(two, 400, pause))
+        nursery.start_soon(streaming(two, 1_000, pause))
         await two.follows(300)
         with two.link_away():
             await trio.sleep(away)
-        await two.follows(401)
+        await two.follows(1_001)
         applied = two.applied()
         assert applied == sorted(set(applied))
         assert (two.copy.value, two.at_node() > 0) == (two.obj.value, True)
@@ -176,13 +176,13 @@ async def test_a_stream_over_real_sockets_survives_the_end_of_its_link():
 async def test_a_stream_moves_to_a_link_that_comes_to_be_live(autojump_clock):
     """I-B7, I-D12: no version is missed on the way over, none comes twice, nothing is read."""
     async with pair(UNLINKED) as two, trio.open_nursery() as nursery:
-        nursery.start_soon(streaming(two, 400))
+        nursery.start_soon(streaming(two, 1_000))
         await two.follows(300)
         await go_live(two.domain)
         await two.way_is(1, "add")
         moved = two.copy.version
-        await two.follows(401)
-        assert 0 < moved < 401
+        await two.follows(1_001)
+        assert 0 < moved < 1_001
         assert two.applied() == list(range(1, 1_002))
         assert two.reads() == 0
         assert [op for op, _ in two.paths()] == [Op.ADD, Op.DEL]
@@ -206,11 +206,11 @@ async def test_after_a_cut_the_stream_comes_back_to_the_link(autojump_clock):
 async def test_a_link_that_comes_and_goes_costs_no_version_twice(autojump_clock):
     """I-D3, I-D4, I-D12: ten cuts in one stream, and at most one read for each."""
     async with pair(p2p=True) as two, trio.open_nursery() as nursery:
-        nursery.start_soon(streaming(two, 400, 0.1))
+        nursery.start_soon(streaming(two, 1_000, 0.1))
         for cut in range(1, 11):
             await two.follows(cut * 90)
             two.domain.cut_links(Carrier.TCP)
-        await two.follows(401)
+        await two.follows(1_001)
         applied = two.applied()
         assert applied == sorted(set(applied))
         assert two.copy.value == two.obj.value
