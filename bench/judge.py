@@ -25,7 +25,7 @@ from spark.session import Cluster, Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
-__all__ = ["main"]
+__all__ = ["main", "write_runtime"]
 
 _REACH: Final = 60_000.0
 """Records per second by Spark from Parquet, all claims, two cores."""
@@ -44,7 +44,9 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
     """Measure records per second of each judge, the median of some rounds."""
     with TemporaryDirectory() as directory:
         lines, columns = Path(directory, "lines"), Path(directory, "columns")
-        count = sum(_write(lines, f"ra{one}", records // processes) for one in range(processes))
+        count = sum(
+            write_runtime(lines, f"ra{one}", records // processes) for one in range(processes)
+        )
         alone = [_rate(count, lambda: _alone(lines), time.process_time) for _ in range(rounds)]
         effort = Effort.LONG if count > _REACH else Effort.SHORT
         with open_session(Cluster(f"local[{cores}]"), effort=effort) as session:
@@ -95,7 +97,7 @@ def _alone(place: Path) -> Verdict:
     return combined([one for folder in judged for one in folder.processes]).verdict
 
 
-def _write(directory: Path, node: str, records: int) -> int:
+def write_runtime(directory: Path, node: str, records: int) -> int:
     """Write the trace of a runtime; return how many records it has."""
     folder = directory / trace_folder(f"r-{node}", node)
     folder.mkdir(parents=True)

@@ -33,6 +33,7 @@ BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "runtime.two_domains": (),
         "product": (),
         "judge": (),
+        "small_files": (),
         "runtime.hostile_hyperty": ("--rounds", "1"),
         "runtime.hostile_sandbox": ("--rounds", "1"),
     }
@@ -61,6 +62,7 @@ SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "runtime.two_domains": ("--requests", "20"),
         "product": ("session",),
         "judge": ("--records", "2000", "--processes", "1", "--rounds", "1"),
+        "small_files": ("--processes", "20"),
         "runtime.hostile_hyperty": ("--rounds", "1", "--how", "spin"),
         "runtime.hostile_sandbox": ("--rounds", "1", "--how", "spin"),
     }

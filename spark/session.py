@@ -199,8 +199,10 @@ def open_session(
         if not submitted:
             home = stack.enter_context(java_home(find_java(os.environ, source)))
             quiet = stack.enter_context(as_file(files("spark") / "log4j2.properties"))
-            stack.enter_context(_environment({"JAVA_HOME": str(home), **_workers()}))
+            workers = _workers(cluster.settings)
+            stack.enter_context(_environment({"JAVA_HOME": str(home), **workers}))
             builder = builder.config("spark.driver.extraJavaOptions", _java_options(quiet, effort))
+            builder = builder.config("spark.executorEnv.PYTHONPATH", workers["PYTHONPATH"])
             master = master or LOCAL
         if effort is Effort.SHORT:
             builder = builder.config(map=_SHORT)
@@ -216,11 +218,12 @@ def open_session(
         yield session
 
 
-def _workers() -> dict[str, str]:
-    """Return what Python workers need: this interpreter, and the place of this package."""
+def _workers(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return what Python workers need: an interpreter, and the place of this package."""
     here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")
     places = dict.fromkeys([here, *filter(None, known.split(os.pathsep))])
-    return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(places)}
+    python = settings.get("spark.pyspark.python", sys.executable)
+    return {"PYSPARK_PYTHON": python, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def _java_options(log_settings: Path, effort: Effort) -> str:
