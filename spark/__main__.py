@@ -1,10 +1,12 @@
 """The command `python -m spark`: data on stdout, everything else on stderr."""
 
+import re
+import shlex
 import sys
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, final
+from typing import Final, NoReturn, final
 
 import click
 
@@ -125,7 +127,9 @@ def validate(  # noqa: PLR0913 - one for each option
             traces=traces, quarantine=allowed, untraced=untraced, manifest=manifest
         )
         outcome = work.run(
-            work.Order(question=asked, report=report, cluster=cluster, against=against)
+            work.Order(
+                question=asked, report=report, cluster=cluster, against=against, command=_command()
+            )
         )
     except ManifestError as exc:
         _fail(exc, Exit.USAGE)
@@ -215,6 +219,18 @@ def export(  # noqa: PLR0913 - one for each option
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")
+
+
+_SECRET: Final = re.compile(r"((?:secret|password|token|key)[^=]*=).*", re.IGNORECASE)
+"""A setting with a secret value; Spark hides those with such names as well."""
+
+_LOGIN: Final = re.compile("(?<=://)[^/@]*@")
+
+
+def _command() -> str:
+    """Return what was called, without secrets, as a report may be given to others."""
+    told = (_LOGIN.sub("...@", _SECRET.sub(r"\1...", argument)) for argument in sys.argv[1:])
+    return shlex.join(["python", "-m", "spark", *told])
 
 
 def _check_there(traces: tuple[str, ...]) -> None:

@@ -49,12 +49,14 @@ class Order:
         report: Where the report goes; None: nobody wants one.
         cluster: The Spark that works.
         against: Directory of a former report that this one is compared with.
+        command: What was called, as the report shows it.
     """
 
     question: Question
     report: Path | None = None
     cluster: Cluster = attrs.field(factory=Cluster)
     against: Path | None = None
+    command: str = ""
 
 
 @final
@@ -132,8 +134,9 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
     write_stories(session, findings.first, stories, report)
     return Extent(
         inputs=traces,
+        command=order.command,
         made=datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
-        figures=figures_of(records),
+        figures=figures_of(session, records, findings.gaps),
         stories=stories,
         former=former,
     )

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from spark.findings import Broken
 from spark.load import small_frame
 from spark.schemas import FACT, STORY, TOPIC
+from specs.trace import Kind
 
 if TYPE_CHECKING:
     from specs.jsonvalue import JsonObject
@@ -60,9 +61,10 @@ class Event:
     @property
     def words(self) -> str:
         """What happened, on one line."""
-        if self.k == "state":
+        if self.k == Kind.STATE:
             return f"{self.machine}: {self.old or ''} -> {self.new or 'refused'} ({self.cause})"
-        facts = (self.k, self.op, self.type, self.code)
+        kind = None if self.k == Kind.MSG else self.k
+        facts = (kind, self.op, self.type, self.code, self.link and f"by {self.link}")
         return " ".join(str(fact) for fact in facts if fact is not None)
 
 
