@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.storagelevel import StorageLevel
 
 from spark.findings import Gap
 from spark.load import small_frame
-from spark.schemas import HOLE
+from spark.schemas import FACT, HOLE
 from specs.addresses.address import BACKEND_SCHEMES
 from specs.reply_code import FIRST_FINAL
 from specs.trace import ABSENT, Kind, Op
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BINS", "QUANTILES", "Component", "Figures", "Hole", "Hop", "Latency", "ProcessRun", "SetUp",
-    "Traffic", "Way", "figures_of",
+    "Traffic", "Way", "figures_of", "wanted",
 ]  # fmt: skip
 
 BINS: Final = 60
@@ -41,10 +40,6 @@ _HOPS: Final = 6
 _OTHERS: Final = "all others"
 _EXACT: Final = 10_000
 _SET_UPS: Final = ("stub_connection", "p2p_connection")
-_FIELDS: Final = (
-    "run", "node", "ln", "wall_ns", "t", "actor", "k", "op", "machine", "key", "old", "new", "mid",
-    "ref", "code", "link", "kind", "from", "to",
-)  # fmt: skip
 _NANO: Final = 1e-9
 
 
@@ -200,23 +195,24 @@ class Figures:
     set_ups: Sequence[SetUp] = ()
 
 
-def figures_of(session: SparkSession, records: DataFrame, gaps: Sequence[Gap]) -> Figures:
+def wanted(records: DataFrame) -> DataFrame:
+    """Return the records and fields that figures and stories are made of.
+
+    Args:
+        records: What `spark.load.read_source` found, with all fields.
+    """
+    good = records.where(F.col("flaw").isNull())
+    return good.select(*FACT.fieldNames(), "t", "kind", "from", "to")
+
+
+def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> Figures:
     """Ask for the figures.
 
     Args:
         session: A running Spark.
-        records: What `spark.load.read_source` found, with all fields.
+        good: What `wanted` returned; read several times.
         gaps: What is missing.
     """
-    good = records.where(F.col("flaw").isNull()).select(*_FIELDS)
-    good = good.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        return _figures(session, good, gaps)
-    finally:
-        good.unpersist()
-
-
-def _figures(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> Figures:
     processes = good.groupBy("run", "node").agg(
         F.min("wall_ns").alias("began"), F.max("wall_ns").alias("ended"), F.count("*").alias("n")
     )

@@ -95,10 +95,11 @@ def page(findings: Findings, shown: Shown) -> str:
         "P2P share and its gain": [_share(figures)],
         "Message rates": [_rates(figures)],
         "Slowest set-ups": [_set_ups(figures)],
-        "Dwell times": [dwell_plot(used) if any(one.dwells for one in used) else ""],
+        "Dwell times": [_dwells(used)],
         "Message records per component": [_components(figures)],
         "Machines": [
-            _machine(one, _unique(shown.drawings.get(one.machine, ""), "all")) for one in used
+            _machine(one, f"machine-{at}", _unique(shown.drawings.get(one.machine, ""), "all"))
+            for at, one in enumerate(used)
         ],
         "Machines without a step": [_unused(unused)],
     }
@@ -269,6 +270,13 @@ def _set_ups(figures: Figures) -> str:
     return table("Longest time from creation to live", heads, rows)
 
 
+def _dwells(machines: Sequence[MachineUse]) -> str:
+    if not any(one.dwells for one in machines):
+        return ""
+    lines = "Dot: median; thick line: to the 95th percentile; thin line: to the longest stay."
+    return f"{dwell_plot(machines)}<p>{lines}</p>\n"
+
+
 def _components(figures: Figures) -> str:
     rows = [
         (cell(one.actor), code(one.op), number(f"{one.records:,}")) for one in figures.components
@@ -315,7 +323,7 @@ def _told(told: Told, began: float) -> Sequence[str]:
     return number(f"{told.ln:,}"), number(after), *states
 
 
-def _machine(machine: MachineUse, drawing: str) -> str:
+def _machine(machine: MachineUse, identity: str, drawing: str) -> str:
     dwells = (
         (cell(one.state), number(f"{one.stays:,}"), number(duration(one.median)),
          number(duration(one.p95)), number(duration(one.longest)))
@@ -339,7 +347,7 @@ def _machine(machine: MachineUse, drawing: str) -> str:
         f'<div class="drawing">{drawing}</div>\n<div class="columns">{columns}</div>\n'
         f"{shown}"
     )
-    return headed(machine.machine, f"machine-{anchor(machine.machine)}", body)
+    return headed(machine.machine, identity, body)
 
 
 def _counted(rows: Iterable[tuple[Row, int]]) -> Iterator[Sequence[str]]:

@@ -73,13 +73,13 @@ Story: TypeAlias = Sequence[Event]
 
 
 def told_of(
-    session: SparkSession, records: DataFrame, violations: Sequence[Broken]
+    session: SparkSession, good: DataFrame, violations: Sequence[Broken]
 ) -> Mapping[_Place, Story]:
     """Return the story of each violation, by its place.
 
     Args:
         session: A running Spark.
-        records: What `spark.load.read_source` found, with all fields.
+        good: Records, with at least the fields of FACT.
         violations: The violations shown.
     """
     places: list[JsonObject] = [
@@ -87,9 +87,9 @@ def told_of(
     ]
     if not places:
         return {}
-    good = records.where(F.col("flaw").isNull()).select(*FACT.fieldNames())
+    facts = good.select(*FACT.fieldNames())
     wanted = F.broadcast(small_frame(session, places, TOPIC).select("run", "node", "ln"))
-    heads = good.join(wanted, on=["run", "node", "ln"], how="inner").distinct().collect()
+    heads = facts.join(wanted, on=["run", "node", "ln"], how="inner").distinct().collect()
     topics: list[JsonObject] = [
         {"run": row["run"], "node": row["node"], "ln": row["ln"],
          "until": row["wall_ns"], "topic": topic}
@@ -101,7 +101,7 @@ def told_of(
         head = Event(**row.asDict())
         stories[head.place][head.place] = head
     if topics:
-        for row in _before(good, small_frame(session, topics, TOPIC)).collect():
+        for row in _before(facts, small_frame(session, topics, TOPIC)).collect():
             fields = row.asDict()
             of = fields.pop("of_run"), fields.pop("of_node"), fields.pop("of_ln")
             event = Event(**fields)
