@@ -216,8 +216,12 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> F
     processes = good.groupBy("run", "node").agg(
         F.min("wall_ns").alias("began"), F.max("wall_ns").alias("ended"), F.count("*").alias("n")
     )
-    began, ended, total = processes.agg(F.min("began"), F.max("ended"), F.count("*")).collect()[0]
-    shown = processes.orderBy("began", "run", "node").limit(_SHOWN).collect()
+    every = Window.partitionBy()
+    totals = (
+        F.min("began").over(every).alias("first"), F.max("ended").over(every).alias("last"),
+        F.count("*").over(every).alias("total"),
+    )  # fmt: skip
+    shown = processes.select("*", *totals).orderBy("began", "run", "node").limit(_SHOWN).collect()
     components = (
         good.where(F.col("k") == Kind.MSG.value).groupBy("actor", "op").agg(F.count("*").alias("n"))
     )
@@ -229,13 +233,13 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> F
             )
             for row in shown
         ],
-        others=total - len(shown),
+        others=shown[0]["total"] - len(shown) if shown else 0,
         holes=_holes(session, good, gaps),
         components=[
             Component(row["actor"], row["op"] or "", row["n"])
             for row in components.orderBy(F.desc("n"), "actor", "op").limit(_SHOWN).collect()
         ],
-        hops=_hops(sent, began, ended) if total else [],
+        hops=_hops(sent, shown[0]["first"], shown[0]["last"]) if shown else [],
         traffic=_traffic(sent),
         latencies=_latencies(good, sent),
         set_ups=[

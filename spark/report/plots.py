@@ -8,18 +8,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import StringIO
-from typing import Final
-
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from typing import TYPE_CHECKING, Final
 
 from spark.findings import MachineUse
 from spark.report.figures import QUANTILES, Hop, Latency, Way
 from spark.report.markup import text
 from spark.report.words import duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["SERIES", "dwell_plot", "latency_plot", "legend", "rate_plot"]
 
@@ -48,7 +45,7 @@ def rate_plot(hops: Sequence[Hop]) -> str:
     """
     longest = hops[0].seconds * len(hops[0].counts)
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for at, hop in enumerate(hops[:SERIES]):
             times = [hop.seconds * number for number in range(len(hop.counts) + 1)]
             rates = [count / hop.seconds for count in hop.counts]
@@ -69,7 +66,7 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
         latencies: Of at least one way.
     """
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for at, one in enumerate(latencies.values()):
             times = [max(seconds * _MILLI, 1e-3) for seconds in one.quantiles]
             shares = [100 * share for share in QUANTILES]
@@ -93,7 +90,7 @@ def dwell_plot(machines: Sequence[MachineUse]) -> str:
     most = sorted(stays, key=lambda stay: -stay[1].stays)[:_DWELLS]
     most.sort(key=lambda stay: stay[1].median)
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for at, (name, dwell) in enumerate(most):
             median, p95, longest = (
                 max(one, 1e-6) for one in (dwell.median, dwell.p95, dwell.longest)
@@ -113,7 +110,9 @@ def dwell_plot(machines: Sequence[MachineUse]) -> str:
                  0.7 + 0.27 * len(most), draw)  # fmt: skip
 
 
-def _decades(axes: Axes) -> None:
+def _decades(axes: "Axes") -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415 - as in `_plot`
+
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -134,6 +133,8 @@ def legend(names: Sequence[str]) -> str:
 
 
 def _style() -> AbstractContextManager[None]:
+    from matplotlib import rc_context  # noqa: PLC0415 - as in `_plot`
+
     return rc_context(
         {
             "svg.fonttype": "none",
@@ -158,8 +159,12 @@ def _style() -> AbstractContextManager[None]:
     )
 
 
-def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[[Axes], None]) -> str:
+def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
     """Return an `<svg>` element whose ids begin with `prefix`."""
+    # It takes a second to import: only those who want a report pay for it.
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     with _style():
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         FigureCanvasSVG(figure)
