@@ -131,7 +131,7 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
     """Ask for what only a report shows."""
     former = None if order.against is None else read_summary(order.against)
     traces = order.question.traces
-    records = wanted(read_source(session, traces, is_all_read=True).records)
+    records = wanted(read_source(session, traces).records)
     # Each line is decoded once, by Python, for all questions.
     records.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -197,7 +197,7 @@ def export(traces: tuple[str, ...], form: str, target: Path, cluster: Cluster) -
     effort = effort_for(traces)
     write, noun = _WRITERS[form]
     with open_session(cluster, effort=effort) as session, failures_told("Spark could not export"):
-        records = read_source(session, traces, is_all_read=True).records
+        records = read_source(session, traces).records
         return count(write(records, target, 1 if effort is Effort.SHORT else _PIECES), noun)
 
 

@@ -199,7 +199,7 @@ def wanted(records: DataFrame) -> DataFrame:
     """Return the records and fields that figures and stories are made of.
 
     Args:
-        records: What `spark.load.read_source` found, with all fields.
+        records: What `spark.load.read_source` found.
     """
     good = records.where(F.col("flaw").isNull())
     return good.select(*FACT.fieldNames(), "t", "kind", "from", "to")

@@ -37,7 +37,7 @@ def write_otlp(records: DataFrame, target: Path, pieces: int) -> int:
     """Write the spans of all messages, one piece in memory at a time.
 
     Args:
-        records: What `spark.load.read_source` found, with all fields.
+        records: What `spark.load.read_source` found.
         target: The file.
         pieces: Into how many pieces of messages the work is cut.
 

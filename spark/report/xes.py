@@ -32,7 +32,7 @@ def write_xes(records: DataFrame, target: Path, pieces: int) -> int:
     """Write the steps of all entities, one piece in memory at a time.
 
     Args:
-        records: What `spark.load.read_source` found, with all fields.
+        records: What `spark.load.read_source` found.
         target: The file.
         pieces: Into how many pieces of entities the work is cut.
 

@@ -87,7 +87,7 @@ def figures(writers, spark_session, tmp_path_factory):
     for one in writers:
         lines = [record for record in one.records if (one.name, record["ln"]) != ("a", HOLE)]
         write_trace(place / one.name, [*lines, "garbage"])
-    source = read_source(spark_session, [str(place)], is_all_read=True)
+    source = read_source(spark_session, [str(place)])
     gaps = [Gap("r-a", "a", HOLE + 1, "missing"), Gap("r-z", "z", 3, "no trace at all")]
     return figures_of(spark_session, wanted(source.records), gaps)
 

@@ -33,7 +33,7 @@ def exported(spark_session, tmp_path_factory):
         write_trace(place / "run" / f"node={node}", records(whole(facts), f"r-{node}", node))
     event = [Fact(op=Op.SUBMIT, k=Kind.MSG, mid="e#1", type="update", from_="e", to="f")]
     write_trace(place / "run" / "node=carol", [*records(whole(event), "r9", "carol"), "garbage"])
-    source = read_source(spark_session, [str(place / "run")], is_all_read=True)
+    source = read_source(spark_session, [str(place / "run")])
     texts = []
     for name in ("first", "again"):
         assert write_otlp(source.records, place / name, pieces=2) == 4
