@@ -255,7 +255,7 @@ def _rates(figures: Figures) -> str:
          number(f"{hop.busiest:,.1f}"))
         for hop in hops
     )  # fmt: skip
-    caption = f"Messages sent on links; busiest: the busiest {duration(hops[0].seconds)}"
+    caption = f"Messages sent on links; busiest: in the busiest {duration(hops[0].seconds)}"
     heads = ["sender", "way", "#messages", "#mean per second", "#busiest per second"]
     told = table(caption, heads, rows)
     return f"{rate_plot(hops)}{legend(names[:SERIES])}{told}"
