@@ -1,10 +1,12 @@
 """The command `python -m spark`: data on stdout, everything else on stderr."""
 
+import re
+import shlex
 import sys
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn, final
+from typing import Final, NoReturn, final
 
 import click
 
@@ -125,7 +127,9 @@ def validate(  # noqa: PLR0913 - one for each option
             traces=traces, quarantine=allowed, untraced=untraced, manifest=manifest
         )
         outcome = work.run(
-            work.Order(question=asked, report=report, cluster=cluster, against=against)
+            work.Order(
+                question=asked, report=report, cluster=cluster, against=against, command=_command()
+            )
         )
     except ManifestError as exc:
         _fail(exc, Exit.USAGE)
@@ -173,7 +177,13 @@ def convert_traces(
 
 @main.command()
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
-@click.option("--format", "form", type=click.Choice(["xes"]), required=True, help="IEEE 1849.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["otlp", "xes"]),
+    required=True,
+    help="otlp: OpenTelemetry spans of messages; xes: steps of entities (IEEE 1849).",
+)
 @click.option(
     "--to",
     "target",
@@ -194,27 +204,40 @@ def export(  # noqa: PLR0913 - one for each option
     driver_memory: str | None,
     settings: dict[str, str],
 ) -> None:
-    """Write the steps in the traces at TRACE... for tools of process mining.
+    """Write the traces at TRACE... for other tools.
 
-    A trace of XES is one entity, an event is one step. Exits with 1 if Spark fails, with 3 if
-    there is no trace.
+    otlp: a message and its answers are a trace, each process they crossed is a span; one JSON
+    object a line, as OpenTelemetry's file exporter writes it. xes: an entity is a trace, a step
+    is an event, for process mining. Exits with 1 if Spark fails, with 3 if there is no trace.
     """
     try:
         _check_there(traces)
         work = _work()
         cluster = work.Cluster(master, _with_memory(settings, driver_memory))
-        steps = work.export_xes(traces, target, cluster)
+        written = work.export(traces, form, target, cluster)
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
         _fail(exc, Exit.NOT_CONFORMANT)
-    print(f"{form}: {steps:,} steps", file=sys.stderr)
+    print(f"{form}: {written}", file=sys.stderr)
 
 
 @main.command()
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")
+
+
+_SECRET: Final = re.compile(r"((?:secret|password|token|key)[^=]*=).*", re.IGNORECASE)
+"""A setting with a secret value; Spark hides those with such names as well."""
+
+_LOGIN: Final = re.compile("(?<=://)[^/@]*@")
+
+
+def _command() -> str:
+    """Return what was called, without secrets, as a report may be given to others."""
+    told = (_LOGIN.sub("...@", _SECRET.sub(r"\1...", argument)) for argument in sys.argv[1:])
+    return shlex.join(["python", "-m", "spark", *told])
 
 
 def _check_there(traces: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from typing import Final, final
 
 import attrs
 from pyspark.sql import SparkSession
+from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.trace_line import Verdict
 from spark.convert import convert
@@ -17,7 +18,7 @@ from spark.findings import Findings, Quarantine
 from spark.load import read_source
 from spark.pipeline import Question, validate
 from spark.report.against import read_summary
-from spark.report.figures import figures_of
+from spark.report.figures import figures_of, wanted
 from spark.report.files import (
     Extent,
     Report,
@@ -25,14 +26,15 @@ from spark.report.files import (
     violation_objects,
     write_report,
 )
+from spark.report.otlp import write_otlp
 from spark.report.stories import told_of, write_stories
-from spark.report.words import summary
+from spark.report.words import count, summary
 from spark.report.xes import write_xes
 from spark.session import Cluster, Effort, open_session
 
 __all__ = [
     "Cluster", "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces",
-    "effort_for", "export_xes", "run",
+    "effort_for", "export", "run",
 ]  # fmt: skip
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -49,12 +51,14 @@ class Order:
         report: Where the report goes; None: nobody wants one.
         cluster: The Spark that works.
         against: Directory of a former report that this one is compared with.
+        command: What was called, as the report shows it.
     """
 
     question: Question
     report: Path | None = None
     cluster: Cluster = attrs.field(factory=Cluster)
     against: Path | None = None
+    command: str = ""
 
 
 @final
@@ -127,13 +131,20 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
     """Ask for what only a report shows."""
     former = None if order.against is None else read_summary(order.against)
     traces = order.question.traces
-    records = read_source(session, traces, is_all_read=True).records
-    stories = told_of(session, records, findings.first)
+    records = wanted(read_source(session, traces).records)
+    # Each line is decoded once, by Python, for all questions.
+    records.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        stories = told_of(session, records, findings.first)
+        figures = figures_of(session, records, findings.gaps)
+    finally:
+        records.unpersist()
     write_stories(session, findings.first, stories, report)
     return Extent(
         inputs=traces,
+        command=order.command,
         made=datetime.now(UTC).isoformat(sep=" ", timespec="seconds"),
-        figures=figures_of(records),
+        figures=figures,
         stories=stories,
         former=former,
     )
@@ -160,11 +171,19 @@ def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> in
         return convert(session, traces, target)
 
 
-def export_xes(traces: tuple[str, ...], target: Path, cluster: Cluster) -> int:
-    """Write the steps in traces as XES; return how many there are.
+_WRITERS: Final = {"otlp": (write_otlp, "span"), "xes": (write_xes, "step")}
+"""Formats of exports: who writes them, and what is counted."""
+
+_PIECES: Final = 256
+"""Of a trace that is not small, so that one of them fits in the memory of the driver."""
+
+
+def export(traces: tuple[str, ...], form: str, target: Path, cluster: Cluster) -> str:
+    """Write traces in another format; say how much was written.
 
     Args:
         traces: Paths of the traces.
+        form: `otlp` (OpenTelemetry spans) or `xes` (IEEE 1849).
         target: The file.
         cluster: The Spark that works.
 
@@ -175,11 +194,11 @@ def export_xes(traces: tuple[str, ...], target: Path, cluster: Cluster) -> int:
         SparkFailedError: Spark did not start, or a trace is damaged as a file.
     """
     _make(target.parent)
-    with (
-        open_session(cluster, effort=effort_for(traces)) as session,
-        failures_told("Spark could not export"),
-    ):
-        return write_xes(read_source(session, traces, is_all_read=True).records, target)
+    effort = effort_for(traces)
+    write, noun = _WRITERS[form]
+    with open_session(cluster, effort=effort) as session, failures_told("Spark could not export"):
+        records = read_source(session, traces).records
+        return count(write(records, target, 1 if effort is Effort.SHORT else _PIECES), noun)
 
 
 def _make(directory: Path) -> None:

@@ -17,8 +17,8 @@ from pyspark.sql.types import (
 from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
 __all__ = [
-    "DECODED", "FACT", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "STORY", "TOPIC",
-    "VIOLATION", "WRITER", "What",
+    "DECODED", "FACT", "HOLE", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "STORY",
+    "TOPIC", "VIOLATION", "WRITER", "What",
 ]  # fmt: skip
 
 _TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
@@ -120,6 +120,9 @@ FACT: Final = _fields(
 
 TOPIC: Final = _fields(run=_TEXT, node=_TEXT, ln=_WHOLE, until=_WHOLE, topic=_TEXT)
 """A violating record, its time, and what it belongs to."""
+
+HOLE: Final = _fields(run=_TEXT, node=_TEXT, after=_WHOLE, reason=_TEXT)
+"""What is missing, and the number of the record after it."""
 
 STORY: Final = _fields(claim=_TEXT, at=_WHOLE, **{field.name: field.dataType for field in FACT})
 """A record of the story of a violation: of which claim, and its place in the story."""

@@ -136,7 +136,7 @@ def end_edge_id(table: Table, state: str) -> str:
 
 
 _EXTENSION: Final = "#7c3aed"
-ILLEGAL: Final = "#dc2626"
+ILLEGAL: Final = "#b91c1c"
 """The colour of what the drawing does not have."""
 
 
@@ -254,7 +254,7 @@ INK: Final = "#1f2937"
 LINE: Final = "#64748b"
 BOX: Final = "#f8fafc"
 EXTENSION: Final = "#7c3aed"
-NEVER: Final = "#7a8594"
+NEVER: Final = "#667085"
 
 
 def dot(
@@ -283,7 +283,14 @@ def _illegal(table: Table, old: str, cause: str, new: str) -> str:
         "absent" if state == ABSENT else declared.get(state, _quoted(state)) for state in (old, new)
     ]
     red = f'color="{ILLEGAL}" fontcolor="{ILLEGAL}" penwidth=3'
-    return f"  {ends[0]} -> {ends[1]} [class=illegal {red} label={_quoted(cause)}];"
+    there = {*declared, ABSENT}
+    strange = [
+        f'  {_quoted(state)} [class="state illegal" {red}];' for state in (old, new)
+        if state not in there
+    ]  # fmt: skip
+    return "\n".join(
+        [*strange, f"  {ends[0]} -> {ends[1]} [class=illegal {red} label={_quoted(cause)}];"]
+    )
 
 
 def _quoted(text: str) -> str:
@@ -362,10 +369,11 @@ def _escape(text: str) -> str:
 
 _STYLE: Final = """<style>
 .fsm { --fsm-ink: #1f2937; --fsm-muted: #6b7280; --fsm-line: #64748b; --fsm-box: #f8fafc;
-  --fsm-extension: #7c3aed; --fsm-never: #7a8594; max-width: 100%; height: auto; }
+  --fsm-extension: #7c3aed; --fsm-never: #667085; --fsm-illegal: #b91c1c;
+  max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) {
   .fsm { --fsm-ink: #e5e7eb; --fsm-muted: #9ca3af; --fsm-line: #94a3b8; --fsm-box: #273244;
-    --fsm-extension: #b79cf7; --fsm-never: #7d8a9b; }
+    --fsm-extension: #b79cf7; --fsm-never: #94a3b8; --fsm-illegal: #f87171; }
 }
 .fsm text { font-family: Helvetica, Arial, sans-serif; fill: var(--fsm-ink); }
 .fsm .state path { fill: var(--fsm-box); stroke: var(--fsm-line); }
@@ -380,6 +388,9 @@ _STYLE: Final = """<style>
 .fsm .edge text { font-size: 11px; }
 .fsm .edge text ~ text { fill: var(--fsm-muted); font-size: 10px; }
 .fsm .edge.extension text, .fsm .edge.never text { fill: var(--fsm-edge); }
+.fsm .edge.illegal { --fsm-edge: var(--fsm-illegal); }
+.fsm .state.illegal path { stroke: var(--fsm-illegal); }
+.fsm .illegal text { fill: var(--fsm-illegal); }
 </style>"""
 
 _HEAD: Final = re.compile(r".*?<svg ", re.DOTALL)

@@ -47,13 +47,22 @@ def _flat(summary: JsonObject) -> Iterator[tuple[str, str]]:
         yield name, str(summary.get(name, "-"))
     for claim, broken in _object(summary.get("by_claim")).items():
         yield f"violations of {claim}", str(broken)
+    traffic = _object(summary.get("traffic"))
+    yield "part of messages by a direct link", _number(traffic.get("share"))
+    for way, requests in _object(summary.get("request_s")).items():
+        yield f"median request, {way}, seconds", _number(_object(requests).get("median"))
     machines = summary.get("machines")
     for entry in machines if isinstance(machines, list) else ():
         machine = _object(entry)
         of = machine.get("machine")
         yield f"steps of {of}", str(machine.get("steps"))
         for state, dwell in _object(machine.get("dwell_s")).items():
-            yield f"median dwell in {state} of {of}, seconds", str(_object(dwell).get("median"))
+            median = _number(_object(dwell).get("median"))
+            yield f"median dwell in {state} of {of}, seconds", median
+
+
+def _number(value: Json) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 def _object(value: Json) -> Mapping[str, Json]:

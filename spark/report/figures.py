@@ -1,20 +1,54 @@
-"""Figures of a trace beyond its verdict: when processes ran, set-up times, message records."""
+"""Figures of a trace beyond its verdict: when processes ran, and how fast messages went.
 
-from collections.abc import Sequence
-from typing import Final, final
+A message goes by a direct link if a process wrote it on a link that it opened as one (`p2p`), else
+by the node. A request takes from its submission to its final answer, both by one process's clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum, unique
+from functools import reduce
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from specs.trace import ABSENT, Kind
+from spark.findings import Gap
+from spark.load import small_frame
+from spark.schemas import FACT, HOLE
+from specs.addresses.address import BACKEND_SCHEMES
+from specs.reply_code import FIRST_FINAL
+from specs.trace import ABSENT, Kind, Op
 
-__all__ = ["Figures", "Hop", "ProcessRun", "SetUp", "figures_of"]
+if TYPE_CHECKING:
+    from specs.jsonvalue import JsonObject
+
+__all__ = [
+    "BINS", "QUANTILES", "Component", "Figures", "Hole", "Hop", "Latency", "ProcessRun", "SetUp",
+    "Traffic", "Way", "figures_of", "wanted",
+]  # fmt: skip
+
+BINS: Final = 60
+"""Equal parts of the time of a trace, in each of which messages are counted."""
+
+QUANTILES: Final = (*(step / 20 for step in range(20)), 0.99, 1.0)
+"""Of the latencies of requests."""
 
 _SHOWN: Final = 40
 _SLOWEST: Final = 10
+_HOPS: Final = 6
+_OTHERS: Final = "all others"
+_EXACT: Final = 10_000
 _SET_UPS: Final = ("stub_connection", "p2p_connection")
 _NANO: Final = 1e-9
+
+
+@unique
+class Way(StrEnum):
+    """How a message leaves a process."""
+
+    DIRECT = "direct link"
+    NODE = "by the node"
 
 
 @final
@@ -31,12 +65,104 @@ class ProcessRun:
 
 @final
 @attrs.frozen
-class Hop:
-    """How many message records of an operation a kind of component wrote."""
+class Hole:
+    """A part of a trace that is missing: from the record before it to the one after it.
+
+    The times are seconds since the epoch.
+    """
+
+    run: str
+    node: str
+    began: float
+    ended: float
+    reason: str
+
+
+@final
+@attrs.frozen
+class Component:
+    """How many message records of an operation a component wrote."""
 
     actor: str
     op: str
     records: int
+
+
+@final
+@attrs.frozen
+class Hop:
+    """The messages that processes of a name sent one way.
+
+    Attributes:
+        sender: Name of the processes; those that sent least are together.
+        seconds: Of each bin.
+        counts: Messages sent in each bin.
+    """
+
+    sender: str
+    way: Way
+    seconds: float
+    counts: Sequence[int]
+
+    @property
+    def messages(self) -> int:
+        """How many were sent."""
+        return sum(self.counts)
+
+    @property
+    def mean(self) -> float:
+        """Messages per second."""
+        return self.messages / (self.seconds * len(self.counts))
+
+    @property
+    def busiest(self) -> float:
+        """Messages per second in the busiest bin."""
+        return max(self.counts) / self.seconds
+
+
+@final
+@attrs.frozen
+class Traffic:
+    """Messages that left a process, each counted once.
+
+    Attributes:
+        direct: Went by a direct link, at least once.
+        by_node: Between runtimes, by the node only.
+        services: To or from a service of a domain, which has no direct link.
+    """
+
+    direct: int
+    by_node: int
+    services: int
+
+    @property
+    def share(self) -> float | None:
+        """Of the messages between runtimes, the part that went by a direct link."""
+        total = self.direct + self.by_node
+        return self.direct / total if total else None
+
+
+@final
+@attrs.frozen
+class Latency:
+    """Seconds from the submission of requests between runtimes to their final answers.
+
+    Attributes:
+        quantiles: One for each of QUANTILES.
+    """
+
+    requests: int
+    quantiles: Sequence[float]
+
+    @property
+    def median(self) -> float:
+        """Half of the requests took no longer."""
+        return self.quantiles[QUANTILES.index(0.5)]
+
+    @property
+    def p95(self) -> float:
+        """95 of 100 took no longer."""
+        return self.quantiles[QUANTILES.index(0.95)]
 
 
 @final
@@ -51,44 +177,185 @@ class SetUp:
 
 
 @final
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Figures:
-    """Each list is bounded: the first processes, the most frequent hops, the slowest set-ups."""
+    """Each list is bounded: the first processes, the busiest components and hops, and so on.
 
-    processes: Sequence[ProcessRun]
-    hops: Sequence[Hop]
-    set_ups: Sequence[SetUp]
+    Attributes:
+        others: How many processes there are beyond those shown.
+    """
+
+    processes: Sequence[ProcessRun] = ()
+    others: int = 0
+    holes: Sequence[Hole] = ()
+    components: Sequence[Component] = ()
+    hops: Sequence[Hop] = ()
+    traffic: Traffic = Traffic(0, 0, 0)
+    latencies: Mapping[Way, Latency] = attrs.field(factory=dict)
+    set_ups: Sequence[SetUp] = ()
 
 
-def figures_of(records: DataFrame) -> Figures:
+def wanted(records: DataFrame) -> DataFrame:
+    """Return the records and fields that figures and stories are made of.
+
+    Args:
+        records: What `spark.load.read_source` found.
+    """
+    good = records.where(F.col("flaw").isNull())
+    return good.select(*FACT.fieldNames(), "t", "kind", "from", "to")
+
+
+def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> Figures:
     """Ask for the figures.
 
     Args:
-        records: What `spark.load.read_source` found, with all fields.
+        session: A running Spark.
+        good: What `wanted` returned; read several times.
+        gaps: What is missing.
     """
-    good = records.where(F.col("flaw").isNull())
     processes = good.groupBy("run", "node").agg(
         F.min("wall_ns").alias("began"), F.max("wall_ns").alias("ended"), F.count("*").alias("n")
     )
-    hops = (
+    every = Window.partitionBy()
+    totals = (
+        F.min("began").over(every).alias("first"), F.max("ended").over(every).alias("last"),
+        F.count("*").over(every).alias("total"),
+    )  # fmt: skip
+    shown = processes.select("*", *totals).orderBy("began", "run", "node").limit(_SHOWN).collect()
+    components = (
         good.where(F.col("k") == Kind.MSG.value).groupBy("actor", "op").agg(F.count("*").alias("n"))
     )
+    sent = _sent(good)
     return Figures(
-        [
+        processes=[
             ProcessRun(
                 row["run"], row["node"], row["began"] * _NANO, row["ended"] * _NANO, row["n"]
             )
-            for row in processes.orderBy("began").limit(_SHOWN).collect()
+            for row in shown
         ],
-        [
-            Hop(row["actor"], row["op"] or "", row["n"])
-            for row in hops.orderBy(F.desc("n"), "actor", "op").limit(_SHOWN).collect()
+        others=shown[0]["total"] - len(shown) if shown else 0,
+        holes=_holes(session, good, gaps),
+        components=[
+            Component(row["actor"], row["op"] or "", row["n"])
+            for row in components.orderBy(F.desc("n"), "actor", "op").limit(_SHOWN).collect()
         ],
-        [
+        hops=_hops(sent, shown[0]["first"], shown[0]["last"]) if shown else [],
+        traffic=_traffic(sent),
+        latencies=_latencies(good, sent),
+        set_ups=[
             SetUp(row["machine"], row["key"], row["node"], row["live"] - row["created"])
             for row in _set_ups(good).collect()
         ],
     )
+
+
+def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> list[Hole]:
+    """Ask when the record after each gap was written, and the one before it."""
+    if not gaps:
+        return []
+    rows: list[JsonObject] = [
+        {"run": gap.run, "node": gap.node, "after": gap.ln, "reason": gap.reason} for gap in gaps
+    ]
+    places = small_frame(session, rows, HOLE)
+    by = ("run", "node", "after", "reason")
+    told = good.select("run", "node", "ln", "wall_ns").join(
+        F.broadcast(places), on=["run", "node"], how="inner"
+    )
+    wall, ln = F.col("wall_ns"), F.col("ln")
+    times = (
+        told.where("ln <= after")
+        .groupBy(*by)
+        .agg(
+            F.max_by(F.when(ln < F.col("after"), wall), F.when(ln < F.col("after"), ln)).alias(
+                "began"
+            ),
+            F.max(F.when(ln == F.col("after"), wall)).alias("ended"),
+        )
+    )
+    found = times.where(F.col("ended").isNotNull()).orderBy(*by).collect()
+    return [
+        Hole(row["run"], row["node"],
+             (row["ended"] if row["began"] is None else row["began"]) * _NANO,
+             row["ended"] * _NANO, row["reason"])
+        for row in found
+    ]  # fmt: skip
+
+
+def _sent(good: DataFrame) -> DataFrame:
+    """Return what was written on links, with `is_direct`."""
+    opened = (F.col("k") == Kind.LINK.value) & (F.col("op") == Op.OPEN.value)
+    place = ("run", "node", "link")
+    direct = good.where(opened & (F.col("kind") == "p2p")).select(*place).distinct()
+    sent = good.where((F.col("k") == Kind.MSG.value) & (F.col("op") == Op.XMIT.value))
+    marked = direct.withColumn("is_opened", F.lit(True))  # noqa: FBT003 - a column
+    joined = sent.join(marked, on=list(place), how="left")
+    return joined.withColumn("is_direct", F.col("is_opened").isNotNull()).drop("is_opened")
+
+
+def _hops(sent: DataFrame, began: int, ended: int) -> list[Hop]:
+    width = max((ended - began) // BINS + 1, 1)
+    at = F.floor((F.col("wall_ns") - F.lit(began)) / F.lit(width))
+    counted = sent.groupBy("node", "is_direct", at.alias("bin")).agg(F.count("*").alias("n"))
+    total = F.sum("n").over(Window.partitionBy("node", "is_direct"))
+    busiest = Window.orderBy(F.desc("total"), "node", "is_direct")
+    ranked = counted.withColumn("total", total).withColumn("rank", F.dense_rank().over(busiest))
+    sender = F.when(F.col("rank") <= _HOPS, F.col("node")).otherwise(F.lit(_OTHERS))
+    rows = ranked.groupBy(sender.alias("sender"), "is_direct", "bin").agg(F.sum("n").alias("n"))
+    counts: dict[tuple[str, Way], list[int]] = {}
+    for row in rows.collect():
+        way = Way.DIRECT if row["is_direct"] else Way.NODE
+        counts.setdefault((row["sender"], way), [0] * BINS)[row["bin"]] += row["n"]
+    hops = [Hop(sender, way, width * _NANO, told) for (sender, way), told in counts.items()]
+    return sorted(hops, key=lambda hop: (-hop.messages, hop.sender, hop.way))
+
+
+def _is_service(address: str) -> Column:
+    schemes = (F.startswith(F.col(address), F.lit(f"{one}://")) for one in sorted(BACKEND_SCHEMES))
+    return F.coalesce(reduce(Column.__or__, schemes), F.lit(False))  # noqa: FBT003 - a column
+
+
+def _traffic(sent: DataFrame) -> Traffic:
+    messages = sent.groupBy("mid").agg(
+        F.max("is_direct").alias("is_direct"),
+        F.max(_is_service("from") | _is_service("to")).alias("is_service"),
+    )
+    kind = F.when(F.col("is_direct"), "direct").when(F.col("is_service"), "services")
+    counts = messages.groupBy(kind.otherwise("by_node").alias("kind")).agg(F.count("*").alias("n"))
+    told = {row["kind"]: row["n"] for row in counts.collect()}
+    return Traffic(told.get("direct", 0), told.get("by_node", 0), told.get("services", 0))
+
+
+def _latencies(good: DataFrame, sent: DataFrame) -> dict[Way, Latency]:
+    """Return the latencies of requests between runtimes, by their way there."""
+    msg = good.where(F.col("k") == Kind.MSG.value)
+    asked = F.col("ref").isNull()
+    ends = msg.where(
+        ((F.col("op") == Op.SUBMIT.value) & asked)
+        | ((F.col("op") == Op.CALLBACK.value) & (F.col("code") >= FIRST_FINAL))
+    ).select(
+        "run", "node", F.coalesce("ref", "mid").alias("request"),
+        F.when(asked, F.col("t")).alias("began"), F.when(~asked, F.col("t")).alias("ended"),
+        *(F.lit(None).cast("boolean").alias(name) for name in ("is_direct", "is_service")),
+    )  # fmt: skip
+    ways = sent.where(asked).select(
+        "run", "node", F.col("mid").alias("request"),
+        *(F.lit(None).cast("double").alias(name) for name in ("began", "ended")),
+        "is_direct", (_is_service("from") | _is_service("to")).alias("is_service"),
+    )  # fmt: skip
+    requests = ends.unionByName(ways).groupBy("run", "node", "request").agg(
+        F.min("began").alias("began"), F.min("ended").alias("ended"),
+        F.min("is_direct").alias("is_direct"), F.max("is_direct").alias("is_any_direct"),
+        F.max("is_service").alias("is_service"),
+    )  # fmt: skip
+    # One that was sent both ways, as its link was lost, tells of neither.
+    clear = requests.where("is_direct = is_any_direct and not is_service and ended >= began")
+    seconds = F.col("ended") - F.col("began")
+    quantiles = F.percentile_approx(seconds, list(QUANTILES), _EXACT)
+    told = clear.groupBy("is_direct").agg(F.count("*").alias("n"), quantiles.alias("quantiles"))
+    return {
+        Way.DIRECT if row["is_direct"] else Way.NODE: Latency(row["n"], row["quantiles"])
+        for row in told.orderBy("is_direct").collect()
+    }
 
 
 def _set_ups(records: DataFrame) -> DataFrame:

@@ -50,12 +50,14 @@ class Extent:
 
     Attributes:
         inputs: The traces.
+        command: What was called, as one would type it; "": a program asked for it.
         made: When, in words.
         stories: By the place of the violation.
         former: Summary of the report to compare with; None: there is none.
     """
 
     inputs: Sequence[str]
+    command: str
     made: str
     figures: Figures
     stories: Mapping[tuple[str, str, int], Story]
@@ -79,11 +81,10 @@ def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
     summary: JsonObject = verdict_object(findings, report) | {
         "first": [*violation_objects(findings)],
         "made": extent.made,
+        "command": extent.command,
         "inputs": list(extent.inputs),
-        "processes": [attrs.asdict(one) for one in extent.figures.processes],
-        "hops": [attrs.asdict(one) for one in extent.figures.hops],
-        "set_ups": [attrs.asdict(one) for one in extent.figures.set_ups],
     }
+    summary |= _figures_object(extent.figures)
     compared = None if extent.former is None else changes(extent.former, summary)
     shown = Shown(
         drawings=drawn,
@@ -91,12 +92,34 @@ def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
         stories=extent.stories,
         figures=extent.figures,
         inputs=extent.inputs,
+        command=extent.command,
         made=extent.made,
         compared=compared,
     )
     report.html.write_text(page(findings, shown), encoding="utf-8")
     report.summary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return report
+
+
+def _figures_object(figures: Figures) -> JsonObject:
+    return {
+        "processes": [attrs.asdict(one) for one in figures.processes],
+        "missing_parts": [attrs.asdict(one) for one in figures.holes],
+        "components": [attrs.asdict(one) for one in figures.components],
+        "hops": [
+            {"sender": hop.sender, "way": hop.way.value, "messages": hop.messages,
+             "mean_per_s": hop.mean, "busiest_per_s": hop.busiest, "bin_s": hop.seconds,
+             "counts": list(hop.counts)}
+            for hop in figures.hops
+        ],
+        "traffic": attrs.asdict(figures.traffic) | {"share": figures.traffic.share},
+        "request_s": {
+            way.value: {"requests": one.requests, "median": one.median, "p95": one.p95,
+                        "longest": one.quantiles[-1]}
+            for way, one in figures.latencies.items()
+        },
+        "set_ups": [attrs.asdict(one) for one in figures.set_ups],
+    }  # fmt: skip
 
 
 def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:

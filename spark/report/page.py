@@ -1,9 +1,7 @@
 """The report as one HTML page that opens offline: no script, nothing to fetch."""
 
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final, final
 
@@ -11,8 +9,22 @@ import attrs
 
 from fsm.judge.replay import Told
 from fsm.judge.trace_line import Verdict
-from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Step
-from spark.report.figures import Figures
+from fsm.machine_list import MACHINES
+from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Row, Step
+from spark.report.figures import Figures, Latency, Way
+from spark.report.markup import (
+    anchor,
+    cell,
+    code,
+    details,
+    headed,
+    number,
+    section,
+    table,
+    text,
+    word,
+)
+from spark.report.plots import SERIES, dwell_plot, latency_plot, legend, rate_plot
 from spark.report.sequence import sequence, timeline
 from spark.report.stories import Story
 from spark.report.words import (
@@ -27,12 +39,12 @@ from spark.report.words import (
     node_line,
     row_name,
 )
-from specs.claims import claim
+from specs.trace import ABSENT
 
 __all__ = ["Shown", "page"]
 
 _UNDECLARED: Final = 20
-"""Undeclared steps shown of each machine."""
+"""Undeclared steps and states shown of each machine."""
 
 
 @final
@@ -45,6 +57,7 @@ class Shown:
         illegal: An `<svg>` element with the step that breaks a claim, by claim.
         stories: By the place of the violation.
         inputs: The traces.
+        command: What was called, as one would type it; "": a program asked for it.
         made: When, in words.
         compared: What changed since a former report; None: there is none.
     """
@@ -54,6 +67,7 @@ class Shown:
     stories: Mapping[tuple[str, str, int], Story]
     figures: Figures
     inputs: Sequence[str]
+    command: str
     made: str
     compared: Sequence[tuple[str, str, str]] | None
 
@@ -69,68 +83,45 @@ def page(findings: Findings, shown: Shown) -> str:
     used = [machine for machine in findings.machines if machine.steps or machine.violations]
     unused = [machine for machine in findings.machines if machine not in used]
     figures = shown.figures
-    sections = {
+    contents = {
         "Compared with the former report": [_compared(shown.compared)],
         "First violation of each claim": [_broken(one, shown) for one in findings.first],
-        "Claims that were checked": [_claims(findings)],
-        "Claims that were not checked": _not_checked(),
-        "Run timeline": [timeline(figures.processes) if figures.processes else ""],
-        "Nodes": [_nodes(findings.nodes)],
+        "Claims that were checked": list(_claims(findings)),
+        "Claims that were not checked": [_not_checked()],
+        "Run timeline": [_timeline(figures)],
+        "Processes": [_nodes(findings.nodes)],
         "What is missing": [_gaps(findings)],
-        "Lines that cannot be read": _bad_lines(findings),
+        "Lines that cannot be read": [_bad_lines(findings)],
+        "P2P share and its gain": [_share(figures)],
+        "Message rates": [_rates(figures)],
         "Slowest set-ups": [_set_ups(figures)],
-        "Message records per component": [_hops(figures)],
+        "Dwell times": [_dwells(used)],
+        "Message records per component": [_components(figures)],
         "Machines": [
-            _machine(one, _unique(shown.drawings.get(one.machine, ""), "all")) for one in used
+            _machine(one, f"machine-{at}", _unique(shown.drawings.get(one.machine, ""), "all"))
+            for at, one in enumerate(used)
         ],
-        "Machines without a step": [_unused(one) for one in unused],
+        "Machines without a step": [_unused(unused)],
     }
-    there = {title: cards for title, cards in sections.items() if any(cards)}
-    links = "".join(f'<li><a href="#{_anchor(title)}">{title}</a></li>' for title in there)
-    body = "".join(_section(title, *cards) for title, cards in there.items())
+    sections = {title: section(title, *cards) for title, cards in contents.items()}
+    links = "".join(
+        f'<li><a href="#{anchor(title)}">{title}</a></li>\n'
+        for title, body in sections.items()
+        if body
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{findings.verdict} - Protofly trace report</title>\n"
         f"<style>\n{style}</style>\n</head>\n<body>\n{_head(findings, shown)}"
-        f'<nav aria-label="Contents">\n<ul>{links}</ul>\n</nav>\n<main>\n{body}</main>\n'
-        "</body>\n</html>\n"
+        f'<nav aria-label="Contents">\n<ul>\n{links}</ul>\n</nav>\n'
+        f"<main>\n{''.join(sections.values())}</main>\n</body>\n</html>\n"
     )
-
-
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
 
 
 def _unique(drawing: str, prefix: str) -> str:
     """Prefix the ids of a drawing, as a page may show a machine several times."""
-    return re.sub(r'(<g [^>]*?id=")', rf"\g<1>{prefix}-", drawing)
-
-
-def _compared(compared: Sequence[tuple[str, str, str]] | None) -> str:
-    if compared is None:
-        return ""
-    if not compared:
-        return "<p>Nothing changed.</p>\n"
-    rows = (_row(*map(_cell, change)) for change in compared)
-    return _table("What changed", ["figure", "former report", "this report"], rows)
-
-
-def _set_ups(figures: Figures) -> str:
-    rows = [
-        _row(_cell(one.machine), _code(one.key), _cell(one.node), _number(duration(one.seconds)))
-        for one in figures.set_ups
-    ]
-    heads = ["machine", "connection", "process", "#creation to live"]
-    return _table("Longest time from creation to live", heads, rows) if rows else ""
-
-
-def _hops(figures: Figures) -> str:
-    rows = [
-        _row(_cell(one.actor), _code(one.op), _number(f"{one.records:,}")) for one in figures.hops
-    ]
-    heads = ["component", "operation", "#records"]
-    return _table("Message records by component and operation", heads, rows) if rows else ""
+    return re.sub(r'(<g [^>]*?id=")', rf"\g<1>{anchor(prefix)}-", drawing)
 
 
 def _head(findings: Findings, shown: Shown) -> str:
@@ -140,88 +131,165 @@ def _head(findings: Findings, shown: Shown) -> str:
         "violations": findings.violations,
         "lines quarantined": findings.quarantined,
     }
-    boxes = "".join(f"<div><b>{number:,}</b>{name}</div>" for name, number in figures.items())
-    command = f"python -m spark validate {shlex.join(shown.inputs)}"
+    boxes = "".join(f"<div><b>{total:,}</b>{name}</div>" for name, total in figures.items())
+    by = f" by <code>{text(shown.command)}</code>" if shown.command else ""
+    inputs = "".join(f"<li><code>{text(one)}</code></li>\n" for one in shown.inputs)
     return (
         f'<header class="card {findings.verdict}">\n<p class="muted">Protofly trace report</p>\n'
         f'<h1 class="word">{findings.verdict}</h1>\n<p>{VERDICT[findings.verdict]}</p>\n'
         f'<p class="muted">Checked: {CHECKED}; {NOT_CHECKED}.</p>\n'
-        f'<p class="muted">Made {escape(shown.made)} by <code>{escape(command)}</code></p>\n'
+        f'<p class="muted">Made {text(shown.made)}{by}</p>\n'
+        f'<p class="muted">Inputs:</p>\n<ul class="lanes">\n{inputs}</ul>\n'
         f'<div class="figures">{boxes}</div>\n</header>\n'
     )
 
 
-def _section(title: str, *cards: str) -> str:
-    """A headline with what belongs under it; cards scroll, so the keyboard must reach them."""
-    body = "".join(
-        f'<div class="card" tabindex="0" role="region" aria-label="{title}">\n{card}</div>\n'
-        for card in cards
-        if card
+def _compared(compared: Sequence[tuple[str, str, str]] | None) -> str:
+    if compared is None:
+        return ""
+    if not compared:
+        return "<p>Nothing changed.</p>\n"
+    rows = (tuple(map(cell, change)) for change in compared)
+    return table("What changed", ["figure", "former report", "this report"], rows)
+
+
+def _claims(findings: Findings) -> Iterator[str]:
+    heads = ["claim", "what it says", "result", "#violations"]
+    by_claim = findings.by_claim.items()
+    broken = [(name, times) for name, times in by_claim if times]
+    kept = [(name, times) for name, times in by_claim if not times]
+    yield table("Broken claims", heads, (_claim(name, times) for name, times in broken))
+    told = table("Kept claims", heads, (_claim(name, times) for name, times in kept))
+    yield details(f"{count(len(kept), 'claim')} kept", told)
+
+
+def _claim(name: str, broken: int) -> Sequence[str]:
+    verdict, state = (Verdict.VIOLATIONS, "broken") if broken else (Verdict.CONFORMANT, "kept")
+    return code(name), cell(CLAIM[name]), word(verdict, state), number(f"{broken:,}")
+
+
+def _not_checked() -> str:
+    rows = ((code(one.name), cell(one.text)) for one in BY_NOBODY)
+    told = table("No trace can decide these", ["claim", "what it says"], rows)
+    return details(f"No trace can decide these {len(BY_NOBODY)}", told)
+
+
+def _timeline(figures: Figures) -> str:
+    if not figures.processes:
+        return ""
+    more = f"<p>and {count(figures.others, 'more process')}</p>\n" if figures.others else ""
+    red = "<p>Red: records are missing.</p>\n" if figures.holes else ""
+    return timeline(figures.processes, figures.holes) + red + more
+
+
+def _nodes(nodes: Sequence[NodeFindings]) -> str:
+    rows = (
+        (cell(one.node), code(one.run), word(one.verdict, one.verdict), number(f"{one.records:,}"),
+         cell(node_line(one)))
+        for one in nodes
+    )  # fmt: skip
+    return table("Traces by process", ["process", "run", "verdict", "#records", "remark"], rows)
+
+
+def _gaps(findings: Findings) -> str:
+    rows = ((cell(one.node), number(f"{one.ln:,}"), cell(one.reason)) for one in findings.gaps)
+    return table("Gaps", ["process", "#record", "what"], rows)
+
+
+def _bad_lines(findings: Findings) -> str:
+    bad = findings.bad_lines
+    more = findings.quarantined - len(bad)
+    note = f'<p class="muted">and {count(more, "more line")}</p>\n' if bad and more > 0 else ""
+    return table("Unreadable lines", ["file", "#line", "reason", "text"], map(_bad, bad)) + note
+
+
+def _bad(bad: BadLine) -> Sequence[str]:
+    name = "/".join(bad.file.rsplit("/", 2)[-2:])
+    return code(name), number(f"{bad.line:,}"), cell(bad.reason), code(bad.text[:120])
+
+
+def _share(figures: Figures) -> str:
+    traffic, latencies = figures.traffic, figures.latencies
+    if traffic.share is None:
+        return ""
+    ways = [("direct link", traffic.direct), ("by the node", traffic.by_node),
+            ("to and from services of a domain", traffic.services)]  # fmt: skip
+    sent = table("Messages that left a process, each counted once", ["way", "#messages"],
+                 ((cell(way), number(f"{times:,}")) for way, times in ways))  # fmt: skip
+    total = count(traffic.direct + traffic.by_node, "message")
+    said = (
+        f"<p>{traffic.share:.0%} of {total} between runtimes went by a direct link. "
+        f"{_gain(latencies)}</p>\n"
     )
+    if not latencies:
+        return said + sent
+    rows = (
+        (cell(way), number(f"{one.requests:,}"), number(duration(one.median)),
+         number(duration(one.p95)), number(duration(one.quantiles[-1])))
+        for way, one in latencies.items()
+    )  # fmt: skip
+    times = table("Requests between runtimes, from submission to final answer",
+                  ["way", "#requests", "#median", "#p95", "#longest"], rows)  # fmt: skip
+    return f"{said}{latency_plot(latencies)}{legend([*latencies])}{times}{sent}"
+
+
+def _gain(latencies: Mapping[Way, Latency]) -> str:
+    direct, node = latencies.get(Way.DIRECT), latencies.get(Way.NODE)
+    if direct is None or node is None or not node.median:
+        return "There is nothing to compare their latency with."
+    gain = node.median - direct.median
+    word = "less" if gain >= 0 else "more"
     return (
-        f'<section aria-labelledby="{_anchor(title)}">\n'
-        f'<h2 id="{_anchor(title)}">{title}</h2>\n{body}</section>\n'
+        f"The median request took {duration(direct.median)} by a direct link and "
+        f"{duration(node.median)} by the node: {abs(gain) / node.median:.0%} {word}."
     )
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[str]) -> str:
-    """A table; a head that begins with `#` is of a column of numbers."""
-    cells = "".join(
-        f'<th scope="col" class="number">{head[1:]}</th>'
-        if head.startswith("#")
-        else f'<th scope="col">{head}</th>'
-        for head in heads
+def _rates(figures: Figures) -> str:
+    hops = figures.hops
+    if not hops:
+        return ""
+    names = [f"{hop.sender}, {hop.way}" for hop in hops]
+    rows = (
+        (cell(hop.sender), cell(hop.way), number(f"{hop.messages:,}"), number(f"{hop.mean:,.1f}"),
+         number(f"{hop.busiest:,.1f}"))
+        for hop in hops
+    )  # fmt: skip
+    caption = f"Messages sent on links; busiest: in the busiest {duration(hops[0].seconds)}"
+    heads = ["sender", "way", "#messages", "#mean per second", "#busiest per second"]
+    told = table(caption, heads, rows)
+    return f"{rate_plot(hops)}{legend(names[:SERIES])}{told}"
+
+
+def _set_ups(figures: Figures) -> str:
+    rows = (
+        (cell(one.machine), code(one.key), cell(one.node), number(duration(one.seconds)))
+        for one in figures.set_ups
     )
-    title = f"<caption>{escape(caption)}</caption>"
-    return f"<table>\n{title}\n<tr>{cells}</tr>\n{''.join(rows)}</table>\n"
+    heads = ["machine", "connection", "process", "#creation to live"]
+    return table("Longest time from creation to live", heads, rows)
 
 
-def _row(*cells: str) -> str:
-    return f"<tr>{''.join(cells)}</tr>\n"
+def _dwells(machines: Sequence[MachineUse]) -> str:
+    if not any(one.dwells for one in machines):
+        return ""
+    lines = "Dot: median; thick line: to the 95th percentile; thin line: to the longest stay."
+    return f"{dwell_plot(machines)}<p>{lines}</p>\n"
 
 
-def _cell(text: str) -> str:
-    return f"<td>{escape(text)}</td>"
-
-
-def _code(text: str) -> str:
-    return f'<td class="key">{escape(text)}</td>'
-
-
-def _number(text: str) -> str:
-    return f'<td class="number">{text}</td>'
-
-
-def _word(verdict: Verdict) -> str:
-    return f'<td class="{verdict}"><span class="word">{verdict}</span></td>'
-
-
-def _claims(findings: Findings) -> str:
-    rows = []
-    for name, broken in findings.by_claim.items():
-        verdict = Verdict.VIOLATIONS if broken else Verdict.CONFORMANT
-        state = (
-            f'<td class="{verdict}"><span class="word">{"broken" if broken else "kept"}</span></td>'
-        )
-        rows.append(_row(_code(name), _cell(CLAIM[name]), state, _number(f"{broken:,}")))
-    return _table("Claims", ["claim", "what it says", "result", "#violations"], rows)
-
-
-def _not_checked() -> list[str]:
-    return [
-        _listed("No trace can decide", BY_NOBODY),
+def _components(figures: Figures) -> str:
+    rows = [
+        (cell(one.actor), code(one.op), number(f"{one.records:,}")) for one in figures.components
     ]
-
-
-def _listed(title: str, claims: Sequence[claim.Claim]) -> str:
-    rows = (_row(_code(one.name), _cell(one.text)) for one in claims)
-    summary = f"<summary>{title} these {len(claims)}</summary>"
-    return f"<details>\n{summary}\n{_table(title, ['claim', 'what it says'], rows)}</details>\n"
+    heads = ["component", "operation", "#records"]
+    told = table("Message records by component and operation", heads, rows)
+    return details("Records of each component and operation", told)
 
 
 def _broken(broken: Broken, shown: Shown) -> str:
     step = broken.step
     facts = [
+        ("claim", CLAIM[broken.claim]),
         ("about", broken.about if step is None else f"{step.machine} {step.key}"),
         ("record", f"{broken.ln:,} of {broken.node} (run {broken.run})"),
         ("expected", broken.expected),
@@ -231,88 +299,73 @@ def _broken(broken: Broken, shown: Shown) -> str:
     if step is not None and step.why:
         facts.append(("why", step.why))
     said = "".join(
-        f'<p><span class="muted">{name}</span> <span class="key">{escape(text)}</span></p>\n'
-        for name, text in facts
+        f'<p><span class="muted">{name}</span> <span class="key">{text(told)}</span></p>\n'
+        for name, told in facts
     )
-    steps = "" if step is None else _timeline(step)
+    steps = "" if step is None else _steps(step)
     story = shown.stories.get((broken.run, broken.node, broken.ln), ())
     drawn = sequence(story, f"Records before the violation of {broken.claim}") if story else ""
     illegal = _unique(shown.illegal.get(broken.claim, ""), broken.claim)
-    return (
-        f"<h3><code>{broken.claim}</code></h3>\n{said}"
-        f'<div class="wide">{drawn}</div>\n{steps}<div class="drawing">{illegal}</div>\n'
-    )
+    drawing = f'<div class="drawing">{illegal}</div>\n' if illegal else ""
+    return headed(broken.claim, f"broken-{anchor(broken.claim)}", said + drawn + steps + drawing)
 
 
-def _timeline(step: Step) -> str:
+def _steps(step: Step) -> str:
     began = step.before[0].t if step.before else step.record.t
-    rows = [_told(told, began, "<tr>") for told in step.before]
-    rows.append(_told(step.record, began, '<tr class="here">'))
-    return _table("Steps of the entity", ["#record", "#after", "left", "because", "entered"], rows)
+    rows = [_told(told, began) for told in (*step.before, step.record)]
+    heads = ["#record", "#after", "left", "because", "entered"]
+    return table("Steps of the entity", heads, rows, len(rows) - 1)
 
 
-def _gaps(findings: Findings) -> str:
-    rows = [
-        _row(_cell(one.node), _number(f"{one.ln:,}"), _cell(one.reason)) for one in findings.gaps
-    ]
-    return _table("Gaps", ["node", "#record", "what"], rows) if rows else ""
-
-
-def _told(told: Told, began: float, tag: str) -> str:
+def _told(told: Told, began: float) -> Sequence[str]:
     after = "+" + duration(max(told.t - began, 0.0))
-    states = _cell(told.old or ""), _code(told.cause), _cell(told.new or "refused")
-    return f"{tag}{_number(f'{told.ln:,}')}{_number(after)}{''.join(states)}</tr>\n"
+    states = cell(told.old or ""), code(told.cause), cell(told.new or "refused")
+    return number(f"{told.ln:,}"), number(after), *states
 
 
-def _nodes(nodes: Sequence[NodeFindings]) -> str:
-    rows = [
-        _row(_cell(one.node), _code(one.run), _word(one.verdict), _number(f"{one.records:,}"),
-             _cell(node_line(one)))
-        for one in nodes
-    ]  # fmt: skip
-    return _table("Processes", ["node", "run", "verdict", "#records", "remark"], rows)
-
-
-def _bad_lines(findings: Findings) -> list[str]:
-    bad = findings.bad_lines
-    if not bad:
-        return []
-    more = findings.quarantined - len(bad)
-    note = f'<p class="muted">and {count(more, "more line")}</p>\n' if more > 0 else ""
-    return [
-        _table("Unreadable lines", ["file", "#line", "reason", "text"], map(_bad_line, bad)) + note
-    ]
-
-
-def _bad_line(bad: BadLine) -> str:
-    name = "/".join(bad.file.rsplit("/", 2)[-2:])
-    return _row(_code(name), _number(f"{bad.line:,}"), _cell(bad.reason), _code(bad.text[:120]))
-
-
-def _machine(machine: MachineUse, drawing: str) -> str:
-    dwells = [
-        _row(_cell(one.state), _number(f"{one.stays:,}"), _number(duration(one.median)),
-             _number(duration(one.p95)), _number(duration(one.longest)))
+def _machine(machine: MachineUse, identity: str, drawing: str) -> str:
+    dwells = (
+        (cell(one.state), number(f"{one.stays:,}"), number(duration(one.median)),
+         number(duration(one.p95)), number(duration(one.longest)))
         for one in machine.dwells
-    ]  # fmt: skip
-    used = [_row(_cell(row_name(row)), _number(f"{n:,}")) for row, n in machine.used.items()]
-    stays = _table("Dwell times", ["state left", "#stays", "#median", "#p95", "#longest"], dwells)
-    undeclared = [
-        _row(_cell(row_name(row)), _number(f"{n:,}"))
-        for row, n in list(machine.undeclared.items())[:_UNDECLARED]
-    ]
-    found = _table("Steps that the table does not have", ["step", "#made"], undeclared)
+    )  # fmt: skip
+    states = _undeclared_states(machine)
     tables = [
-        _table("Declared transitions", ["transition", "#used"], used),
-        found if undeclared else "",
-        stays if dwells else "",
-    ]
-    columns = "".join(f"<div>{table}</div>" for table in tables)
-    return (
-        f"<h3>{escape(machine.machine)}</h3>\n<p>{escape(machine_line(machine))}</p>\n"
+        table("Declared transitions", ["transition", "#used"], _counted(machine.used.items())),
+        table("States that the machine does not have", ["state", "#entered or left"],
+              ((cell(state), number(f"{times:,}")) for state, times in states.items())),
+        table("Steps that the machine does not have", ["step", "#made"],
+              _counted([*machine.undeclared.items()][:_UNDECLARED])),
+        table("Dwell times", ["state left", "#stays", "#median", "#p95", "#longest"], dwells),
+    ]  # fmt: skip
+    used, *strange, stays = tables
+    columns = "".join(f"<div>{one}</div>" for one in strange if one)
+    figures = "".join(f"<div>{one}</div>" for one in (used, stays) if one)
+    shown = details("How often each transition was used, and dwell times", figures)
+    body = (
+        f"<p>{text(machine_line(machine))}</p>\n"
         f'<div class="drawing">{drawing}</div>\n<div class="columns">{columns}</div>\n'
+        f"{shown}"
     )
+    return headed(machine.machine, identity, body)
 
 
-def _unused(machine: MachineUse) -> str:
-    return f"<h3>{machine.machine}</h3>\n<p>{count(len(machine.used), 'declared transition')}</p>\n"
+def _counted(rows: Iterable[tuple[Row, int]]) -> Iterator[Sequence[str]]:
+    return ((cell(row_name(row)), number(f"{times:,}")) for row, times in rows)
+
+
+def _undeclared_states(machine: MachineUse) -> Mapping[str, int]:
+    """Return how many undeclared steps enter or leave each state that is not declared."""
+    declared = MACHINES.get(machine.machine)
+    known = {ABSENT, *(state.value for state in (declared.states if declared else ()))}
+    times: dict[str, int] = {}
+    for row, made in machine.undeclared.items():
+        for state in {row.old, row.new} - known:
+            times[state] = times.get(state, 0) + made
+    return dict(sorted(times.items(), key=lambda one: (-one[1], one[0]))[:_UNDECLARED])
+
+
+def _unused(machines: Sequence[MachineUse]) -> str:
+    rows = ((code(one.machine), number(f"{len(one.used):,}")) for one in machines)
+    return table("Declared machines of which there is no record",
+                 ["machine", "#declared transitions"], rows)  # fmt: skip

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from spark.findings import Broken
 from spark.load import small_frame
 from spark.schemas import FACT, STORY, TOPIC
+from specs.trace import Kind
 
 if TYPE_CHECKING:
     from specs.jsonvalue import JsonObject
@@ -60,9 +61,10 @@ class Event:
     @property
     def words(self) -> str:
         """What happened, on one line."""
-        if self.k == "state":
+        if self.k == Kind.STATE:
             return f"{self.machine}: {self.old or ''} -> {self.new or 'refused'} ({self.cause})"
-        facts = (self.k, self.op, self.type, self.code)
+        kind = None if self.k == Kind.MSG else self.k
+        facts = (kind, self.op, self.type, self.code, self.link and f"by {self.link}")
         return " ".join(str(fact) for fact in facts if fact is not None)
 
 
@@ -71,13 +73,13 @@ Story: TypeAlias = Sequence[Event]
 
 
 def told_of(
-    session: SparkSession, records: DataFrame, violations: Sequence[Broken]
+    session: SparkSession, good: DataFrame, violations: Sequence[Broken]
 ) -> Mapping[_Place, Story]:
     """Return the story of each violation, by its place.
 
     Args:
         session: A running Spark.
-        records: What `spark.load.read_source` found, with all fields.
+        good: Records, with at least the fields of FACT.
         violations: The violations shown.
     """
     places: list[JsonObject] = [
@@ -85,9 +87,9 @@ def told_of(
     ]
     if not places:
         return {}
-    good = records.where(F.col("flaw").isNull()).select(*FACT.fieldNames())
+    facts = good.select(*FACT.fieldNames())
     wanted = F.broadcast(small_frame(session, places, TOPIC).select("run", "node", "ln"))
-    heads = good.join(wanted, on=["run", "node", "ln"], how="inner").distinct().collect()
+    heads = facts.join(wanted, on=["run", "node", "ln"], how="inner").distinct().collect()
     topics: list[JsonObject] = [
         {"run": row["run"], "node": row["node"], "ln": row["ln"],
          "until": row["wall_ns"], "topic": topic}
@@ -99,7 +101,7 @@ def told_of(
         head = Event(**row.asDict())
         stories[head.place][head.place] = head
     if topics:
-        for row in _before(good, small_frame(session, topics, TOPIC)).collect():
+        for row in _before(facts, small_frame(session, topics, TOPIC)).collect():
             fields = row.asDict()
             of = fields.pop("of_run"), fields.pop("of_node"), fields.pop("of_ln")
             event = Event(**fields)

@@ -1,5 +1,6 @@
 """Findings in words that people read: in the report, on the terminal."""
 
+import re
 from typing import Final
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
@@ -9,8 +10,8 @@ from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims.all import CLAIMS
 
 __all__ = [
-    "BY_NOBODY", "CHECKED", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration", "machine_line",
-    "node_line", "row_name", "summary",
+    "BY_NOBODY", "CHECKED", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration", "inert",
+    "machine_line", "node_line", "row_name", "summary",
 ]  # fmt: skip
 
 _STEP: Final = {
@@ -54,6 +55,21 @@ _FLAW: Final = {
 
 _MINUTE: Final = 60.0
 _SECOND: Final = 1.0
+
+
+_ACTIVE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+"""Characters that command a terminal, or turn the order of what follows."""
+
+
+def inert(text: str) -> str:
+    """Return a text of a trace with its commands to the reader's screen spelt out.
+
+    Args:
+        text: Any text.
+    """
+    return _ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def count(number: int, noun: str) -> str:
@@ -127,7 +143,7 @@ def summary(findings: Findings) -> list[str]:
     lines += [f"first {broken.claim}: {_broken(broken)}" for broken in found.first]
     lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]
     lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
-    return lines
+    return [inert(line) for line in lines]
 
 
 def _broken(broken: Broken) -> str:

@@ -28,19 +28,21 @@ _HEAD: Final = (
 )
 
 
-def write_xes(records: DataFrame, target: Path) -> int:
-    """Write the steps of all entities, one partition in memory at a time.
+def write_xes(records: DataFrame, target: Path, pieces: int) -> int:
+    """Write the steps of all entities, one piece in memory at a time.
 
     Args:
-        records: What `spark.load.read_source` found, with all fields.
+        records: What `spark.load.read_source` found.
         target: The file.
+        pieces: Into how many pieces of entities the work is cut.
 
     Returns:
         How many steps were written.
     """
     steps = records.where((F.col("k") == Kind.STATE.value) & (F.col("op") == Op.STEP.value))
     fields = steps.select(*_ENTITY, "ln", "wall_ns", "actor", "old", "cause", "new")
-    rows = fields.orderBy(*_ENTITY, "ln").toLocalIterator()
+    cut = fields.repartitionByRange(pieces, *_ENTITY)
+    rows = cut.sortWithinPartitions(*_ENTITY, "ln").toLocalIterator()
     count = 0
     with target.open("w", encoding="utf-8") as file:
         file.write(_HEAD)

@@ -15,8 +15,8 @@ XES = "{http://www.xes-standard.org/}"
 def test_every_entity_is_a_trace_and_every_step_an_event(spark_session, tmp_path):
     facts = session("open", "closed", key="a|b") + session("open", key='<"\x01&')
     write_trace(tmp_path / "run" / "node=alice", records(whole(facts)))
-    source = read_source(spark_session, [str(tmp_path / "run")], is_all_read=True)
-    assert write_xes(source.records, tmp_path / "log.xes") == 3
+    source = read_source(spark_session, [str(tmp_path / "run")])
+    assert write_xes(source.records, tmp_path / "log.xes", pieces=2) == 3
 
     log = ET.parse(tmp_path / "log.xes").getroot()  # noqa: S314 - our own file
     traces = log.findall(f"{XES}trace")

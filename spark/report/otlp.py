@@ -1,0 +1,158 @@
+"""Traces as OpenTelemetry spans: OTLP/JSON as file exporters write it, a request per line.
+
+A line is one `ExportTraceServiceRequest`. A message and its answers are a trace of OpenTelemetry.
+Each process that they crossed has a span, with an event for every record; its resource is the
+process. The root is the span of the process that the message comes from, and the parent of the
+others. All ids are derived from names: an export done again is the same.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from specs.jsonvalue import Json, JsonObject
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS
+from specs.trace import Kind, Op
+
+__all__ = ["write_otlp"]
+
+_TRACE_ID: Final = 32
+_SPAN_ID: Final = 16
+_INTERNAL, _SERVER, _CLIENT = 1, 2, 3
+"""Kinds of spans. Source: opentelemetry-proto, trace.proto, SpanKind."""
+_OK, _ERROR = 1, 2
+"""Status codes. Source: trace.proto, Status.StatusCode."""
+_FIELDS: Final = (
+    "run", "node", "ln", "wall_ns", "actor", "op", "type", "mid", "from", "to", "code", "link",
+)  # fmt: skip
+
+
+def write_otlp(records: DataFrame, target: Path, pieces: int) -> int:
+    """Write the spans of all messages, one piece in memory at a time.
+
+    Args:
+        records: What `spark.load.read_source` found.
+        target: The file.
+        pieces: Into how many pieces of messages the work is cut.
+
+    Returns:
+        How many spans were written.
+    """
+    messages = records.where((F.col("k") == Kind.MSG.value) & F.col("mid").isNotNull())
+    fields = messages.select(F.coalesce("ref", "mid").alias("request"), "ref", *_FIELDS)
+    order = ("request", "run", "node", "ln")
+    rows = (
+        fields.repartitionByRange(pieces, "request").sortWithinPartitions(*order).toLocalIterator()
+    )
+    count = 0
+    with target.open("w", encoding="utf-8") as file:
+        for request, story in groupby(rows, key=lambda row: row["request"]):
+            spans = list(_spans(request, story))
+            json.dump({"resourceSpans": spans}, file, separators=(",", ":"))
+            file.write("\n")
+            count += len(spans)
+    return count
+
+
+def _spans(request: str, story: Iterable[Row]) -> Iterator[JsonObject]:
+    """Yield the spans of a message, each with its process; the root first."""
+    processes = [
+        list(records) for _, records in groupby(story, key=lambda row: (row["run"], row["node"]))
+    ]
+    root = min(processes, key=_place)
+    yield _of_process(request, root, None)
+    for records in processes:
+        if records is not root:
+            yield _of_process(request, records, root)
+
+
+def _place(records: Sequence[Row]) -> tuple[bool, bool, int]:
+    """Order the processes of a message: the one that asked first, then by time."""
+    ops = {(row["op"], row["ref"] is None) for row in records}
+    is_asker = (Op.CALLBACK.value, False) in ops
+    is_receiver = (Op.RCV.value, True) in ops
+    return not is_asker, is_receiver, min(row["wall_ns"] for row in records)
+
+
+def _of_process(request: str, records: Sequence[Row], root: Sequence[Row] | None) -> JsonObject:
+    first = records[0]
+    resource = {"service.name": first["node"], "service.instance.id": first["run"]}
+    scope: JsonObject = {"name": "protofly"}
+    span = _span(request, records, root)
+    return {
+        "resource": {"attributes": _attributes(resource)},
+        "scopeSpans": [{"scope": scope, "spans": [span]}],
+    }
+
+
+def _span(request: str, records: Sequence[Row], root: Sequence[Row] | None) -> JsonObject:
+    asked = next((row for row in records if row["ref"] is None), None)
+    about = asked or records[0]
+    times = [row["wall_ns"] for row in records]
+    span: JsonObject = {
+        "traceId": _identity(_TRACE_ID, request),
+        "spanId": _span_id(request, records),
+        "name": (asked and asked["type"]) or "response",
+        "kind": _kind(records, root),
+        "startTimeUnixNano": str(min(times)),
+        "endTimeUnixNano": str(max(times)),
+        "attributes": _attributes(
+            {"protofly.mid": request, "protofly.from": about["from"], "protofly.to": about["to"]}
+        ),
+        "events": [_event(row) for row in records],
+        "status": _status(records),
+    }
+    return span if root is None else span | {"parentSpanId": _span_id(request, root)}
+
+
+def _kind(records: Sequence[Row], root: Sequence[Row] | None) -> int:
+    """The process that asks is a client, one that passes messages on is neither."""
+    if root is None:
+        return _CLIENT
+    passed_on = any(row["op"] == Op.XMIT and row["ref"] is None for row in records)
+    return _INTERNAL if passed_on else _SERVER
+
+
+def _status(records: Sequence[Row]) -> JsonObject:
+    codes = [row["code"] for row in records if row["code"] is not None]
+    final = [code for code in codes if code >= FIRST_FINAL]
+    if not final:
+        return {}
+    return {"code": _OK if final[-1] <= LAST_SUCCESS else _ERROR}
+
+
+def _event(row: Row) -> JsonObject:
+    facts = {
+        "protofly.actor": row["actor"], "protofly.record": row["ln"], "protofly.code": row["code"],
+        "protofly.link": row["link"],
+    }  # fmt: skip
+    return {
+        "timeUnixNano": str(row["wall_ns"]),
+        "name": f"{row['op']} {row['type']}",
+        "attributes": _attributes(facts),
+    }
+
+
+def _attributes(facts: dict[str, str | int | None]) -> list[Json]:
+    """Return attributes; in OTLP/JSON an integer of 64 bits is a text."""
+    return [
+        {"key": key, "value": {"stringValue": value} if isinstance(value, str)
+                              else {"intValue": str(value)}}
+        for key, value in facts.items()
+        if value is not None
+    ]  # fmt: skip
+
+
+def _span_id(request: str, records: Sequence[Row]) -> str:
+    return _identity(_SPAN_ID, request, records[0]["run"], records[0]["node"])
+
+
+def _identity(length: int, *names: str) -> str:
+    told = json.dumps(names).encode()
+    return sha256(told).hexdigest()[:length]

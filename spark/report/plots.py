@@ -1,0 +1,188 @@
+"""Plots as SVG for the page: its texts stay texts, its colours are those of the page.
+
+Nothing of a trace is written into a plot: names stand in the legend, which is HTML. A plot is as
+wide as a telephone, and grows with the page.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from io import StringIO
+from typing import TYPE_CHECKING, Final
+
+from spark.findings import MachineUse
+from spark.report.figures import QUANTILES, Hop, Latency, Way
+from spark.report.markup import text
+from spark.report.words import duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["SERIES", "dwell_plot", "latency_plot", "legend", "rate_plot"]
+
+SERIES: Final = 6
+"""How many lines a plot may have; each has a colour and dashes of its own in the style sheet."""
+
+_INK: Final = "#010101"
+_COLOURS: Final = tuple(f"#0202{number:02x}" for number in range(1, SERIES + 1))
+_DASHES: Final = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+_WIDTH: Final = 3.48
+_DWELLS: Final = 16
+_MILLI: Final = 1000
+_NO_DATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_SERIES_COLOUR: Final = re.compile("#0202([0-9a-f]{2})")
+_PAGES: Final = re.compile("<style.*?</style>| font-family: [^;]*;", re.DOTALL)
+"""What the style of the page says as well."""
+
+_ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
+
+
+def rate_plot(hops: Sequence[Hop]) -> str:
+    """Draw the messages per second of each hop, from the first record to the last.
+
+    Args:
+        hops: At least one; the first SERIES are drawn.
+    """
+    longest = hops[0].seconds * len(hops[0].counts)
+
+    def draw(axes: "Axes") -> None:
+        for at, hop in enumerate(hops[:SERIES]):
+            times = [hop.seconds * number for number in range(len(hop.counts) + 1)]
+            rates = [count / hop.seconds for count in hop.counts]
+            axes.stairs(rates, times, baseline=None, color=_COLOURS[at], linestyle=_DASHES[at])
+        axes.set_xlabel("seconds since the first record")
+        axes.set_ylabel("messages per second")
+        axes.set_xlim(0, longest)
+        axes.set_ylim(bottom=0)
+
+    what = "A line for each hop; the table below has the mean and the busiest time of each."
+    return _plot("rates", ("Messages per second over time", what), 2.3, draw)
+
+
+def latency_plot(latencies: Mapping[Way, Latency]) -> str:
+    """Draw which part of the requests was answered within which time.
+
+    Args:
+        latencies: Of at least one way.
+    """
+
+    def draw(axes: "Axes") -> None:
+        for at, one in enumerate(latencies.values()):
+            times = [max(seconds * _MILLI, 1e-3) for seconds in one.quantiles]
+            shares = [100 * share for share in QUANTILES]
+            axes.plot(times, shares, color=_COLOURS[at], linestyle=_DASHES[at])
+        _decades(axes)
+        axes.set_xlabel("milliseconds, each line ten times the one before")
+        axes.set_ylabel("% of requests answered")
+        axes.set_ylim(0, 100)
+
+    what = "A line for each way; the table below has medians and 95th percentiles."
+    return _plot("latencies", ("Time from request to final answer", what), 2.3, draw)
+
+
+def dwell_plot(machines: Sequence[MachineUse]) -> str:
+    """Draw how long entities stayed in states: from the median to the longest stay.
+
+    Args:
+        machines: At least one of them has a dwell time.
+    """
+    stays = [(f"{one.machine}: {dwell.state}", dwell) for one in machines for dwell in one.dwells]
+    most = sorted(stays, key=lambda stay: -stay[1].stays)[:_DWELLS]
+    most.sort(key=lambda stay: stay[1].median)
+
+    def draw(axes: "Axes") -> None:
+        for at, (name, dwell) in enumerate(most):
+            median, p95, longest = (
+                max(one, 1e-6) for one in (dwell.median, dwell.p95, dwell.longest)
+            )
+            axes.plot([median, longest], [at, at], color=_COLOURS[0], linewidth=1)
+            axes.plot([median, p95], [at, at], color=_COLOURS[0], linewidth=4)
+            axes.plot([median], [at], color=_COLOURS[1], marker="o", markersize=5)
+            axes.text(0, at + 0.22, name, transform=axes.get_yaxis_transform(), fontsize=8)
+        _decades(axes)
+        axes.set_xlabel("seconds, each line ten times the one before")
+        axes.set_yticks([])
+        axes.set_ylim(-0.6, len(most))
+
+    said = (f"{name}: median {duration(dwell.median)}" for name, dwell in most)
+    what = f"{'; '.join(said)}. The tables of the machines have all figures."
+    return _plot("dwells", ("Time in each state, the most frequent ones", what),
+                 0.7 + 0.27 * len(most), draw)  # fmt: skip
+
+
+def _decades(axes: "Axes") -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: PLC0415 - as in `_plot`
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def legend(names: Sequence[str]) -> str:
+    """Return what the lines of a plot mean, in their order.
+
+    Args:
+        names: A text for each line.
+    """
+    lines = "".join(
+        f'<li><svg class="sample" viewBox="0 0 36 8" aria-hidden="true">'
+        f'<path class="series-{at}" d="M0 4H36"/></svg> {text(name)}</li>\n'
+        for at, name in enumerate(names[:SERIES], start=1)
+    )
+    return f'<ul class="legend">\n{lines}</ul>\n'
+
+
+def _style() -> AbstractContextManager[None]:
+    from matplotlib import rc_context  # noqa: PLC0415 - as in `_plot`
+
+    return rc_context(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "protofly",
+            "text.parse_math": False,
+            "font.size": 9,
+            "text.color": _INK,
+            "axes.labelcolor": _INK,
+            "axes.edgecolor": _INK,
+            "xtick.color": _INK,
+            "ytick.color": _INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": _INK,
+            "grid.alpha": 0.2,
+            "grid.linewidth": 0.5,
+            "lines.linewidth": 1.6,
+            "xtick.labelsize": 8,
+            "ytick.labelsize": 8,
+        }
+    )
+
+
+def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
+    """Return an `<svg>` element whose ids begin with `prefix`."""
+    # It takes a second to import: only those who want a report pay for it.
+    from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with _style():
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        axes = figure.add_subplot()
+        axes.patch.set_visible(False)
+        draw(axes)
+        file = StringIO()
+        figure.savefig(file, format="svg", metadata=_NO_DATA)
+    drawn = file.getvalue()
+    drawn = _ID.sub(rf"\g<1>{prefix}-", drawn[drawn.index("<svg") :])
+    drawn = _SERIES_COLOUR.sub(lambda found: f"var(--series-{int(found[1], 16)})", drawn)
+    drawn = _PAGES.sub("", drawn.replace(_INK, "currentColor"))
+    title, what = said
+    end = drawn.index(">")
+    labels = f'role="img" aria-labelledby="{prefix}-title {prefix}-what"'
+    size = re.sub(r'\b(?:width|height)="[^"]*" ?', "", drawn[4:end])
+    return (
+        f'<svg class="plot" {labels}{size}>\n<title id="{prefix}-title">{text(title)}</title>\n'
+        f'<desc id="{prefix}-what">{text(what)}</desc>{drawn[end + 1 :]}'
+    )
