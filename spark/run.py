@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from fsm.judge.trace_line import Verdict
 from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
-from spark.findings import Findings, Quarantine
+from spark.findings import Findings, Quarantine, Scope
 from spark.load import read_source
 from spark.pipeline import Question, validate
 from spark.report.against import read_summary
@@ -31,7 +31,7 @@ from spark.report.xes import write_xes
 from spark.session import Cluster, Effort, open_session
 
 __all__ = [
-    "Cluster", "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces",
+    "Cluster", "Order", "Outcome", "Quarantine", "Question", "Scope", "carry_out", "convert_traces",
     "effort_for", "export_xes", "run",
 ]  # fmt: skip
 

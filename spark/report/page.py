@@ -17,10 +17,9 @@ from spark.report.sequence import sequence, timeline
 from spark.report.stories import Story
 from spark.report.words import (
     BY_NOBODY,
-    CHECKED,
     CLAIM,
-    NOT_CHECKED,
     VERDICT,
+    checked,
     count,
     duration,
     machine_line,
@@ -145,7 +144,7 @@ def _head(findings: Findings, shown: Shown) -> str:
     return (
         f'<header class="card {findings.verdict}">\n<p class="muted">Protofly trace report</p>\n'
         f'<h1 class="word">{findings.verdict}</h1>\n<p>{VERDICT[findings.verdict]}</p>\n'
-        f'<p class="muted">Checked: {CHECKED}; {NOT_CHECKED}.</p>\n'
+        f'<p class="muted">{"; ".join(checked(findings)).capitalize()}.</p>\n'
         f'<p class="muted">Made {escape(shown.made)} by <code>{escape(command)}</code></p>\n'
         f'<div class="figures">{boxes}</div>\n</header>\n'
     )
