@@ -77,6 +77,14 @@ def main() -> None:
     help="Compare with the former report in DIR; needs --report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
+@click.option(
+    "--claims",
+    "scope",
+    type=click.Choice(["all", "machines"]),
+    default="all",
+    show_default=True,
+    help="Which to judge; those on machines alone take a small part of the time.",
+)
 @_master
 @_memory
 @_conf
@@ -102,6 +110,7 @@ def validate(  # noqa: PLR0913 - one for each option
     report: Path | None,
     against: Path | None,
     as_json: bool,
+    scope: str,
     master: str | None,
     driver_memory: str | None,
     settings: dict[str, str],
@@ -111,12 +120,15 @@ def validate(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
-    All claims are judged that `python -m fsm judge` judges, with the same verdict. Exits with 0
+    All claims are judged that `python -m fsm judge` judges, with the same verdict, or only those
+    on machines; then nothing is said of messages, answers and participants. Exits with 0
     if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
     """
     if against is not None and report is None:
         raise click.UsageError("--against needs --report")
+    if scope != "all" and place is not None:
+        raise click.UsageError("--manifest needs --claims all")
     try:
         _check_there(traces)
         manifest = None if place is None else read_manifest(place)
@@ -124,7 +136,11 @@ def validate(  # noqa: PLR0913 - one for each option
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
         cluster = work.Cluster(master, _with_memory(settings, driver_memory))
         asked = work.Question(
-            traces=traces, quarantine=allowed, untraced=untraced, manifest=manifest
+            traces=traces,
+            quarantine=allowed,
+            untraced=untraced,
+            manifest=manifest,
+            scope=work.Scope(scope),
         )
         outcome = work.run(
             work.Order(

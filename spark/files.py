@@ -6,7 +6,7 @@ their bytes to the worker, file by file.
 
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import repeat
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import attrs
 import orjson
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
+import pyarrow.compute as pc  # type: ignore[import-untyped] # ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped] # ships no types
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -40,6 +41,10 @@ SILENT: Final = "_silent"
 _NOTES: Final = ".json"
 _BATCH: Final = 10_000
 """Records that are read from columns at a time."""
+
+_NAMED: Final = ("run", "node")
+_TOLD: Final = tuple(name for name in READ if name not in _NAMED)
+"""The columns; run and node are in the name of the folder."""
 
 _Column: TypeAlias = list[str | int | float | None]
 
@@ -163,25 +168,51 @@ class ColumnsPart:
         Raises:
             TraceFileError: The file cannot be read.
         """
-        run, node = writer_of(self.name) or ("", "")
-        named = {"run": _name(run), "node": _name(node)}
-        columns = [name for name in READ if name not in named]
+        for batch in self.batches(_TOLD, _BATCH):
+            yield from self._records(batch)
+
+    def records_about(self, keys: Collection[str]) -> Iterator[TraceLine]:
+        """Yield the records with certain keys.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
+        wanted = pa.array(keys, pa.string())
+        for batch in self.batches(_TOLD, _BATCH):
+            key = batch.column("key")
+            is_wanted = pc.is_in(key.dictionary, value_set=wanted).take(key.indices)
+            yield from self._records(batch.filter(is_wanted))
+
+    def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Yield some columns, texts as places in a dictionary.
+
+        Args:
+            names: The columns.
+            size: The most records of a batch.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
         try:
             with self.opened() as file:
-                batches = pq.ParquetFile(file, read_dictionary=columns).iter_batches(
-                    _BATCH, columns=columns
+                # Spark runs a task on each core: more threads would be in each other's way.
+                yield from pq.ParquetFile(file, read_dictionary=names).iter_batches(
+                    size, columns=names, use_threads=False
                 )
-                for batch in batches:
-                    told = {
-                        name: _values(column)
-                        for name, column in zip(columns, batch.columns, strict=True)
-                    }
-                    fields = (
-                        told.get(name) or repeat(named.get(name), len(batch)) for name in READ
-                    )
-                    yield from map(TraceLine, *fields)
         except (OSError, pa.ArrowException) as exc:
             raise unreadable(self.name, exc) from exc
+
+    @property
+    def writer(self) -> tuple[str, str]:
+        """Run and node of all its records."""
+        run, node = writer_of(self.name) or ("", "")
+        return _name(run), _name(node)
+
+    def _records(self, batch: pa.RecordBatch) -> Iterator[TraceLine]:
+        told = {name: _values(batch.column(name)) for name in _TOLD}
+        named = dict(zip(_NAMED, self.writer, strict=True))
+        fields = (told.get(name) or repeat(named.get(name), len(batch)) for name in READ)
+        return map(TraceLine, *fields)
 
 
 def _name(text: str) -> str:

@@ -12,7 +12,7 @@ from fsm.judge.trace_line import Flaw, Verdict
 
 __all__ = [
     "BadLine", "Broken", "Dwell", "Findings", "Gap", "MachineUse", "NodeFindings", "Quarantine",
-    "Row", "Step", "judge_node", "judge_run",
+    "Row", "Scope", "Step", "judge_node", "judge_run",
 ]  # fmt: skip
 
 
@@ -22,6 +22,14 @@ class Quarantine(Enum):
 
     COUNTS = "counts"
     ALLOWED = "allowed"
+
+
+@unique
+class Scope(Enum):
+    """Which claims are judged."""
+
+    ALL = "all"
+    MACHINES = "machines"
 
 
 @final
@@ -162,7 +170,7 @@ class Findings:
     """What was found in all traces.
 
     Attributes:
-        by_claim: How often each claim is broken, those that are kept too.
+        by_claim: How often each claim that was judged is broken, those that are kept too.
         first: The first violation of each claim that is broken.
         gaps: What is missing in the traces, and who took part without one.
         bad_lines: The first of the lines that are no records.

@@ -46,6 +46,7 @@ from spark.findings import (
     NodeFindings,
     Quarantine,
     Row,
+    Scope,
     Step,
     judge_node,
     judge_run,
@@ -70,7 +71,10 @@ _TASKS_PER_CORE: Final = 4
 
 
 def judge_processes(
-    session: SparkSession, folders: Sequence[Sequence[str]], buckets: int = 1
+    session: SparkSession,
+    folders: Sequence[Sequence[str]],
+    buckets: int = 1,
+    scope: Scope = Scope.ALL,
 ) -> DataFrame:
     """Judge each process by itself.
 
@@ -78,11 +82,12 @@ def judge_processes(
         session: A running Spark.
         folders: Files by the folders in which they lie, as `find_files` returned them.
         buckets: Among how many the keys of each fold across processes are shared out.
+        scope: Which claims are judged.
 
     Returns:
         Rows of SAID.
     """
-    fold = iterating(judging(buckets), _SAID)
+    fold = iterating(judging(buckets, scope), _SAID)
     here: list[Sequence[str]] = []
     away: list[Sequence[str]] = []
     for files_there in folders:
@@ -168,12 +173,14 @@ class Question:
         quarantine: Whether lines that are no records make the verdict incomplete.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: Who took part; None: it is not known.
+        scope: Which claims are judged; of machines only, no one else is looked for.
     """
 
     traces: tuple[str, ...]
     quarantine: Quarantine = Quarantine.COUNTS
     untraced: tuple[str, ...] = ()
     manifest: Manifest | None = None
+    scope: Scope = Scope.ALL
 
 
 def validate(session: SparkSession, asked: Question, report: Path | None = None) -> Findings:
@@ -193,7 +200,7 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
         size = sum(
             Path(name).stat().st_size for files in folders for name in files if is_local(name)
         )
-        said = judge_processes(session, folders, max(1, size // _BYTES))
+        said = judge_processes(session, folders, max(1, size // _BYTES), asked.scope)
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             accounts = said.where(F.col("what").isin(*_ACCOUNTED)).collect()
@@ -322,7 +329,7 @@ class _Judged:
             entities=sum(machine.entities for machine in machines),
             violations=violations,
             quarantined=quarantined,
-            by_claim={name: by_claim[claim,] for claim, name in _names()},
+            by_claim={name: by_claim[claim,] for claim, name in _names(self._asked.scope)},
             nodes=nodes,
             machines=machines,
             first=_first(broken) if violations else [],
@@ -375,9 +382,11 @@ class _Judged:
         return gaps, answers + len(others)
 
 
-def _names() -> Iterator[tuple[str, str]]:
+def _names(scope: Scope = Scope.ALL) -> Iterator[tuple[str, str]]:
     """Yield what a fold calls each claim, and what people do."""
     yield from ((claim.value, claim.value) for claim in STEP_CLAIMS)
+    if scope is Scope.MACHINES:
+        return
     yield from ((claim, CLAIMS[claim].name) for claim in CLAIMS_JUDGED)
 
 

@@ -14,7 +14,7 @@ from pyspark.storagelevel import StorageLevel
 from fsm.judge.trace_line import Verdict
 from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
-from spark.findings import Findings, Quarantine
+from spark.findings import Findings, Quarantine, Scope
 from spark.load import read_source
 from spark.pipeline import Question, validate
 from spark.report.against import read_summary
@@ -33,7 +33,7 @@ from spark.report.xes import write_xes
 from spark.session import Cluster, Effort, open_session
 
 __all__ = [
-    "Cluster", "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces",
+    "Cluster", "Order", "Outcome", "Quarantine", "Question", "Scope", "carry_out", "convert_traces",
     "effort_for", "export", "run",
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ They hold a batch back until the next one comes, so that a row is left for what 
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from typing import Final, TypeAlias, cast, final
@@ -21,12 +21,16 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.udf import UserDefinedFunction
 
 from fsm.judge.claims.fold import Datum, Evidence, Finding
+from fsm.judge.missing import Took
 from fsm.judge.process import ProcessJudgement, judge_across
 from fsm.judge.trace_files import Part, TraceFileError
-from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
+from fsm.judge.trace_line import BadTraceLineError, Flaw, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
+from spark.columns import UndecidedError
 from spark.files import NotesPart, part_of
+from spark.findings import Scope
 from spark.schemas import DECODED, SAID, What
+from spark.screen import Screened, screened
 from specs.trace import writer_of
 
 __all__ = ["decode", "iterating", "judging", "judging_keys"]
@@ -79,16 +83,17 @@ def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
     return (*_VALUES(record), None, None)
 
 
-def judging(buckets: int) -> Callable[[_Batches], _Batches]:
+def judging(buckets: int, scope: Scope = Scope.ALL) -> Callable[[_Batches], _Batches]:
     """Return what judges processes.
 
     Args:
         buckets: Among how many the keys of each fold across processes are shared out.
+        scope: Which claims are judged.
     """
 
     def judge(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Judge the processes of folders: rows of folder, name, content, folder by folder."""
-        return _with_one_held(batches, _Folders(buckets))
+        return _with_one_held(batches, _Folders(buckets, scope))
 
     return judge
 
@@ -140,8 +145,9 @@ class _Folders:
         said: What was said since it was taken away.
     """
 
-    def __init__(self, buckets: int) -> None:
+    def __init__(self, buckets: int, scope: Scope) -> None:
         self.said: list[_Said] = []
+        self._scope = scope
         self._buckets = buckets
         self._at: str | None = None
         self._parts: list[Part] = []
@@ -161,13 +167,46 @@ class _Folders:
     def _judge(self) -> None:
         parts, self._parts = self._parts, []
         try:
+            if self._scope is Scope.MACHINES and self._is_screened(parts):
+                return
             judged = judge_folder(parts)
+            if self._scope is Scope.MACHINES:
+                judged = attrs.evolve(judged, processes=[*map(_machines_of, judged.processes)])
             self.said += _of_folder(self._at or "", parts, judged, self._buckets)
         except TraceFileError as exc:
             self.said.append(_said(What.UNREADABLE, expected=str(exc)))
         else:
             for process in judged.processes:
-                self._machines.add(process)
+                entities = Counter(entity.entity.machine for entity in process.entities)
+                self._machines.add(process, entities)
+
+    def _is_screened(self, parts: Sequence[Part]) -> bool:
+        """Judge the machines of a folder by columns, if these decide it."""
+        try:
+            screen = screened(parts)
+        except UndecidedError:
+            return False
+        told = _told_by(screen)
+        self.said += _of_process(told, self._at or "", [part.name for part in parts], 0)
+        self._machines.add(told, screen.entities)
+        return True
+
+
+def _told_by(screen: Screened) -> ProcessJudgement:
+    node = screen.node
+    return ProcessJudgement(
+        node=node, home=None, is_whole=not node.flaws - {Flaw.NO_START}, findings=(), evidence=(),
+        entities=screen.suspects, missing=screen.missing, unanswered=(),
+        took=Took(frozenset(), ()), used=screen.used, stays=screen.stays, crossings=(),
+    )  # fmt: skip
+
+
+def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
+    """Return only what is judged of machines."""
+    return attrs.evolve(
+        judged, home=None, findings=(), evidence=(), unanswered=(), took=Took(frozenset(), ()),
+        crossings=(),
+    )  # fmt: skip
 
 
 _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
@@ -260,8 +299,8 @@ class _MachineUse:
         self._used: Counter[tuple[str, str, str, str]] = Counter()
         self._stays: Counter[tuple[str, str, int]] = Counter()
 
-    def add(self, judged: ProcessJudgement) -> None:
-        self._entities.update(entity.entity.machine for entity in judged.entities)
+    def add(self, judged: ProcessJudgement, entities: Mapping[str, int]) -> None:
+        self._entities.update(entities)
         self._used.update(judged.used)
         self._stays.update(judged.stays)
 

@@ -34,7 +34,8 @@ from fsm.table import Table
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
-    "EntityId", "EntityJudgement", "Judgement", "Machines", "NodeJudgement", "Numbers", "Told",
+    "SHORTEST", "STEPS_OF_A_STAY", "EntityId", "EntityJudgement", "Judgement", "Machines",
+    "NodeJudgement", "Numbers", "Told",
     "Violation", "judge", "judgement_of", "order_of", "seconds_of", "stay_of",
 ]  # fmt: skip
 
@@ -271,6 +272,11 @@ class Numbers:
         self.last = record.ln
         return is_behind_hole
 
+    def pass_over(self, count: int) -> None:
+        """Take so many records of no special kind, each with the next number."""
+        self._count += count
+        self.last += count
+
     def doubt(self) -> None:
         """Take it that records are missing behind the last one: which they are is unclear."""
         self._holes.append(self.last)
@@ -329,8 +335,11 @@ class Machines:
         if record.ln > self._last + 1:
             self._hole = self._last
         self._last = record.ln
-        if record.k != Kind.STATE or record.op not in _MOVES:
-            return
+        if record.k == Kind.STATE and record.op in _MOVES:
+            self.take_step(record)
+
+    def take_step(self, record: TraceLine) -> None:
+        """Take the next record of a step, made or refused; no other record is missing."""
         at = record.machine, record.key
         entity = self._entities.get(at)
         if entity is None:
@@ -351,17 +360,21 @@ class Machines:
         return tuple(sorted(judged, key=lambda one: one.entity))
 
 
-_STEPS_OF_A_STAY: Final = 50
+STEPS_OF_A_STAY: Final = 50
+"""Classes of times, for each factor e."""
+
+SHORTEST: Final = 1e-9
+"""Seconds; shorter times are of the same class."""
 
 
 def stay_of(seconds: float) -> int:
     """Return the class of a time, so that few numbers describe many times, each to 2 %."""
-    return round(math.log(max(seconds, 1e-9)) * _STEPS_OF_A_STAY)
+    return round(math.log(max(seconds, SHORTEST)) * STEPS_OF_A_STAY)
 
 
 def seconds_of(stay: int) -> float:
     """Return about how long the times of a class are."""
-    return math.exp(stay / _STEPS_OF_A_STAY)
+    return math.exp(stay / STEPS_OF_A_STAY)
 
 
 _MOVES: Final = frozenset({Op.STEP, Op.REFUSED})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from heapq import merge
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, TypeAlias, TypeVar, final
 
@@ -103,17 +103,27 @@ class LinesPart:
         Raises:
             TraceFileError: The file cannot be read.
         """
-        number = 0
+        for number, line in enumerate(chain.from_iterable(self.texts()), start=1):
+            text = line.removesuffix(b"\n")
+            try:
+                yield read_line(text)
+            except BadTraceLineError as exc:
+                yield BadLine(self.name, number, exc.reason, text.decode(errors="replace"))
+
+    def texts(self, size: int = 1 << 16) -> Iterator[list[bytes]]:
+        """Yield the lines as they are, some at a time.
+
+        Args:
+            size: About how many bytes.
+
+        Raises:
+            TraceFileError: The file cannot be read.
+        """
         try:
             with self.opened() as file:
-                for line in gzip.GzipFile(fileobj=file) if self.name.endswith(".gz") else file:
-                    number += 1
-                    text = line.removesuffix(b"\n")
-                    try:
-                        yield read_line(text)
-                    except BadTraceLineError as exc:
-                        shown = text.decode(errors="replace")
-                        yield BadLine(self.name, number, exc.reason, shown)
+                source = gzip.GzipFile(fileobj=file) if self.name.endswith(".gz") else file
+                while lines := source.readlines(size):
+                    yield lines
         except (OSError, EOFError) as exc:
             raise unreadable(self.name, exc) from exc
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
 from functools import lru_cache
 from math import isfinite
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from sys import intern
 from typing import Final, TypeAlias, final, get_args
 
@@ -30,6 +30,7 @@ __all__ = [
     "Body",
     "Claim",
     "Flaw",
+    "Reader",
     "TraceLine",
     "Verdict",
     "body_of",
@@ -215,15 +216,7 @@ def read_line(text: str | bytes) -> TraceLine:
         raise BadTraceLineError("no JSON") from exc
     if not isinstance(record, dict):
         raise BadTraceLineError("no JSON object")
-    values = (*record.values(),)
-    shape = (*record, *map(type, values))
-    plan = _PLANS.get(shape)
-    if plan is None:
-        line = read_record(record)
-        if len(_PLANS) < _MOST_PLANS:
-            _PLANS[shape] = _Plan(record)
-        return line
-    return plan.line(values) or read_record(record)
+    return TraceLine(*_ALL.of(record))  # type: ignore[arg-type] # the types were checked
 
 
 def read_record(record: Mapping[str, object]) -> TraceLine:
@@ -298,8 +291,13 @@ class _Plan:
 
     __slots__ = ("_fields", "_is_exact", "_kind", "_numbers", "_op", "_ops")
 
-    def __init__(self, record: Mapping[str, object]) -> None:
-        """Make the plan of a record that could be read."""
+    def __init__(self, record: Mapping[str, object], names: Iterable[str]) -> None:
+        """Make the plan of a record that could be read.
+
+        Args:
+            record: It.
+            names: The fields that are wanted.
+        """
         places = {name: place for place, name in enumerate(record)}
         fields = {name for name, value in record.items() if value is not None and name in FIELDS}
         # A whole number may stand where a fraction is expected; then it is converted.
@@ -313,11 +311,12 @@ class _Plan:
             *(
                 places[name] if name in fields else len(places) + number
                 for number, name in enumerate(_JUDGED)
+                if name in names
             )
         )
 
-    def line(self, values: tuple[object, ...]) -> TraceLine | None:
-        """Return the line of a record; None: its values have to be checked one by one."""
+    def fields(self, values: tuple[object, ...]) -> tuple[object, ...] | None:
+        """Return the fields of a record; None: its values have to be checked one by one."""
         kind = values[self._kind]
         is_known = values[self._op] in self._ops if kind == "state" else kind in _KINDS
         if not (is_known and self._is_exact):
@@ -325,13 +324,51 @@ class _Plan:
         for place in self._numbers:
             if not -_INT64 <= values[place] < _INT64:  # type: ignore[operator] # a number
                 return None
-        return TraceLine(*self._fields(values + _DEFAULTS))
+        told: tuple[object, ...] = self._fields(values + _DEFAULTS)
+        return told
 
 
 _DEFAULTS: Final = tuple(field.default for field in attrs.fields(TraceLine))
 _MOST_PLANS: Final = 1000
-_PLANS: Final[dict[tuple[object, ...], _Plan]] = {}
-"""By the names of the fields and their types."""
+
+
+@final
+class Reader:
+    """Reads some fields of decoded records, and checks all that are declared.
+
+    Attributes:
+        names: The fields, by their names in the trace, in the order of `TraceLine`.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Begin.
+
+        Args:
+            names: Two fields or more, by their names in the trace.
+        """
+        wanted = frozenset(names)
+        self.names = tuple(name for name in _JUDGED if name in wanted)
+        self._plans: dict[tuple[object, ...], _Plan] = {}
+        self._values = attrgetter(*(_JUDGED[name] for name in self.names))
+
+    def of(self, record: Mapping[str, object]) -> tuple[object, ...]:
+        """Return the fields of a record.
+
+        Raises:
+            BadTraceLineError: It is none.
+        """
+        values = (*record.values(),)
+        shape = (*record, *map(type, values))
+        plan = self._plans.get(shape)
+        fields = None if plan is None else plan.fields(values)
+        if fields is None:
+            fields = self._values(read_record(record))
+            if plan is None and len(self._plans) < _MOST_PLANS:
+                self._plans[shape] = _Plan(record, self.names)
+        return fields
+
+
+_ALL: Final = Reader(_JUDGED)
 
 
 Body: TypeAlias = Mapping[str, Json]

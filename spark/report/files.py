@@ -157,7 +157,7 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
         "violations": findings.violations,
         "quarantined": findings.quarantined,
         "by_claim": dict(findings.by_claim),
-        "checked": list(CLAIM),
+        "checked": list(findings.by_claim),
         "not_checked": {"by_nobody": [claim.name for claim in BY_NOBODY]},
         "missing": [attrs.asdict(gap) for gap in findings.gaps],
         "nodes": [_node(node) for node in findings.nodes],

@@ -29,10 +29,9 @@ from spark.report.sequence import sequence, timeline
 from spark.report.stories import Story
 from spark.report.words import (
     BY_NOBODY,
-    CHECKED,
     CLAIM,
-    NOT_CHECKED,
     VERDICT,
+    checked,
     count,
     duration,
     machine_line,
@@ -137,7 +136,7 @@ def _head(findings: Findings, shown: Shown) -> str:
     return (
         f'<header class="card {findings.verdict}">\n<p class="muted">Protofly trace report</p>\n'
         f'<h1 class="word">{findings.verdict}</h1>\n<p>{VERDICT[findings.verdict]}</p>\n'
-        f'<p class="muted">Checked: {CHECKED}; {NOT_CHECKED}.</p>\n'
+        f'<p class="muted">{"; ".join(checked(findings)).capitalize()}.</p>\n'
         f'<p class="muted">Made {text(shown.made)}{by}</p>\n'
         f'<p class="muted">Inputs:</p>\n<ul class="lanes">\n{inputs}</ul>\n'
         f'<div class="figures">{boxes}</div>\n</header>\n'

@@ -10,7 +10,7 @@ from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims.all import CLAIMS
 
 __all__ = [
-    "BY_NOBODY", "CHECKED", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration", "inert",
+    "BY_NOBODY", "CLAIM", "VERDICT", "checked", "count", "duration", "inert",
     "machine_line", "node_line", "row_name", "summary",
 ]  # fmt: skip
 
@@ -30,15 +30,6 @@ CLAIM: Final = {claim.value: text for claim, text in _STEP.items()} | {
 
 BY_NOBODY: Final = tuple(CLAIMS[name] for name in NOT_JUDGED)
 """Claims that no trace can decide: not checked at all."""
-
-CHECKED: Final = (
-    f"{len(_STEP)} claims on the steps of machines, {len(CLAIMS_JUDGED)} on messages, tables and "
-    "links"
-)
-"""What was checked, as part of a sentence."""
-
-NOT_CHECKED: Final = f"not checked: {len(BY_NOBODY)} claims that no trace can decide"
-"""What was not, as half a sentence."""
 
 VERDICT: Final = {
     Verdict.CONFORMANT: "Every record keeps every claim that was checked, and none is missing.",
@@ -124,6 +115,19 @@ def machine_line(machine: MachineUse) -> str:
     return f"{used}; never exercised: {', '.join(never)}"
 
 
+def checked(findings: Findings) -> list[str]:
+    """Say which claims were checked, and which were not, as half sentences."""
+    others = len(CLAIMS_JUDGED) - (len(findings.by_claim) - len(_STEP))
+    told = f"checked: {len(_STEP)} claims on the steps of machines"
+    if others:
+        told += " only"
+    else:
+        told += f", {len(CLAIMS_JUDGED)} on messages, tables and links"
+    left = [f"{others} claims on messages, tables and links"] if others else []
+    left.append(f"{len(BY_NOBODY)} claims that no trace can decide")
+    return [told, f"not checked: {', '.join(left)}"]
+
+
 def summary(findings: Findings) -> list[str]:
     """Findings as lines for a terminal, the verdict first."""
     found = findings
@@ -134,7 +138,7 @@ def summary(findings: Findings) -> list[str]:
         count(found.quarantined, "line") + " quarantined",
     ]
     lines = [f"{found.verdict}: {', '.join(figures)}"]
-    lines += [f"checked: {CHECKED}", NOT_CHECKED]
+    lines += checked(findings)
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
     lines += clock_lines(
         {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}

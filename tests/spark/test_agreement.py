@@ -15,7 +15,9 @@ from fsm.judge.trace_files import Reading, parts_in
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
 from spark.convert import convert
+from spark.findings import Scope
 from spark.pipeline import Question, validate
+from spark.report.words import summary
 from specs.claims.all import CLAIMS
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.test_claims import CASES
@@ -228,3 +230,18 @@ def test_of_files_that_spark_reads_and_hands_to_the_workers(
 
     assert by_spark(spark_session, place) == by_workers
     assert by_workers.events == sum(map(len, traces))
+
+
+def test_of_machines_alone(spark_session, tmp_path):
+    for number, lines in enumerate(generated(40, seed=8)):
+        write_trace(tmp_path / f"r{number}", lines)
+    judged, _ = by_fsm(tmp_path)
+    asked = Question(traces=(str(tmp_path),), scope=Scope.MACHINES)
+
+    found = validate(spark_session, asked)
+    of_all = by_spark(spark_session, tmp_path)
+
+    assert found.by_claim == {claim.value: judged.machines.by_claim[claim] for claim in Claim}
+    assert (found.events, found.entities) == (of_all.events, of_all.entities)
+    assert found.machines == of_all.machines
+    assert "checked: 6 claims on the steps of machines only" in summary(found)

@@ -81,7 +81,7 @@ async def admitted(node):
 async def ended(node):
     """Wait for the end; it is soon enough or the test fails."""
     with trio.fail_after(DRAIN_TIMEOUT):
-        return await node.process.wait()
+        return await node.process.ended()
 
 
 @asynccontextmanager
@@ -164,7 +164,7 @@ async def test_a_second_signal_ends_it_at_once():
             pass
         node.process.send_signal(signal.SIGTERM)
         with trio.fail_after(1):
-            assert await node.process.wait() == ExitCode.INTERRUPTED
+            assert await node.process.ended() == ExitCode.INTERRUPTED
 
 
 async def test_a_http_client_that_reads_nothing_does_not_keep_a_node():

@@ -124,14 +124,14 @@ def test_an_archive_that_is_too_large():
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_packing_that_is_not_taken(method):
-    assert "packed in a way that is not taken" in refusal(zipped(method=method))
+    assert "packed by a method that is not accepted" in refusal(zipped(method=method))
 
 
 def test_an_encrypted_file():
     content = bytearray(zipped())
     place = content.rindex(b"PK\1\2")
     content[place + 8] |= 1
-    assert "packed in a way that is not taken" in refusal(bytes(content))
+    assert "packed by a method that is not accepted" in refusal(bytes(content))
 
 
 @pytest.mark.parametrize(

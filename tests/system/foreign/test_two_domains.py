@@ -183,7 +183,7 @@ async def test_a_node_that_was_killed_reaches_the_other_domain_again():
         assert await cast.relayed(0, 1) == [200]
         place = cast.nodes[0].url.removeprefix("ws://").removesuffix("/link")
         cast.nodes[0].process.kill()
-        await cast.nodes[0].process.wait()
+        await cast.nodes[0].process.ended()
         way = ("--foreign", f"b.ex={cast.nodes[1].url}")
         async with node("a.ex", place, *way):
             where = ("--domain", "a.ex", "--node", cast.nodes[0].url)

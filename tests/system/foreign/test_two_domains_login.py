@@ -97,7 +97,7 @@ async def test_a_node_that_was_killed_logs_in_again_and_its_sandbox_is_gone(tmp_
             assert (await two.ask()).status == ExitCode.OK
             (sandbox,) = children_of(first.process.pid)
             first.process.send_signal(signal.SIGKILL)
-            await first.process.wait()
+            await first.process.ended()
             await gone(sandbox)
         async with two.node("a.ex", *two.way(two.bound())) as second:
             assert (await two.ask()).status == ExitCode.OK

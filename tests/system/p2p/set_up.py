@@ -27,6 +27,7 @@ from specs.message import MessageType
 from tests.support.command import Serving, serving
 from tests.support.node.issuer import login_by
 from tests.support.trace.awaitable_tracer import AwaitableTracer
+from tests.support.warm import WarmProcess
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.system.p2p.halting_gate import Choice, HaltingGate, open_gate
@@ -229,7 +230,7 @@ class SetUp:
             await self.desk.file()
             self._process().send_signal(signal.SIGCONT)
             return
-        await self._process().wait()
+        await self._process().ended()
         if self.victim != NODE:
             await self._start_runtime(self.victim)
             return
@@ -237,7 +238,7 @@ class SetUp:
         for gate in self.gates.values():
             gate.upstream = upstream
 
-    def _process(self) -> trio.Process:
+    def _process(self) -> WarmProcess:
         party = self.parties[self.victim]
         assert isinstance(party, There)
         return party.serving.process

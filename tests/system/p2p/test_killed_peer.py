@@ -84,7 +84,7 @@ async def kill_in_mid_flight(ledger, runtime, bob, clock):
         while ledger.answered < BEFORE:
             await trio.lowlevel.checkpoint()
         bob.process.send_signal(signal.SIGKILL)
-        await bob.process.wait()
+        await bob.process.ended()
         enough.set()
         clock.rate = HASTE  # what no answer will come to is given up in a moment
     clock.rate = 1.0

@@ -80,7 +80,7 @@ async def test_whoever_is_killed_the_other_writes_if_the_node_says_so(stage):
             url = await first.reported()
             async with caller.observe(url) as copy:
                 await first.ask("delegate", second.party)
-                await killed.process.wait()
+                await killed.process.ended()
                 said = "nothing"
                 with trio.move_on_after(5 if stage in NEVER_CAME else 60):
                     said = await left.writes(7)

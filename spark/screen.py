@@ -1,0 +1,422 @@
+"""The claims on machines, judged by columns: what is plainly right is not replayed step by step.
+
+All steps of a batch are looked at together. Entities of which a step is undeclared, refused or out
+of place, or a last one that may not be the last, are replayed by `fsm.judge.replay`, and only that
+says what is broken. Where a record is missing, dropped, there twice, out of order or unreadable, or
+processes are mixed, columns decide nothing (`UndecidedError`): the folder is judged by
+`fsm.judge.verdict.judge_folder`.
+
+Between batches there is kept of each entity in which state it is, and since when.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias, TypeVar, final
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped] # ships no types
+
+from fsm.judge.missing import Gaps, Missing
+from fsm.judge.replay import (
+    SHORTEST,
+    STEPS_OF_A_STAY,
+    EntityJudgement,
+    Machines,
+    NodeJudgement,
+    stay_of,
+)
+from fsm.judge.trace_files import Part
+from fsm.judge.trace_line import TraceLine
+from fsm.machine_list import MACHINES
+from spark.columns import ROWS, Batch, UndecidedError, batches_of, records_about
+from specs.trace import ABSENT, Kind, Op
+
+__all__ = ["Screened", "screened"]
+
+_Codes: TypeAlias = npt.NDArray[np.int64]
+_Times: TypeAlias = npt.NDArray[np.float64]
+_Flags: TypeAlias = npt.NDArray[np.bool_]
+_N = TypeVar("_N", np.int64, np.float64)
+
+_WORD_BITS: Final = 12
+_WORDS: Final = 1 << _WORD_BITS
+"""The most words (machines, states, triggers) of a process."""
+
+_KEY_BITS: Final = 31
+_ROW_BITS: Final = (ROWS - 1).bit_length()
+_STAY_BITS: Final = 17
+_STAY_ZERO: Final = 1 << 12
+_NOWHERE: Final = -1
+"""The state of an entity of which no step is told."""
+
+
+@final
+@attrs.frozen
+class Screened:
+    """What is judged of the machines of one process.
+
+    Attributes:
+        missing: What its records lack.
+        suspects: The judgements of the entities that were replayed.
+        entities: How many each machine has.
+        used: As `Machines.used`.
+        stays: As `Machines.stays`.
+    """
+
+    node: NodeJudgement
+    missing: tuple[Missing, ...]
+    suspects: tuple[EntityJudgement, ...]
+    entities: Mapping[str, int]
+    used: Mapping[tuple[str, str, str, str], int]
+    stays: Mapping[tuple[str, str, int], int]
+
+
+def screened(parts: Sequence[Part]) -> Screened:
+    """Judge the machines of a process.
+
+    Args:
+        parts: The files of its folder.
+
+    Raises:
+        TraceFileError: A file cannot be read.
+        UndecidedError: It has to be judged record by record.
+    """
+    screen: _Screen | None = None
+    for part in parts:
+        is_empty = True
+        for batch in batches_of(part):
+            if len(batch.columns):
+                screen = screen or _Screen(batch.run, batch.node)
+                screen.take(batch)
+                is_empty = False
+        if is_empty:
+            raise UndecidedError(f"{part.name} has no records")
+    if screen is None:
+        raise UndecidedError("there is no file")
+    return screen.end(parts)
+
+
+@final
+class _Words:
+    """Numbers for the words of machines."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, word: str) -> int:
+        """Return the number of a word.
+
+        Raises:
+            UndecidedError: There are too many.
+        """
+        place = self._places.setdefault(word, len(self.all))
+        if place == len(self.all):
+            if place == _WORDS:
+                raise UndecidedError("there are too many words")
+            self.all.append(word)
+        return place
+
+    def places(self, column: pa.DictionaryArray, rows: _Codes) -> _Codes:
+        """Return the numbers of the words in some rows of a column."""
+        codes, words = _codes(column, rows), column.dictionary
+        is_there = np.zeros(len(words), np.bool_)
+        is_there[codes] = True
+        places = np.zeros(len(words), np.int64)
+        for code in np.flatnonzero(is_there).tolist():
+            places[code] = self.place(words[code].as_py())
+        return places[codes]
+
+
+def _codes(column: pa.DictionaryArray, rows: _Codes) -> _Codes:
+    """Return places in the dictionary of a column."""
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    codes: _Codes = column.indices.fill_null(_NOWHERE).to_numpy()[rows].astype(np.int64)
+    if codes.min() < 0:
+        raise UndecidedError("a field is missing")
+    return codes
+
+
+def _equal(column: pa.DictionaryArray, word: str) -> _Flags:
+    """Return in which rows a word stands."""
+    is_it = np.array([one == word for one in column.dictionary.to_pylist()] + [False])
+    codes = column.indices.fill_null(len(is_it) - 1).to_numpy()
+    found: _Flags = is_it[codes]
+    return found
+
+
+@final
+class _Entities:
+    """The entities of one machine, by numbers.
+
+    Attributes:
+        suspects: Keys of those that have to be replayed.
+    """
+
+    def __init__(self, machine: str, words: _Words) -> None:
+        self._is_declared = machine in MACHINES
+        self._words = words
+        self._absent = words.place(ABSENT)
+        self._rests = np.zeros(_WORDS, np.bool_)
+        if self._is_declared:
+            self._rests[[words.place(state.value) for state in MACHINES[machine].may_end]] = True
+        self._places: dict[str, int] = {}
+        self._states = np.full(1, _NOWHERE, np.int64)
+        self._since = np.zeros(1, np.float64)
+        self._stays: Counter[int] = Counter()
+        self.suspects: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def refused(self, key: str) -> None:
+        """Take it that an entity was asked for an undeclared step."""
+        self._known([key])
+        self.suspects.add(key)
+
+    def _known(self, keys: Sequence[str]) -> _Codes:
+        known = self._places
+        places = [known.setdefault(key, len(known)) for key in keys]
+        more = len(known) - len(self._states)
+        if more > 0:
+            more += len(known)
+            self._states = np.append(self._states, np.full(more, _NOWHERE, np.int64))
+            self._since = np.append(self._since, np.zeros(more, np.float64))
+        return np.array(places, np.int64)
+
+    def take(self, keys: Sequence[str], heads: _Codes, steps: "_Steps") -> None:
+        """Take steps, those of an entity one after the other.
+
+        Args:
+            keys: Of the entities.
+            heads: The place of the first step of each.
+            steps: The steps.
+        """
+        places = self._known(keys)
+        before = _shifted(steps.new, heads, self._states[places])
+        since = _shifted(steps.t, heads, self._since[places])
+        is_new = steps.old == self._absent
+        is_first = before == _NOWHERE
+        is_next = (steps.old == before) | (is_new & self._rests[before])
+        is_right = np.where(is_first, is_new, is_next) & steps.is_declared
+        wrong = np.searchsorted(heads, np.flatnonzero(~is_right), side="right") - 1
+        self.suspects.update(keys[place] for place in set(wrong.tolist()))
+        self._count(before[~is_first], (steps.t - since)[~is_first])
+        tails = np.append(heads[1:], len(steps.new)) - 1
+        self._states[places] = steps.new[tails]
+        self._since[places] = steps.t[tails]
+
+    def _count(self, states: _Codes, times: _Times) -> None:
+        codes, counts = np.unique((states << _STAY_BITS) + _stays(times), return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            self._stays[code] += count
+
+    def stays(self) -> Iterator[tuple[str, int, int]]:
+        """Yield states, for how long, and how often."""
+        for code, count in self._stays.items():
+            state, stay = divmod(code, 1 << _STAY_BITS)
+            yield self._words.all[state], stay - _STAY_ZERO, count
+
+    def end(self) -> None:
+        """Suspect the entities that are not where they may end."""
+        if not self._is_declared:
+            return
+        states = self._states[: len(self._places)]
+        restless = np.flatnonzero((states != _NOWHERE) & ~self._rests[states])
+        if len(restless):
+            keys = [*self._places]
+            self.suspects.update(keys[place] for place in restless.tolist())
+
+
+@final
+@attrs.frozen(eq=False)
+class _Steps:
+    """Steps in some order, by numbers of words.
+
+    Attributes:
+        is_declared: Whether the machine has them.
+    """
+
+    old: _Codes
+    new: _Codes
+    t: _Times
+    is_declared: _Flags
+
+    def at(self, rows: _Codes) -> "_Steps":
+        """Return some of them."""
+        return _Steps(self.old[rows], self.new[rows], self.t[rows], self.is_declared[rows])
+
+
+@final
+class _Screen:
+    """Sees of a process which of its entities have to be replayed."""
+
+    def __init__(self, run: str, node: str) -> None:
+        self._process = run, node
+        self._gaps = Gaps(run, node)
+        self._words = _Words()
+        self._used: Counter[tuple[str, str, str, str]] = Counter()
+        self._machines: dict[int, _Entities] = {}
+        self._last: tuple[int, str] = (0, "")
+
+    def take(self, batch: Batch) -> None:
+        """Take the next records.
+
+        Raises:
+            UndecidedError: Columns do not decide it.
+        """
+        if (batch.run, batch.node) != self._process:
+            raise UndecidedError("there are records of several processes")
+        columns = batch.columns
+        self._number(columns)
+        is_state = _equal(columns.column("k"), Kind.STATE)
+        op = columns.column("op")
+        self._step(columns, np.flatnonzero(is_state & _equal(op, Op.STEP)))
+        self._refuse(columns, np.flatnonzero(is_state & _equal(op, Op.REFUSED)))
+
+    def _number(self, columns: pa.RecordBatch) -> None:
+        numbers, kinds, (last, _) = columns.column("ln"), columns.column("k"), self._last
+        if numbers.null_count or kinds.null_count or columns.column("t").null_count:
+            raise UndecidedError("a field is missing")
+        lns = numbers.to_numpy()
+        if lns[0] != last + 1 or (np.diff(lns) != 1).any():
+            raise UndecidedError("the numbers of the records are not 1, 2, 3, ...")
+        if _equal(kinds, Kind.DROPPED).any():
+            raise UndecidedError("records were dropped")
+        if not last:
+            self._gaps.take(self._record(1, kinds[0].as_py()))
+        self._last = int(lns[-1]), kinds[-1].as_py()
+
+    def _record(self, ln: int, kind: str) -> TraceLine:
+        return TraceLine(*self._process, ln, kind)
+
+    def _step(self, columns: pa.RecordBatch, rows: _Codes) -> None:
+        if not len(rows):
+            return
+        machine, old, cause, new = (
+            self._words.places(columns.column(name), rows)
+            for name in ("machine", "old", "cause", "new")
+        )
+        key = columns.column("key")
+        codes = ((machine << _WORD_BITS | old) << _WORD_BITS | cause) << _WORD_BITS | new
+        steps = _Steps(old, new, columns.column("t").to_numpy()[rows], self._declared(codes))
+        in_order = (machine << _KEY_BITS | _codes(key, rows)) << _ROW_BITS | np.arange(len(rows))
+        in_order.sort()
+        steps = steps.at(in_order & ROWS - 1)
+        at = in_order >> _ROW_BITS
+        heads = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
+        entities = at[heads]
+        keys = key.dictionary.take(pa.array(entities & (1 << _KEY_BITS) - 1)).to_pylist()
+        machines, since = np.unique(entities >> _KEY_BITS, return_index=True)
+        bounds = [*since.tolist(), len(heads)]
+        for place, first, end in zip(machines.tolist(), bounds[:-1], bounds[1:], strict=True):
+            begin, until = heads[first], heads[end] if end < len(heads) else len(rows)
+            own = steps.at(np.arange(begin, until))
+            self._of(place).take(keys[first:end], heads[first:end] - begin, own)
+
+    def _declared(self, codes: _Codes) -> _Flags:
+        """Count steps, and return which of them are declared."""
+        found, counts = np.unique(codes, return_counts=True)
+        illegal = []
+        for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+            machine, old, cause, new = (
+                self._words.all[code >> shift & _WORDS - 1]
+                for shift in range(3 * _WORD_BITS, -1, -_WORD_BITS)
+            )
+            self._used[machine, old, cause, new] += count
+            table = MACHINES.get(machine)
+            if table is None or new not in table.targets(old, cause):
+                illegal.append(code)
+        return np.isin(codes, illegal, invert=True) if illegal else np.ones(len(codes), np.bool_)
+
+    def _refuse(self, columns: pa.RecordBatch, rows: _Codes) -> None:
+        machines = self._words.places(columns.column("machine"), rows)
+        key = columns.column("key")
+        for place, code in zip(machines.tolist(), _codes(key, rows).tolist(), strict=True):
+            self._of(place).refused(key.dictionary[code].as_py())
+
+    def _of(self, machine: int) -> _Entities:
+        entities = self._machines.get(machine)
+        if entities is None:
+            name = self._words.all[machine]
+            entities = self._machines[machine] = _Entities(name, self._words)
+        return entities
+
+    def end(self, parts: Sequence[Part]) -> Screened:
+        """Judge the process; there are no more records.
+
+        Args:
+            parts: The files, which are read again if entities have to be replayed.
+
+        Raises:
+            TraceFileError: A file cannot be read.
+        """
+        last, kind = self._last
+        if last > 1:
+            self._gaps.numbers.pass_over(last - 2)
+            self._gaps.take(self._record(last, kind))
+        node = self._gaps.numbers.judgement()
+        machines = {self._words.all[place]: one for place, one in self._machines.items()}
+        if kind == Kind.END:
+            for one in machines.values():
+                one.end()
+        return Screened(
+            node=node,
+            missing=tuple(self._gaps.missing()),
+            suspects=_replayed(node, parts, {name: one.suspects for name, one in machines.items()}),
+            entities={name: len(one) for name, one in machines.items()},
+            used=self._used,
+            stays={
+                (name, state, stay): count
+                for name, one in machines.items()
+                for state, stay, count in one.stays()
+            },
+        )
+
+
+def _replayed(
+    node: NodeJudgement, parts: Sequence[Part], suspects: Mapping[str, AbstractSet[str]]
+) -> tuple[EntityJudgement, ...]:
+    """Judge entities by all their steps."""
+    machines = Machines(node.run, node.node, MACHINES)
+    keys = frozenset[str]().union(*suspects.values())
+    for part in parts if keys else ():
+        for record in records_about(part, keys):
+            is_told = record.is_step or record.is_refused
+            if is_told and record.key in suspects.get(record.machine or "", ()):
+                machines.take_step(record)
+    return machines.end(node)
+
+
+def _shifted(values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]) -> npt.NDArray[_N]:
+    """Return of each step what the one before it has.
+
+    Args:
+        values: Of the steps.
+        heads: The place of the first step of each entity.
+        firsts: What was before these.
+    """
+    before = np.empty_like(values)
+    before[1:] = values[:-1]
+    before[heads] = firsts
+    return before
+
+
+_NEAR: Final = 1e-6
+
+
+def _stays(times: _Times) -> _Codes:
+    """Return the class of each time, from zero on."""
+    exact = np.log(np.maximum(times, SHORTEST)) * STEPS_OF_A_STAY
+    if not np.isfinite(exact).all():
+        raise UndecidedError("a time is no number")
+    stays = np.rint(exact)
+    # This logarithm and that of `stay_of` may differ in the last digit.
+    for place in np.flatnonzero(np.abs(np.abs(exact - stays) - 0.5) < _NEAR).tolist():
+        stays[place] = stay_of(float(times[place]))
+    found: _Codes = stays.astype(np.int64) + _STAY_ZERO
+    return found
