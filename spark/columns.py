@@ -107,6 +107,10 @@ def _decoded(lines: Sequence[bytes]) -> Sequence[Mapping[str, object]]:
 def records_about(part: Part, keys: Collection[str]) -> Iterator[TraceLine]:
     """Yield the records of a file with certain keys.
 
+    Args:
+        part: The file.
+        keys: The keys of entities.
+
     Raises:
         TraceFileError: The file cannot be read.
     """
