@@ -16,7 +16,11 @@ MAX_LINES = 600
 _CODE = re.compile(r"`([^`\n]+)`")
 _FOLDERS = "actors|bench|docs|examples|fsm|spark|specs|tests|transports"
 _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]+|[\w./-]+/[\w.-]+\.(?:py|md|toml|svg|sqlite)")
-_MODULE = re.compile(r"(?:-m )?((?:actors|bench|fsm|spark|specs|tests|transports)(?:\.\w+)+)\b")
+# Settings of Apache Spark begin like our package.
+_MODULE = re.compile(
+    r"(?:-m )?(?!spark\.(?:driver|executor|executorEnv|hadoop|jars|pyspark|sql)\b)"
+    r"((?:actors|bench|fsm|spark|specs|tests|transports)(?:\.\w+)+)\b"
+)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _WALK_ROW = re.compile(
     r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE

@@ -136,7 +136,7 @@ def _head(findings: Findings, shown: Shown) -> str:
     return (
         f'<header class="card {findings.verdict}">\n<p class="muted">Protofly trace report</p>\n'
         f'<h1 class="word">{findings.verdict}</h1>\n<p>{VERDICT[findings.verdict]}</p>\n'
-        f'<p class="muted">{"; ".join(checked(findings)).capitalize()}.</p>\n'
+        f'<p class="muted">{"; ".join(checked(findings))}.</p>\n'
         f'<p class="muted">Made {text(shown.made)}{by}</p>\n'
         f'<p class="muted">Inputs:</p>\n<ul class="lanes">\n{inputs}</ul>\n'
         f'<div class="figures">{boxes}</div>\n</header>\n'

@@ -208,6 +208,7 @@ def test_an_executor_that_is_killed_in_mid_run_costs_time_only(cluster, traces, 
     assert (status, said(out)) == (1, expected)
 
 
+@pytest.mark.soak
 def test_spark_submit_ships_the_code_and_reads_by_any_file_system_of_hadoop(
     cluster, traces, expected, tmp_path
 ):
