@@ -18,7 +18,7 @@ _FOLDERS = "actors|bench|docs|examples|fsm|spark|specs|tests|transports"
 _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]+|[\w./-]+/[\w.-]+\.(?:py|md|toml|svg|sqlite)")
 # Settings of Apache Spark begin like our package.
 _MODULE = re.compile(
-    r"(?:-m )?(?!spark\.(?:driver|executor|executorEnv|hadoop|jars|pyspark|sql)\b)"
+    r"(?<![.\w])(?:-m )?(?!spark\.(?:driver|executor|executorEnv|hadoop|jars|pyspark|sql)\b)"
     r"((?:actors|bench|fsm|spark|specs|tests|transports)(?:\.\w+)+)\b"
 )
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")

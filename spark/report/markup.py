@@ -49,7 +49,12 @@ def headed(title: str, identity: str, body: str) -> str:
 
 
 def details(summary: str, body: str) -> str:
-    """Return something that is shown when it is asked for."""
+    """Return something that is shown when it is asked for.
+
+    Args:
+        summary: The line that is always shown.
+        body: What is below it, once opened; markup.
+    """
     return body and f"<details>\n<summary>{text(summary)}</summary>\n{body}</details>\n"
 
 
