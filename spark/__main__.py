@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 from enum import IntEnum
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Final, NoReturn, final
@@ -239,9 +240,88 @@ def export(  # noqa: PLR0913 - one for each option
 
 
 @main.command()
+@click.argument(
+    "traces", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "--to",
+    metavar="DIR",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keeps violations.jsonl and the progress; a watch that was interrupted goes on there.",
+)
+@click.option(
+    "--until-idle",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1),
+    help="End after so long without a new record, and judge everything as `validate` does.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print violations as JSON.")
+@click.option(
+    "--untraced",
+    metavar="NAME",
+    multiple=True,
+    help="An address or a domain of which no trace is expected; may be given several times.",
+)
+@_master
+@_memory
+@_conf
+def watch(  # noqa: PLR0913 - one for each option
+    *,
+    traces: Path,
+    to: Path,
+    until_idle: float | None,
+    as_json: bool,
+    untraced: tuple[str, ...],
+    master: str | None,
+    driver_memory: str | None,
+    settings: dict[str, str],
+) -> None:
+    """Judge traces while nodes write them to DIR.
+
+    Prints each violation once, within seconds of its record, and the progress on stderr. Runs
+    until it is interrupted; killed and started again, it goes on where it was. Parts packed by
+    gzip are left to `validate`. Exits with 1 if a claim is broken, else with 0; with
+    --until-idle, with 1 also if the traces are incomplete.
+    """
+    try:
+        work = _work("spark.live.watch")
+        asked = work.Watch(
+            traces=traces,
+            to=to,
+            until_idle=until_idle,
+            untraced=untraced,
+            cluster=work.Cluster(master, _with_memory(settings, driver_memory)),
+        )
+        outcome = work.watch(asked, work.Reported(_print_now, _Progress().print, as_json))
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
+    for line in outcome.as_json() if as_json else outcome.as_text():
+        print(line)
+    sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
+
+
+@main.command()
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")
+
+
+def _print_now(line: str) -> None:
+    print(line, flush=True)
+
+
+class _Progress:
+    """Prints a line on stderr if it changed; on a terminal in the place of the one before."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def print(self, line: str) -> None:
+        if line != self._last:
+            text = f"\r\x1b[K{line}" if sys.stderr.isatty() else f"{line}\n"
+            print(text, end="", file=sys.stderr, flush=True)
+        self._last = line
 
 
 _SECRET: Final = re.compile(r"((?:secret|password|token|key)[^=]*=).*", re.IGNORECASE)
@@ -268,13 +348,12 @@ def _with_memory(settings: dict[str, str], memory: str | None) -> dict[str, str]
     return settings if memory is None else {"spark.driver.memory": memory, **settings}
 
 
-def _work() -> ModuleType:
+def _work(name: str = "spark.run") -> ModuleType:
     try:
         # Spark is an extra and takes a second to import: only those who judge pay for it.
-        from spark import run  # noqa: PLC0415
+        return import_module(name)
     except ImportError as exc:
         raise SparkMissingError(f"{exc}: run pip install 'protofly[spark]'") from exc
-    return run
 
 
 def _fail(error: ProtoflyError, code: Exit) -> NoReturn:

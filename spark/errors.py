@@ -93,3 +93,11 @@ class FormerReportError(ProtoflyError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"no former report at {path}: name a directory that --report wrote")
+
+
+@final
+class WatchStateError(ProtoflyError):
+    """A watch cannot go on in the directory that keeps its progress."""
+
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(f"cannot watch with {directory}: {reason}; name another directory")

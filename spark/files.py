@@ -6,12 +6,14 @@ their bytes to the worker, file by file.
 
 import io
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from heapq import heappop, heappush
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias, cast, final
+from typing import BinaryIO, Final, TypeAlias, TypeVar, cast, final
 from urllib.parse import unquote
 
 import attrs
@@ -30,6 +32,7 @@ from specs.trace import writer_of
 
 __all__ = [
     "QUARANTINED", "SILENT", "NotesPart", "base_of", "find_files", "is_local", "part_of", "plain",
+    "shared_out",
 ]  # fmt: skip
 
 QUARANTINED: Final = "_quarantine"
@@ -46,6 +49,7 @@ _NAMED: Final = ("run", "node")
 _TOLD: Final = tuple(name for name in READ if name not in _NAMED)
 """The columns; run and node are in the name of the folder."""
 
+_I = TypeVar("_I")
 _Column: TypeAlias = list[str | int | float | None]
 
 _PARQUET: Final = ".parquet"
@@ -82,6 +86,24 @@ def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
 def is_local(name: str) -> bool:
     """Whether a worker opens the file itself."""
     return "://" not in name
+
+
+def shared_out(items: Iterable[tuple[int, _I]], most: int) -> list[list[_I]]:
+    """Return items in groups of about the same size, none of them empty.
+
+    Args:
+        items: Each with its size.
+        most: How many groups there are at most.
+    """
+    in_order = sorted(items, key=itemgetter(0), reverse=True)
+    groups: list[tuple[int, int, list[_I]]] = [
+        (0, number, []) for number in range(min(len(in_order), most))
+    ]
+    for size, item in in_order:
+        least, number, group = heappop(groups)
+        group.append(item)
+        heappush(groups, (least + size, number, group))
+    return [group for _, _, group in groups]
 
 
 def plain(url: str) -> str:

@@ -10,10 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
-from heapq import heappop, heappush
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +33,7 @@ from fsm.judge.verdict import shared
 from fsm.machine_list import MACHINES
 from fsm.table import Table
 from spark.errors import SparkFailedError
-from spark.files import find_files, is_local, part_of
+from spark.files import find_files, is_local, part_of, shared_out
 from spark.findings import (
     BadLine,
     Broken,
@@ -57,10 +55,9 @@ from spark.worker import iterating, judging, judging_keys
 from specs.claims.all import CLAIMS
 from specs.trace import writer_of
 
-if TYPE_CHECKING:
-    from specs.jsonvalue import JsonObject
-
-__all__ = ["Question", "judge_across", "judge_processes", "validate"]
+__all__ = [
+    "Question", "claim_names", "judge_across", "judge_processes", "validate", "violation_of",
+]  # fmt: skip
 
 _SAID: Final = f"array<{SAID.simpleString()}>"
 _BYTES: Final = 64 * 1024 * 1024
@@ -103,14 +100,11 @@ def _opened_by_workers(session: SparkSession, folders: Iterable[Sequence[str]]) 
     """Return rows of folder and name, in tasks of about the same size."""
     cores = session.sparkContext.defaultParallelism
     sizes = [(sum(Path(name).stat().st_size for name in files), files) for files in folders]
-    tasks: list[tuple[int, int, list[JsonObject]]] = [
-        (0, number, []) for number in range(min(len(sizes), cores * _TASKS_PER_CORE))
+    tasks = [
+        [{"folder": files[0], "name": name} for files in task for name in files]
+        for task in shared_out(sizes, cores * _TASKS_PER_CORE)
     ]
-    for size, files in sorted(sizes, key=itemgetter(0), reverse=True):
-        least, number, rows = heappop(tasks)
-        rows += ({"folder": files[0], "name": name} for name in files)
-        heappush(tasks, (least + size, number, rows))
-    told = F.array(*(F.lit(json.dumps(rows)) for _, _, rows in tasks))
+    told = F.array(*(F.lit(json.dumps(rows)) for rows in tasks))
     one = F.from_json(told[F.col("id").cast("int")], ArrayType(FILE))
     frame = session.range(0, len(tasks), 1, len(tasks)).select(F.inline(one))
     return frame.withColumn("content", F.lit(None).cast("binary"))
@@ -329,7 +323,7 @@ class _Judged:
             entities=sum(machine.entities for machine in machines),
             violations=violations,
             quarantined=quarantined,
-            by_claim={name: by_claim[claim,] for claim, name in _names(self._asked.scope)},
+            by_claim={name: by_claim[claim,] for claim, name in claim_names(self._asked.scope)},
             nodes=nodes,
             machines=machines,
             first=_first(broken) if violations else [],
@@ -382,8 +376,12 @@ class _Judged:
         return gaps, answers + len(others)
 
 
-def _names(scope: Scope = Scope.ALL) -> Iterator[tuple[str, str]]:
-    """Yield what a fold calls each claim, and what people do."""
+def claim_names(scope: Scope = Scope.ALL) -> Iterator[tuple[str, str]]:
+    """Yield what a fold calls each claim, and what people do.
+
+    Args:
+        scope: Which claims are meant.
+    """
     yield from ((claim.value, claim.value) for claim in STEP_CLAIMS)
     if scope is Scope.MACHINES:
         return
@@ -467,7 +465,7 @@ def _quantile(times: Counter[int], part: float) -> int:
 
 def _as_violations(broken: DataFrame) -> DataFrame:
     """Return rows of VIOLATION, and `rank`: the place of the claim among all."""
-    ranks = F.array(*(F.lit(claim) for claim, _ in _names()))
+    ranks = F.array(*(F.lit(claim) for claim, _ in claim_names()))
     told = broken.withColumn("step", F.from_json("data", _DATA))
     fields = [F.col(f"step.{name}").alias(name) for name in _DATA.fieldNames()]
     rank = F.array_position(ranks, F.col("claim")).alias("rank")
@@ -484,11 +482,17 @@ def _first(broken: DataFrame) -> list[Broken]:
     place = F.struct("run", "node", "ln", "about", "expected")
     earliest = F.min_by(F.struct(*violations.columns), place).alias("first")
     rows = violations.groupBy("claim").agg(earliest).select("first.*").orderBy("rank").collect()
-    names = dict(_names())
-    return [_violation(row, names[row["claim"]]) for row in rows]
+    names = dict(claim_names())
+    return [violation_of(row, names[row["claim"]]) for row in rows]
 
 
-def _violation(row: SparkRow, claim: str) -> Broken:
+def violation_of(row: SparkRow, claim: str) -> Broken:
+    """Return the violation that a row of VIOLATION is about.
+
+    Args:
+        row: The row.
+        claim: What people call the claim.
+    """
     plain = {name: row[name] for name in ("run", "node", "ln", "about", "expected")}
     if row["machine"] is None:
         return Broken(claim=claim, **plain)

@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     DataType,
     DoubleType,
     LongType,
@@ -17,8 +18,8 @@ from pyspark.sql.types import (
 from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
 __all__ = [
-    "DECODED", "FACT", "HOLE", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "STORY",
-    "TOPIC", "VIOLATION", "WRITER", "What",
+    "DECODED", "FACT", "FILE", "HOLE", "PIECE", "PLACE", "QUARANTINE", "READ", "REST", "SAID",
+    "STEP", "STORY", "TOPIC", "VIOLATION", "WRITER", "What",
 ]  # fmt: skip
 
 _TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
@@ -98,6 +99,9 @@ VIOLATION: Final = _fields(
     actor=_TEXT, why=_TEXT, record=STEP, before=ArrayType(STEP),
 )  # fmt: skip
 """A record that breaks a claim; of a step, the entity's records before it, oldest first."""
+
+PIECE: Final = _fields(folder=_TEXT, name=_TEXT, at=_WHOLE, data=BinaryType())
+"""Bytes of a part that grows: of which file, and where in it they begin."""
 
 FILE: Final = _fields(folder=_TEXT, name=_TEXT)
 """A file, and with which others it is judged."""

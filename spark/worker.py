@@ -23,7 +23,8 @@ from pyspark.sql.udf import UserDefinedFunction
 from fsm.judge.claims.fold import Datum, Evidence, Finding
 from fsm.judge.missing import Took
 from fsm.judge.process import ProcessJudgement, judge_across
-from fsm.judge.trace_files import Part, TraceFileError
+from fsm.judge.replay import Violation
+from fsm.judge.trace_files import BadLine, Part, TraceFileError
 from fsm.judge.trace_line import BadTraceLineError, Flaw, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
 from spark.columns import UndecidedError
@@ -33,7 +34,10 @@ from spark.schemas import DECODED, SAID, What
 from spark.screen import Screened, screened
 from specs.trace import writer_of
 
-__all__ = ["decode", "iterating", "judging", "judging_keys"]
+__all__ = [
+    "Said", "decode", "iterating", "judging", "judging_keys", "of_bad_line", "of_finding",
+    "of_violation", "packed", "row_of", "unpacked",
+]  # fmt: skip
 
 _JUDGED: Final = tuple(field.name for field in attrs.fields(TraceLine))
 _VALUES: Final = attrgetter(*_JUDGED)
@@ -41,7 +45,7 @@ _DECODED: Final = to_arrow_type(DECODED)
 _SAID: Final = to_arrow_type(SAID)
 _NOTHING: Final = (None,) * len(_JUDGED)
 
-_Said: TypeAlias = dict[str, str | int | None]
+Said: TypeAlias = dict[str, str | int | None]
 _Item: TypeAlias = tuple[str, int, int, str, tuple[Datum, ...]]
 _Batches: TypeAlias = Iterator[pa.Array]
 
@@ -130,7 +134,7 @@ def _with_one_held(
         yield _told(held, folder.said)
 
 
-def _told(length: int, said: Sequence[_Said]) -> pa.Array:
+def _told(length: int, said: Sequence[Said]) -> pa.Array:
     """Return an array of so many rows, which say it together."""
     share = -(-len(said) // length) if length else 0
     rows = [said[place * share : (place + 1) * share] for place in range(length)]
@@ -146,7 +150,7 @@ class _Folders:
     """
 
     def __init__(self, buckets: int, scope: Scope) -> None:
-        self.said: list[_Said] = []
+        self.said: list[Said] = []
         self._scope = scope
         self._buckets = buckets
         self._at: str | None = None
@@ -174,7 +178,7 @@ class _Folders:
                 judged = attrs.evolve(judged, processes=[*map(_machines_of, judged.processes)])
             self.said += _of_folder(self._at or "", parts, judged, self._buckets)
         except TraceFileError as exc:
-            self.said.append(_said(What.UNREADABLE, expected=str(exc)))
+            self.said.append(row_of(What.UNREADABLE, expected=str(exc)))
         else:
             for process in judged.processes:
                 entities = Counter(entity.entity.machine for entity in process.entities)
@@ -212,36 +216,37 @@ def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
 _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
 
 
-def _said(what: What, **fields: str | int | None) -> _Said:
+def row_of(what: What, **fields: str | int | None) -> Said:
+    """Return a row of SAID; fields that are not named are empty."""
     return _UNSAID | {"what": what.value} | fields
 
 
 def _of_folder(
     at: str, parts: Iterable[Part], judged: FolderJudgement, buckets: int
-) -> Iterator[_Said]:
+) -> Iterator[Said]:
     reading = judged.reading
     bad_lines: Counter[str] = Counter()
     for bad in reading.bad:
         bad_lines[bad.file] += 1
-        yield _said(What.BAD, about=bad.file, place=bad.line, expected=bad.reason, data=bad.text)
+        yield of_bad_line(bad)
     silent = {writer for writer, _, has_record in reading.named if not has_record}
     silent.update(one for part in parts if isinstance(part, NotesPart) for one in part.silent())
     for run, node in silent:
-        yield _said(What.SILENT, run=run, node=node)
+        yield row_of(What.SILENT, run=run, node=node)
     there = {part.name for part in parts}
     # Lines that `convert` set aside are of the process after whose folder their file was named.
     for file, times in bad_lines.items():
         if file not in there and (writer := writer_of(file)) is not None:
-            yield _said(What.ASIDE, run=writer[0], node=writer[1], ln=times)
+            yield row_of(What.ASIDE, run=writer[0], node=writer[1], ln=times)
     for one in judged.processes:
         files = reading.files(one.node.run, one.node.node)
         yield from _of_process(one, at, files, sum(bad_lines[file] for file in files))
-        yield from _packed(one, buckets)
+        yield from packed(one.evidence, buckets)
 
 
 def _of_process(
     judged: ProcessJudgement, at: str, files: Sequence[str], bad_lines: int
-) -> Iterator[_Said]:
+) -> Iterator[Said]:
     node = judged.node
     of = {"run": node.run, "node": node.node}
     told = {
@@ -252,42 +257,68 @@ def _of_process(
         "others": [attrs.astuple(mention) for mention in judged.took.others],
         "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],
     }  # fmt: skip
-    yield _said(What.PROCESS, about=at, data=json.dumps(told), **of)
+    yield row_of(What.PROCESS, about=at, data=json.dumps(told), **of)
     for gap in judged.missing:
-        yield _said(What.FLAW, ln=gap.ln, expected=gap.reason, **of)
+        yield row_of(What.FLAW, ln=gap.ln, expected=gap.reason, **of)
     for gap in judged.unanswered:
-        yield _said(What.UNANSWERED, ln=gap.ln, expected=gap.reason, **of)
+        yield row_of(What.UNANSWERED, ln=gap.ln, expected=gap.reason, **of)
     for finding in judged.findings:
-        yield _of_finding(finding)
+        yield of_finding(finding)
     for entity in judged.entities:
-        for broken in entity.violations:
-            step = {
-                "machine": broken.entity.machine, "record": attrs.asdict(broken.record),
-                "actor": broken.actor, "why": broken.why,
-                "before": [attrs.asdict(told) for told in broken.before],
-            }  # fmt: skip
-            yield _said(
-                What.STEP, claim=broken.claim.value, ln=broken.ln, about=broken.entity.key,
-                expected=broken.expected, data=json.dumps(step), **of,
-            )  # fmt: skip
+        yield from map(of_violation, entity.violations)
+
+
+def of_bad_line(bad: BadLine) -> Said:
+    """Return the row of a line that is no record."""
+    return row_of(What.BAD, about=bad.file, place=bad.line, expected=bad.reason, data=bad.text)
+
+
+def of_violation(broken: Violation) -> Said:
+    """Return the row of a claim that is broken by a step."""
+    step = {
+        "machine": broken.entity.machine, "record": attrs.asdict(broken.record),
+        "actor": broken.actor, "why": broken.why,
+        "before": [attrs.asdict(told) for told in broken.before],
+    }  # fmt: skip
+    return row_of(
+        What.STEP, run=broken.entity.run, node=broken.entity.node, claim=broken.claim.value,
+        ln=broken.ln, about=broken.entity.key, expected=broken.expected, data=json.dumps(step),
+    )  # fmt: skip
 
 
 _PACKED: Final = 5_000
 """Items of evidence in one row."""
 
 
-def _packed(judged: ProcessJudgement, buckets: int) -> Iterator[_Said]:
-    """Yield the evidence of a process, many items in a row: fewer rows cost less."""
-    packs: defaultdict[tuple[str, int], list[_Item]] = defaultdict(list)
-    for item in judged.evidence:
+def packed(evidence: Iterable[Evidence], buckets: int) -> Iterator[Said]:
+    """Yield the rows of evidence, many items in a row: fewer rows cost less.
+
+    Args:
+        evidence: What processes handed over.
+        buckets: Among how many the keys of each fold are shared out.
+    """
+    packs: defaultdict[tuple[str, str, str, int], list[_Item]] = defaultdict(list)
+    for item in evidence:
         bucket = crc32(item.key.encode()) % buckets
-        packs[item.fold, bucket].append((item.key, item.place, item.ln, item.about, item.data))
-    for (fold, bucket), items in packs.items():
+        pack = packs[item.run, item.node, item.fold, bucket]
+        pack.append((item.key, item.place, item.ln, item.about, item.data))
+    for (run, node, fold, bucket), items in packs.items():
         for since in range(0, len(items), _PACKED):
-            yield _said(
-                What.EVIDENCE, run=judged.node.run, node=judged.node.node, claim=fold,
-                place=bucket, data=orjson.dumps(items[since : since + _PACKED]).decode(),
-            )  # fmt: skip
+            data = orjson.dumps(items[since : since + _PACKED]).decode()
+            yield row_of(What.EVIDENCE, run=run, node=node, claim=fold, place=bucket, data=data)
+
+
+def unpacked(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
+    """Yield the evidence of a row.
+
+    Args:
+        fold: Field `claim` of the row.
+        run: The run.
+        node: The process.
+        data: The items.
+    """
+    for key, place, ln, about, values in orjson.loads(data):
+        yield Evidence(fold, key, run, node, place, ln, about, tuple(values))
 
 
 @final
@@ -304,17 +335,18 @@ class _MachineUse:
         self._used.update(judged.used)
         self._stays.update(judged.stays)
 
-    def rows(self) -> Iterator[_Said]:
+    def rows(self) -> Iterator[Said]:
         for machine, count in self._entities.items():
-            yield _said(What.ENTITIES, key=machine, ln=count)
+            yield row_of(What.ENTITIES, key=machine, ln=count)
         for (machine, *row), times in self._used.items():
-            yield _said(What.USED, key=machine, data=json.dumps(row), ln=times)
+            yield row_of(What.USED, key=machine, data=json.dumps(row), ln=times)
         for (machine, state, stay), times in self._stays.items():
-            yield _said(What.STAY, key=machine, about=state, place=stay, ln=times)
+            yield row_of(What.STAY, key=machine, about=state, place=stay, ln=times)
 
 
-def _of_finding(finding: Finding) -> _Said:
-    return _said(
+def of_finding(finding: Finding) -> Said:
+    """Return the row of any other claim that is broken."""
+    return row_of(
         What.FINDING, run=finding.run, node=finding.nodes[0], claim=finding.claim, ln=finding.ln,
         about=finding.about, expected=finding.expected,
     )  # fmt: skip
@@ -329,7 +361,7 @@ class _Buckets:
     """
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
-        self.said: list[_Said] = []
+        self.said: list[Said] = []
         self._whole = whole
         self._at: tuple[str, int] | None = None
         self._items: list[Evidence] = []
@@ -340,11 +372,8 @@ class _Buckets:
             if at != self._at:
                 self.end()
                 self._at = at
-            self._items += (
-                Evidence(row["claim"], key, row["run"], row["node"], place, ln, about, tuple(data))
-                for key, place, ln, about, data in orjson.loads(row["data"])
-            )
+            self._items += unpacked(row["claim"], row["run"], row["node"], row["data"])
 
     def end(self) -> None:
         items, self._items = self._items, []
-        self.said += map(_of_finding, judge_across(items, self._whole))
+        self.said += map(of_finding, judge_across(items, self._whole))

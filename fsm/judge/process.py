@@ -206,6 +206,11 @@ class ProcessJudge:
                 if any(route.takes(record) for route in routes):
                     yield getattr(fold, name)
 
+    def handed_over(self) -> list[Evidence]:
+        """Return the evidence since this was last asked for; `end` returns the rest."""
+        handed_over, self._process.evidence = self._process.evidence, []
+        return handed_over
+
     def end(self) -> ProcessJudgement:
         """Say what is judged; there are no more records."""
         if self._held is not None:

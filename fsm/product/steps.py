@@ -9,12 +9,9 @@ known again by its key: two hosts of equal keys do the same whatever happens. Ti
 to the host's clock there; times before the horizon of the composition are equal.
 """
 
-import copyreg
-import io
 import math
-import pickle
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum, unique
 from types import FunctionType, MethodType
 from typing import Final, TypeAlias, final
@@ -23,7 +20,7 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.machine_list import MACHINES
+from fsm.frozen import frozen, thawed
 from fsm.product.composition import Composition, Haste, Medium, Patience, Situation
 from fsm.product.host import Host, Sent, UnsafeError
 from fsm.table import Table
@@ -35,49 +32,6 @@ Key: TypeAlias = Hashable
 
 _DIGITS: Final = 6
 """Of a second: what is nearer is at the same time."""
-
-
-# --- as bytes -------------------------------------------------------------------------------
-
-
-def _table(name: str) -> Table:
-    return MACHINES[name]
-
-
-def _entity(name: str, key: str, state: str) -> Entity:
-    table = MACHINES[name]
-    known = table.state(state)
-    return Entity(table, key) if known is None else Entity.recalled(table, key, known)
-
-
-def _reduced_table(table: Table) -> tuple[Callable[[str], Table], tuple[str]]:
-    return _table, (table.name,)
-
-
-def _reduced_entity(
-    entity: Entity,
-) -> tuple[Callable[[str, str, str], Entity], tuple[str, str, str]]:
-    state = entity.state
-    return _entity, (entity.table.name, entity.key, ABSENT if state is None else state.value)
-
-
-_REDUCERS: Final = copyreg.dispatch_table | {Table: _reduced_table, Entity: _reduced_entity}
-
-
-def _kept(host: Host) -> bytes:
-    """The host as bytes."""
-    file = io.BytesIO()
-    pickler = pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = _REDUCERS
-    pickler.dump(host)
-    return file.getvalue()
-
-
-def _restored(data: bytes) -> Host:
-    """A host like the one that was kept."""
-    host = pickle.loads(data)  # noqa: S301 - bytes of this process
-    assert isinstance(host, Host)  # noqa: S101 - for the type checker
-    return host
 
 
 # --- as a key -------------------------------------------------------------------------------
@@ -251,7 +205,7 @@ class _Hosts:
         key = _key_of(host, self._whole.horizon)
         number = self._numbers.setdefault(key, len(self.looks))
         if number == len(self.looks):
-            self._kept.append(_kept(host))
+            self._kept.append(frozen(host))
             self.looks.append(host)
             self.waits.append(waits)
             seen = Situation({self._place: host})
@@ -260,7 +214,7 @@ class _Hosts:
 
     def again(self, number: int) -> Host:
         """A host of that number, to be changed."""
-        return _restored(self._kept[number])
+        return thawed(self._kept[number], Host)  # type: ignore[type-abstract] # any host
 
 
 @final

@@ -18,7 +18,14 @@ from spark.report.words import BY_NOBODY, CLAIM, machine_line, node_line
 from specs.jsonvalue import JsonObject
 from specs.trace import ABSENT
 
-__all__ = ["Extent", "Report", "verdict_object", "violation_objects", "write_report"]
+__all__ = [
+    "Extent",
+    "Report",
+    "verdict_object",
+    "violation_object",
+    "violation_objects",
+    "write_report",
+]
 
 VERDICT_SCHEMA: Final = "protofly.verdict/1"
 """Shape of the verdict object."""
@@ -171,7 +178,7 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
 
 def violation_objects(findings: Findings) -> list[JsonObject]:
     """The first violation of each claim, as JSON objects."""
-    return [_violation(broken) for broken in findings.first]
+    return [violation_object(broken) for broken in findings.first]
 
 
 def _node(node: NodeFindings) -> JsonObject:
@@ -205,7 +212,8 @@ def _machine(machine: MachineUse) -> JsonObject:
     }
 
 
-def _violation(broken: Broken) -> JsonObject:
+def violation_object(broken: Broken) -> JsonObject:
+    """Return a violation as a JSON object."""
     said: JsonObject = {
         "schema": VIOLATION_SCHEMA,
         "claim": broken.claim,

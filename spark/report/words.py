@@ -10,7 +10,7 @@ from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims.all import CLAIMS
 
 __all__ = [
-    "BY_NOBODY", "CLAIM", "VERDICT", "checked", "count", "duration", "inert",
+    "BY_NOBODY", "CLAIM", "VERDICT", "broken_line", "checked", "count", "duration", "inert",
     "machine_line", "node_line", "row_name", "summary",
 ]  # fmt: skip
 
@@ -70,7 +70,8 @@ def count(number: int, noun: str) -> str:
         number: The number.
         noun: The noun, in the singular.
     """
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    end = noun[-1]
+    plural = noun[:-1] + "ies" if end == "y" else noun + ("es" if end == "s" else "s")
     return f"{number:,} {noun if number == 1 else plural}"
 
 
@@ -144,13 +145,14 @@ def summary(findings: Findings) -> list[str]:
         {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}
     )
     lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
-    lines += [f"first {broken.claim}: {_broken(broken)}" for broken in found.first]
+    lines += [f"first {broken.claim}: {broken_line(broken)}" for broken in found.first]
     lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]
     lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
     return [inert(line) for line in lines]
 
 
-def _broken(broken: Broken) -> str:
+def broken_line(broken: Broken) -> str:
+    """Which record breaks a claim, and what would have kept it."""
     where, expected = f"record {broken.ln} of {broken.node}", f"expected {broken.expected}"
     step = broken.step
     if step is None:

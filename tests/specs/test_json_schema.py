@@ -155,7 +155,7 @@ def test_both_say_the_same_of_what_rules_are_about(kind, body, verdict):
     assert VALIDATORS[kind].is_valid(body) is verdict
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(
     address=ADDRESSES | NO_ADDRESSES | st.text("aA:/.-_#%~+ \n", max_size=12).map("a://b".__add__)
 )
@@ -187,7 +187,7 @@ envelopes = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(raw=envelopes)
 def test_what_the_envelopes_schema_takes_is_taken_at_the_door(raw):
     """Not the other way round: the door reads spellings of old peers, too."""

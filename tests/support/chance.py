@@ -4,7 +4,7 @@ from hypothesis import settings
 
 __all__ = ["examples"]
 
-_USUAL = 100
+_USUAL = 50
 """What hypothesis tries where nothing else is said."""
 
 

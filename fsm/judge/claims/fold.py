@@ -200,7 +200,8 @@ class Process:
         links: Its table of direct links.
         stubs: Its table of stubs.
         findings: What was found so far.
-        evidence: What was handed over so far.
+        evidence: What was handed over and not taken away yet.
+        handed_over: How much evidence there was so far.
     """
 
     def __init__(self, run: str, node: str, home: str | None) -> None:
@@ -214,6 +215,7 @@ class Process:
         self.stubs = Rows()
         self.findings: list[Finding] = []
         self.evidence: list[Evidence] = []
+        self.handed_over = 0
         self._domain: str | None = None
         self._arrived: dict[str | None, int] = {}
 
@@ -329,10 +331,11 @@ class Fold:
         process = self.process
         process.evidence.append(
             Evidence(
-                fold.__name__, key or "", process.run, process.node, len(process.evidence),
+                fold.__name__, key or "", process.run, process.node, process.handed_over,
                 record.ln, _about(record), data,
             )
         )  # fmt: skip
+        process.handed_over += 1
 
     def end(self) -> None:
         """Report what never came; called once, after the last record."""

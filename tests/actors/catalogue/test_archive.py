@@ -200,14 +200,14 @@ def safe(content):
     return True
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(mutated())
 def test_a_mutated_archive_is_refused_or_harmless(content):
     """F2: only the declared error gets out."""
     safe(content)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @example(b"")
 @example(b"PK\5\6" + bytes(18))
 @given(st.binary(max_size=200))

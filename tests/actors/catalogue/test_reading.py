@@ -123,7 +123,7 @@ def test_a_package_without_its_promises_is_no_package(name, tmp_path):
         )
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(JSON)
 def test_garbage_is_no_descriptor(content):
     """F2: only the declared error gets out."""
@@ -134,7 +134,7 @@ def test_garbage_is_no_descriptor(content):
             read_revocations(content)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(
     kind=st.sampled_from(list(CatalogueType)),
     spoilt=st.dictionaries(
@@ -160,7 +160,7 @@ def test_a_spoilt_descriptor_is_read_or_refused(kind, spoilt):
     assert read_descriptor(write_body(descriptor)) == descriptor
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @example(b"..")
 @example(b"e30.e30.e30")
 @example(b"bnVsbA.bnVsbA.AA")
@@ -173,7 +173,7 @@ def test_garbage_is_not_signed(text):
 GOOD = sealed({"a": 1, "b": "two"}, SealType.DESCRIPTOR, KEY).encode()
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(place=st.integers(0, len(GOOD) - 1), byte=st.integers(0, 255))
 def test_one_changed_byte_is_not_signed_or_means_the_same(place, byte):
     """A signature's last character has bits that count for nothing; no other change is let pass."""

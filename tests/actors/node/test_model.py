@@ -13,7 +13,7 @@ from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from tests.actors.node.node_model_driver import run
 from tests.support.chance import examples
 
-RUNS = examples(150)
+RUNS = examples(60)
 STEPS = 50
 CHUNKS = 10
 

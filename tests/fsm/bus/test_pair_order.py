@@ -342,7 +342,7 @@ def run(steps, kind):
     return world, sent
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(STEPS), max_size=60), st.sampled_from([ask, reported]))
 @example(["send", "has link", "send", "link", "link", "node"], ask)
 @example(["send", "has link", "send", "lost", "link", "link", "time"], reported)
@@ -351,7 +351,7 @@ def test_any_delay_loss_and_repetition_keeps_the_order_and_holds_nothing_for_eve
     run(steps, kind)
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from([step for step in STEPS if step != "lost"]), max_size=60))
 def test_while_the_node_loses_nothing_everything_arrives(steps):
     """However slow it is: as long as it is not slower than a request waits."""

@@ -23,7 +23,7 @@ SCENARIOS = ("SC-05", "SC-09", "SC-16", "SC-25", "SC-27", "SC-31")
 NAMES = {"SC-05": "a b", "SC-27": "ü/50%"}
 """Nodes of these have names that stand in a path otherwise."""
 
-ROUNDS = 6
+ROUNDS = 3
 
 
 @pytest.fixture(scope="module", params=SCENARIOS)

@@ -39,7 +39,7 @@ def move(world: World, name: str) -> None:
             world.pass_time(world.now + 4.0)
 
 
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(250))
 @given(
     first=st.sampled_from([None, RA, RB]),
     moves=st.lists(st.sampled_from(MOVES), min_size=5, max_size=80),
@@ -80,7 +80,7 @@ def assert_all_agree(world: World) -> None:
     assert open_ == [link for link in live.values() if "/conn/" in link]
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 @given(moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60))
 def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
     world = World(RA, RB)
@@ -93,7 +93,7 @@ def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
     assert_all_agree(world)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 @given(
     first=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=20),
     moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60),

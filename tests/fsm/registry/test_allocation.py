@@ -172,7 +172,7 @@ OPTIONS = {
     "release": lambda r: (r.choice(OWNERS),),
     "runtime_came": lambda r: (r.choice(OWNERS),),
 }
-RUNS, STEPS = examples(600), 50
+RUNS, STEPS = examples(250), 50
 
 
 @pytest.mark.chance

@@ -462,4 +462,4 @@ class BothEnds(RuleBasedStateMachine):
 
 
 TestBothEnds = BothEnds.TestCase
-TestBothEnds.settings = settings(max_examples=examples(150), stateful_step_count=40)
+TestBothEnds.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -218,7 +218,7 @@ class HandOver(RuleBasedStateMachine):
             assert world.writers() == [world.owner[O]]
 
 
-HandOver.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=40)
+HandOver.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestHandOver = HandOver.TestCase
 
 

@@ -177,4 +177,4 @@ class Repeating(RuleBasedStateMachine):
 
 
 TestRepeating = Repeating.TestCase
-TestRepeating.settings = settings(max_examples=examples(150), stateful_step_count=40)
+TestRepeating.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -74,7 +74,7 @@ class Stored:
         return effects
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(st.booleans(), st.lists(st.lists(INPUTS, max_size=6), max_size=5))
 def test_after_a_crash_all_is_as_it_was_reported_and_versions_go_on(is_public, lives):
     stored = Stored(is_public=is_public)

@@ -123,7 +123,7 @@ def vanished(history, world):
     return lost
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(ACTIONS), max_size=40))
 def test_what_is_submitted_is_delivered_or_answered_or_dropped_with_one_reason(actions):
     """I-T9, OBS-06: and the ledger counts exactly what the trace says."""

@@ -153,7 +153,7 @@ class SubscriptionTable(RuleBasedStateMachine):
 
 
 TestSubscriptionTable = SubscriptionTable.TestCase
-TestSubscriptionTable.settings = settings(max_examples=examples(150), stateful_step_count=50)
+TestSubscriptionTable.settings = settings(max_examples=examples(60), stateful_step_count=50)
 
 
 def test_a_session_has_no_more_paths_than_its_share():

@@ -1,0 +1,79 @@
+"""Objects as bytes, from which equal ones are made: states that are kept, and copies.
+
+A machine is in them by its name only: a table is one object in a process.
+"""
+
+import copyreg
+import pickle
+from collections.abc import Callable
+from io import BytesIO
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from fsm.engine import Entity
+from fsm.machine_list import MACHINES
+from fsm.table import Table
+from specs.trace import ABSENT
+
+__all__ = ["frozen", "thawed"]
+
+_T = TypeVar("_T")
+
+
+def _table(name: str) -> Table:
+    return MACHINES[name]
+
+
+def _entity(name: str, key: str, state: str) -> Entity:
+    table = MACHINES[name]
+    known = table.state(state)
+    return Entity(table, key) if known is None else Entity.recalled(table, key, known)
+
+
+def _reduced_table(table: Table) -> tuple[Callable[[str], Table], tuple[str]]:
+    return _table, (table.name,)
+
+
+def _reduced_entity(
+    entity: Entity,
+) -> tuple[Callable[[str, str, str], Entity], tuple[str, str, str]]:
+    state = entity.state
+    return _entity, (entity.table.name, entity.key, ABSENT if state is None else state.value)
+
+
+def _view(mapping: dict[object, object]) -> MappingProxyType[object, object]:
+    return MappingProxyType(mapping)
+
+
+def _reduced_view(
+    view: MappingProxyType[object, object],
+) -> tuple[Callable[[dict[object, object]], MappingProxyType[object, object]], tuple[object]]:
+    return _view, ({**view},)
+
+
+_REDUCERS: Final = copyreg.dispatch_table | {
+    Table: _reduced_table,
+    Entity: _reduced_entity,
+    MappingProxyType: _reduced_view,
+}
+
+
+def frozen(value: object) -> bytes:
+    """Return an object, with all it refers to, as bytes."""
+    buffer = BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(value)
+    return buffer.getvalue()
+
+
+def thawed(data: bytes, kind: type[_T]) -> _T:
+    """Return an object like the one that `frozen` made the bytes of.
+
+    Args:
+        data: The bytes; what they name is imported, so they must be ours.
+        kind: The class of the object.
+    """
+    value = pickle.loads(data)  # noqa: S301 - bytes that this project wrote
+    assert isinstance(value, kind)  # noqa: S101 - for the type checker
+    return value

@@ -1,0 +1,178 @@
+"""The judgement of processes while they run, and their files grow.
+
+After each round the records so far are judged as a trace that ends there. Missing records break
+no claim, so what is broken then is broken whatever follows; it is reported once. What needs the
+end of a process is judged when its end is recorded.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeVar, final
+
+import attrs
+
+from fsm.frozen import frozen, thawed
+from fsm.judge.claims.fold import Evidence, Finding
+from fsm.judge.process import DisorderError, LateHomeError, ProcessJudge, ProcessJudgement
+from fsm.judge.replay import Violation
+from fsm.judge.trace_files import BadLine
+from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
+from specs.trace import Kind
+
+__all__ = ["LiveJudge", "LiveProcess", "Round"]
+
+_B = TypeVar("_B", Violation, Finding)
+
+
+@final
+@attrs.frozen(kw_only=True)
+class LiveProcess:
+    """A process, as far as it was judged.
+
+    Attributes:
+        records: How many were read.
+        is_running: Whether no record says that it ended.
+        unjudged: Why its records are no longer judged, as half a sentence; empty: they are.
+    """
+
+    run: str
+    node: str
+    records: int
+    is_running: bool
+    unjudged: str
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Round:
+    """The news since the last round.
+
+    Attributes:
+        violations: Claims on machines that are broken.
+        findings: Other claims that are.
+        evidence: For claims across processes.
+        processes: The processes that recorded something.
+        bad: Lines that are no records.
+    """
+
+    violations: tuple[Violation, ...]
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...]
+    processes: tuple[LiveProcess, ...]
+    bad: tuple[BadLine, ...]
+
+
+@final
+class LiveJudge:
+    """Judges the processes of one folder while its files grow; `fsm.frozen` keeps it as bytes."""
+
+    def __init__(self) -> None:
+        self._rests: dict[str, bytes] = {}
+        self._lines: Counter[str] = Counter()
+        self._watched: dict[tuple[str, str], _Watched] = {}
+        self._changed: set[tuple[str, str]] = set()
+        self._bad: list[BadLine] = []
+
+    def take(self, name: str, data: bytes) -> None:
+        """Take what a file got.
+
+        Args:
+            name: The file.
+            data: The bytes behind those that were taken before; a line may be cut in two.
+        """
+        *lines, self._rests[name] = (self._rests.get(name, b"") + data).split(b"\n")
+        for line in lines:
+            self._lines[name] += 1
+            try:
+                self._record(read_line(line))
+            except BadTraceLineError as exc:
+                text = line.decode(errors="replace")
+                self._bad.append(BadLine(name, self._lines[name], exc.reason, text))
+
+    def _record(self, record: TraceLine) -> None:
+        at = record.run, record.node
+        watched = self._watched.get(at)
+        if watched is None:
+            watched = self._watched[at] = _Watched(*at)
+        watched.take(record)
+        self._changed.add(at)
+
+    def round(self) -> Round:
+        """Judge the records so far, and return what is new."""
+        changed = [self._watched[at] for at in sorted(self._changed)]
+        judged = [watched.judged() for watched in changed]
+        bad, self._bad = tuple(self._bad), []
+        self._changed.clear()
+        return Round(
+            violations=tuple(broken for new in judged for broken in new.violations),
+            findings=tuple(found for new in judged for found in new.findings),
+            evidence=tuple(item for new in judged for item in new.evidence),
+            processes=tuple(watched.process for watched in changed),
+            bad=bad,
+        )
+
+
+@final
+@attrs.frozen
+class _New:
+    violations: list[Violation]
+    findings: list[Finding]
+    evidence: list[Evidence]
+
+
+@final
+class _Watched:
+    """One process that is judged while it runs."""
+
+    def __init__(self, run: str, node: str) -> None:
+        self.process = LiveProcess(run=run, node=node, records=0, is_running=True, unjudged="")
+        self._judge: ProcessJudge | None = ProcessJudge(run, node)
+        self._end: ProcessJudgement | None = None
+        self._told: Counter[Violation | Finding] = Counter()
+
+    def take(self, record: TraceLine) -> None:
+        """Take the next record."""
+        self.process = attrs.evolve(self.process, records=self.process.records + 1)
+        if self._judge is None:
+            if not self.process.unjudged:
+                self._give_up("it has records behind its end")
+            return
+        try:
+            self._judge.take(record)
+        except LateHomeError:
+            self._give_up("it says late that it is a runtime")
+        except DisorderError:
+            self._give_up(f"its records are in disorder from number {record.ln} on")
+        else:
+            if record.k == Kind.END:
+                self._end, self._judge = self._judge.end(), None
+                self.process = attrs.evolve(self.process, is_running=False)
+
+    def _give_up(self, reason: str) -> None:
+        self._judge = None
+        self.process = attrs.evolve(self.process, unjudged=reason)
+
+    def judged(self) -> _New:
+        """Judge the records so far, and return what is new."""
+        ended, self._end = self._end, None
+        if ended is not None:
+            so_far, evidence = ended, list(ended.evidence)
+        elif self._judge is not None:
+            evidence = self._judge.handed_over()
+            # The end of a copy is the end of a trace that is cut off here.
+            so_far = thawed(frozen(self._judge), ProcessJudge).end()
+        else:
+            return _New([], [], [])
+        broken = (one for entity in so_far.entities for one in entity.violations)
+        violations, findings = list(self._new(broken)), list(self._new(so_far.findings))
+        self._told.update(violations)
+        self._told.update(findings)
+        return _New(violations, findings, evidence)
+
+    def _new(self, broken: Iterable[_B]) -> Iterator[_B]:
+        """Yield those that were not returned before; equal ones are counted."""
+        times: Counter[_B] = Counter()
+        for one in broken:
+            times[one] += 1
+            if times[one] > self._told[one]:
+                yield one

@@ -1,0 +1,287 @@
+"""Traces that are judged while processes write them."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from fsm.judge.replay import Told
+from fsm.judge.trace_line import Verdict
+from spark.errors import failures_told
+from spark.findings import Broken, Findings, Step
+from spark.live.folds import AcrossFold, FolderFold
+from spark.live.ledger import Ledger, Seen
+from spark.live.source import TraceSource, sizes_of
+from spark.pipeline import Question, claim_names, validate, violation_of
+from spark.report.files import verdict_object, violation_object
+from spark.report.words import broken_line, count, inert, summary
+from spark.schemas import SAID, What
+from spark.session import Cluster, open_session
+
+__all__ = ["Cluster", "Reported", "Watch", "Watched", "watch"]
+
+_INTERVAL: Final = "1 second"
+"""Between the starts of rounds, if the one before is done."""
+
+_LOOK: Final = 0.5
+"""Seconds between two looks at the sizes of the files, and at the query."""
+
+_SETTINGS: Final = {
+    # State that does not fit in the memory of the JVM lies in files, and only changes are copied.
+    "spark.sql.streaming.stateStore.providerClass":
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}  # fmt: skip
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Watch:
+    """What to watch, and for how long.
+
+    Attributes:
+        traces: The directory of runs.
+        to: Where violations and progress are kept; a watch that was interrupted goes on there.
+        until_idle: Seconds without a new record after which the watch ends, and everything is
+            judged as `validate` does; None: it ends when it is interrupted.
+        untraced: Addresses or domains of participants that are known to keep no trace.
+        cluster: The Spark that works.
+    """
+
+    traces: Path
+    to: Path
+    until_idle: float | None = None
+    untraced: tuple[str, ...] = ()
+    cluster: Cluster = attrs.field(factory=Cluster)
+
+
+@final
+@attrs.frozen
+class Reported:
+    """Where the news go.
+
+    Attributes:
+        violation: Called with a line for each violation, once.
+        progress: Called with a line after each round.
+        as_json: Whether the lines of violations are JSON.
+    """
+
+    violation: Callable[[str], None]
+    progress: Callable[[str], None]
+    as_json: bool = False
+
+    def broken(self, broken: Broken) -> None:
+        """Report a violation."""
+        if self.as_json:
+            self.violation(json.dumps(violation_object(broken), separators=(",", ":")))
+        else:
+            self.violation(inert(f"{broken.claim}: {broken_line(broken)}"))
+
+
+@final
+@attrs.frozen
+class Watched:
+    """What came of a watch.
+
+    Attributes:
+        violations: How many claims are broken.
+        findings: What is judged of everything at the end; None: the watch was interrupted.
+    """
+
+    violations: int
+    findings: Findings | None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether no claim is broken, and at the end nothing is missing."""
+        if self.findings is not None:
+            return not self.violations and self.findings.verdict is Verdict.CONFORMANT
+        return not self.violations
+
+    def as_text(self) -> list[str]:
+        """Lines for people."""
+        if self.findings is not None:
+            return summary(self.findings)
+        return [f"interrupted: {count(self.violations, 'violation')} so far"]
+
+    def as_json(self) -> list[str]:
+        """One JSON object."""
+        if self.findings is not None:
+            return [json.dumps(verdict_object(self.findings), separators=(",", ":"))]
+        return []
+
+
+def watch(asked: Watch, reported: Reported) -> Watched:
+    """Judge traces while they are written.
+
+    Args:
+        asked: What to watch.
+        reported: Where the news go.
+
+    Raises:
+        JavaMissingError: There is no Java that Spark supports.
+        SparkFailedError: Spark did not start, or failed.
+        WatchStateError: The directory for the progress cannot be used, or is of another watch.
+    """
+    traces = asked.traces.resolve()
+    ledger = Ledger(asked.to, str(traces))
+    settings = _SETTINGS | dict(asked.cluster.settings)
+    cluster = attrs.evolve(asked.cluster, settings=settings)
+    with _interrupts() as interrupted, open_session(cluster) as session:
+        with failures_told("Spark could not watch"):
+            rounds = _Rounds(ledger, reported)
+            query = _started(session, traces, asked.to, rounds)
+            try:
+                is_over = _waited(query, traces, asked.until_idle, interrupted)
+            finally:
+                query.stop()
+        findings = None
+        if is_over:
+            with failures_told("Spark could not finish"):
+                findings = _at_the_end(session, asked, rounds)
+    return Watched(ledger.violations, findings)
+
+
+def _started(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") -> StreamingQuery:
+    """Start the stream: pieces of files, folded by folder, then by the keys of the evidence."""
+    cores = session.sparkContext.defaultParallelism
+    session.dataSource.register(TraceSource)
+    pieces = (
+        session.readStream.format(TraceSource.name())
+        .option("path", str(traces))
+        .option("tasks", cores)
+        .load()
+    )
+    of_folders = pieces.groupBy("folder").transformWithState(
+        FolderFold(cores), SAID, outputMode="Append", timeMode="None"
+    )
+    is_evidence = F.col("what") == What.EVIDENCE.value
+    keyed = of_folders.withColumn(
+        "bucket", F.when(is_evidence, F.concat_ws(" ", "claim", "place")).otherwise("")
+    )
+    said = keyed.groupBy("bucket").transformWithState(
+        AcrossFold(), SAID, outputMode="Append", timeMode="None"
+    )
+    return (
+        said.writeStream.foreachBatch(rounds.take)
+        .option("checkpointLocation", str(to / "checkpoint"))
+        .trigger(processingTime=_INTERVAL)
+        .start()
+    )
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """Note SIGINT and SIGTERM instead of being stopped by them."""
+    interrupted = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: interrupted.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield interrupted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _waited(
+    query: StreamingQuery, traces: Path, until_idle: float | None, interrupted: threading.Event
+) -> bool:
+    """Wait for the end; return whether it came by itself."""
+    sizes, since = sizes_of(traces), time.monotonic()
+    while not interrupted.wait(_LOOK):
+        if not query.isActive:
+            query.awaitTermination()
+        now = sizes_of(traces)
+        if now != sizes:
+            sizes, since = now, time.monotonic()
+        elif until_idle is not None and sizes and time.monotonic() - since >= until_idle:
+            query.processAllAvailable()
+            return True
+    return False
+
+
+@final
+class _Rounds:
+    """Takes what the stream says, round by round."""
+
+    def __init__(self, ledger: Ledger, reported: Reported) -> None:
+        self.ledger = ledger
+        self._reported = reported
+        self._names = dict(claim_names())
+
+    def take(self, said: DataFrame, number: int) -> None:
+        """Take the rows of a round; one that is done again changes nothing."""
+        rows = said.collect()
+        broken = [self._broken(row) for row in rows if row["what"] in _BROKEN]
+        processes = [_seen(row) for row in rows if row["what"] == What.PROCESS]
+        bad = sum(row["what"] == What.BAD for row in rows)
+        self.add(number, broken, processes, bad)
+
+    def add(
+        self, number: int, broken: Iterable[Broken], processes: Iterable[Seen] = (), bad: int = 0
+    ) -> None:
+        """Write down what a round found, and report what is new."""
+        for new in self.ledger.add(number, broken, processes, bad):
+            self._reported.broken(new)
+        self._reported.progress(self._line())
+
+    def _broken(self, row: SparkRow) -> Broken:
+        plain = {name: row[name] for name in ("run", "node", "ln", "about", "expected")}
+        claim = self._names[row["claim"]]
+        if row["what"] == What.FINDING:
+            return Broken(claim=claim, **plain)
+        told = json.loads(row["data"])
+        step = Step(
+            machine=told["machine"], key=row["about"], actor=told["actor"], why=told["why"],
+            record=Told(**told["record"]), before=[Told(**one) for one in told["before"]],
+        )  # fmt: skip
+        return Broken(claim=claim, **plain, step=step)
+
+    def _line(self) -> str:
+        progress = self.ledger.progress
+        parts = [
+            f"{count(len(progress.processes), 'process')} ({progress.running} running)",
+            count(progress.records, "record"),
+            count(self.ledger.violations, "violation"),
+        ]
+        if progress.bad:
+            parts.append(count(progress.bad, "line") + " that cannot be read")
+        if progress.unjudged:
+            parts.append(count(len(progress.unjudged), "process") + " no longer judged")
+        return ", ".join(parts)
+
+
+_BROKEN: Final = frozenset({What.STEP.value, What.FINDING.value})
+
+
+def _seen(row: SparkRow) -> Seen:
+    told = json.loads(row["data"])
+    return Seen(
+        folder=row["about"], run=row["run"], node=row["node"], records=row["ln"],
+        is_running=told["running"], unjudged=told["unjudged"],
+    )  # fmt: skip
+
+
+def _at_the_end(session: SparkSession, asked: Watch, rounds: _Rounds) -> Findings:
+    """Judge everything, and report what is broken beyond what was found on the way."""
+    question = Question(traces=(str(asked.traces),), untraced=asked.untraced)
+    findings = validate(session, question, asked.to)
+    names = dict(claim_names())
+    rows = session.read.parquet(str(asked.to / "violations.parquet")).toLocalIterator()
+    broken = [violation_of(row, names[row["claim"]]) for row in rows]
+    rounds.add(rounds.ledger.progress.round + 1, broken)
+    return findings
