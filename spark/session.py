@@ -175,6 +175,7 @@ def open_session(
     cluster: Cluster,
     source: JavaSource = JavaSource.ANY,
     effort: Effort = Effort.LONG,
+    log: Path | None = None,
 ) -> Iterator[SparkSession]:
     """Run Spark as long as the block runs.
 
@@ -186,6 +187,7 @@ def open_session(
         cluster: The Spark that works.
         source: Which Java, if this process has to start one.
         effort: How much there will be to do.
+        log: What gets the lines that Spark writes on stderr; None: stderr gets them.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -212,7 +214,7 @@ def open_session(
                 stack.enter_context(_environment({"SPARK_LOCAL_IP": "127.0.0.1"}))
                 builder = builder.config(map=_LOOPBACK)
         builder = builder.config(map=dict(cluster.settings))
-        with failures_told(f"Spark did not start on {master or 'its cluster'}"):
+        with failures_told(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
             session = builder.getOrCreate()
         stack.callback(session.stop)
         yield session
@@ -229,6 +231,22 @@ def _workers(settings: Mapping[str, str]) -> dict[str, str]:
 def _java_options(log_settings: Path, effort: Effort) -> str:
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if effort is Effort.SHORT else []
     return " ".join([f'"-Dlog4j2.configurationFile={log_settings.as_uri()}"', *quick])
+
+
+@contextmanager
+def _stderr_to(log: Path | None) -> Iterator[None]:
+    """Let processes that are started inside write their stderr to a file."""
+    if log is None:
+        yield
+        return
+    with log.open("ab") as file:
+        ours = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(ours, 2)
+            os.close(ours)
 
 
 @contextmanager

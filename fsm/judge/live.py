@@ -122,17 +122,20 @@ class _New:
 
 @final
 class _Watched:
-    """One process that is judged while it runs."""
+    """One process that is judged while it runs; between rounds its judge is bytes."""
 
     def __init__(self, run: str, node: str) -> None:
         self.process = LiveProcess(run=run, node=node, records=0, is_running=True, unjudged="")
         self._judge: ProcessJudge | None = ProcessJudge(run, node)
+        self._kept: bytes | None = None
         self._end: ProcessJudgement | None = None
         self._told: Counter[Violation | Finding] = Counter()
 
     def take(self, record: TraceLine) -> None:
         """Take the next record."""
         self.process = attrs.evolve(self.process, records=self.process.records + 1)
+        if self._kept is not None:
+            self._judge, self._kept = thawed(self._kept, ProcessJudge), None
         if self._judge is None:
             if not self.process.unjudged:
                 self._give_up("it has records behind its end")
@@ -159,8 +162,9 @@ class _Watched:
             so_far, evidence = ended, list(ended.evidence)
         elif self._judge is not None:
             evidence = self._judge.handed_over()
+            self._kept, self._judge = frozen(self._judge), None
             # The end of a copy is the end of a trace that is cut off here.
-            so_far = thawed(frozen(self._judge), ProcessJudge).end()
+            so_far = thawed(self._kept, ProcessJudge).end()
         else:
             return _New([], [], [])
         broken = (one for entity in so_far.entities for one in entity.violations)

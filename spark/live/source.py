@@ -117,8 +117,10 @@ def next_offset(start: Mapping[str, int], sizes: Mapping[str, int], limit: ReadL
         limit: How much may be taken.
     """
     grown = {name.rpartition("/")[0] for name in sizes if sizes[name] > start.get(name, 0)}
-    most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else sum(sizes.values())
-    left = dict.fromkeys(grown, max(most // max(len(grown), 1), _SHARE))
+    share = sum(sizes.values())
+    if isinstance(limit, ReadMaxBytes):
+        share = max(limit.max_bytes // max(len(grown), 1), _SHARE)
+    left = dict.fromkeys(grown, share)
     taken = dict(start)
     for name, size in sizes.items():
         folder, before = name.rpartition("/")[0], start.get(name, 0)

@@ -26,7 +26,7 @@ from spark.pipeline import Question, claim_names, validate, violation_of
 from spark.report.files import verdict_object, violation_object
 from spark.report.words import broken_line, count, inert, summary
 from spark.schemas import SAID, What
-from spark.session import Cluster, open_session
+from spark.session import Cluster, Effort, open_session
 
 __all__ = ["Cluster", "Reported", "Watch", "Watched", "watch"]
 
@@ -139,7 +139,10 @@ def watch(asked: Watch, reported: Reported) -> Watched:
     ledger = Ledger(asked.to, str(traces))
     settings = _SETTINGS | dict(asked.cluster.settings)
     cluster = attrs.evolve(asked.cluster, settings=settings)
-    with _interrupts() as interrupted, open_session(cluster) as session:
+    with (
+        _interrupts() as interrupted,
+        open_session(cluster, effort=Effort.SHORT, log=asked.to / "spark.log") as session,
+    ):
         with failures_told("Spark could not watch"):
             rounds = _Rounds(ledger, reported)
             query = _started(session, traces, asked.to, rounds)

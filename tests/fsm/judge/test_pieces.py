@@ -1,16 +1,14 @@
 """A judge of a process can be saved between any two records, and go on from what was saved."""
 
-import io
-import pickle
 from itertools import groupby
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fsm.frozen import frozen, thawed
 from fsm.judge.process import ProcessJudge
 from fsm.judge.replay import order_of
-from fsm.machine_list import MACHINES
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.fsm.judge.claims.test_claims import each_case
 from tests.support.trace.histories import reported
@@ -24,37 +22,18 @@ HISTORIES = {
 }
 
 
-class Saving(pickle.Pickler):
-    """Leaves out the declared machines: they are constants, not state."""
-
-    def persistent_id(self, obj):
-        return "machines" if obj is MACHINES else None
-
-
-class Restoring(pickle.Unpickler):
-    def persistent_load(self, pid):
-        return {"machines": MACHINES}[pid]
-
-
-def saved_and_restored(judge):
-    file = io.BytesIO()
-    Saving(file).dump(judge)
-    file.seek(0)
-    return Restoring(file).load()
-
-
 def judged(lines, pauses=frozenset()):
     judge = ProcessJudge(lines[0].run, lines[0].node, is_sorted=True)
     for number, line in enumerate(lines):
         if number in pauses:
-            judge = saved_and_restored(judge)
+            judge = thawed(frozen(judge), ProcessJudge)
         judge.take(line)
     return judge.end()
 
 
 @pytest.mark.parametrize("lines", HISTORIES.values(), ids=HISTORIES)
 @given(pauses=st.frozensets(st.integers(0, 30)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_judge_that_was_saved_and_restored_judges_the_same(lines, pauses):
     assert judged(lines, pauses) == judged(lines)
 
