@@ -11,8 +11,8 @@ COUNT ?= 1000000
 SEEDS ?= 10000
 FIRST ?= 0
 JOBS ?= 2
-# Two more than there are cores, as many tests wait for other processes.
-TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Three more than there are cores, as many tests wait for other processes.
+TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,7 +23,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses $(TESTERS) --maxprocesses 4 \
+	@$(BIN)/python -m pytest --numprocesses $(TESTERS) --maxprocesses 5 \
 		--dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # The same, and which lines it took: about half as long again.

@@ -31,7 +31,10 @@ from tests.support.trace.trace_files import generated, records, session, whole, 
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-TRACES = 400
+STORIES = CASES[::3]
+"""Both judges run the same folds: what differs is how the records get there."""
+
+TRACES = 200
 FILES = 4
 GAPS = 20
 """Of more, Spark shows the first."""
@@ -107,7 +110,7 @@ def assert_agreed(session, directory, report):
 def test_of_each_story_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
     # Each story is a world of its own: its names are told apart by its number.
     lines = []
-    for number, case in enumerate(CASES):
+    for number, case in enumerate(STORIES):
         for word, story in (("kept", case.kept), ("broken", case.broken)):
             for line in reported(story):
                 text = json.dumps(fields_of(attrs.evolve(line, run=f"{line.run}-{number}-{word}")))
@@ -120,7 +123,7 @@ def test_of_each_story_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
 
     judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
 
-    assert set(judged.by_claim) == {case.claim for case in CASES}
+    assert set(judged.by_claim) == {case.claim for case in STORIES}
 
 
 CROSSED = """
