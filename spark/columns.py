@@ -14,7 +14,7 @@ import attrs
 import orjson
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 
-from fsm.judge.trace_files import LinesPart, Part
+from fsm.judge.trace_files import LinesPart, PackedRestError, Part
 from fsm.judge.trace_line import BadTraceLineError, Reader, TraceLine
 from spark.files import ColumnsPart
 from specs.errors import ProtoflyError
@@ -66,8 +66,11 @@ def batches_of(part: Part) -> Iterator[Batch]:
             yield Batch(*part.writer, columns)
     elif isinstance(part, LinesPart):
         reader = Reader(("run", "node", *_COLUMNS))
-        for lines in part.texts(_BYTES):
-            yield _batch(reader, lines)
+        try:
+            for lines in part.texts(_BYTES):
+                yield _batch(reader, lines)
+        except PackedRestError as exc:
+            raise UndecidedError(exc.reason) from exc
     else:
         raise UndecidedError(f"{part.name} has no records")
 

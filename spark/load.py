@@ -100,8 +100,9 @@ def _file() -> Column:
 
 
 def _reader(session: SparkSession) -> DataFrameReader:
-    # Else a carriage return within a line would end it.
-    return session.read.option("lineSep", "\n")
+    # Else a carriage return within a line would end it. What the folds can read of a packed file
+    # that is cut off is read here too.
+    return session.read.option("lineSep", "\n").option("ignoreCorruptFiles", "true")
 
 
 def _text(session: SparkSession, path: str) -> DataFrame:

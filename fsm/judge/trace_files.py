@@ -6,6 +6,7 @@ file: it is read once.
 """
 
 import gzip
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -23,9 +24,8 @@ from specs.errors import ProtoflyError
 from specs.trace import writer_of
 
 __all__ = [
-    "BadLine", "LinesPart", "Part", "Reading", "TraceFileError", "folders_of", "local_part",
-    "parts_in",
-    "silent", "unreadable",
+    "BadLine", "LinesPart", "PackedRestError", "Part", "Reading", "TraceFileError", "folders_of",
+    "local_part", "parts_in", "silent", "unreadable",
 ]  # fmt: skip
 
 _Writer: TypeAlias = tuple[str, str]
@@ -37,6 +37,19 @@ _NO_RECORD: Final = 0
 @final
 class TraceFileError(ProtoflyError):
     """There is no trace at a place, or it cannot be read."""
+
+
+@final
+class PackedRestError(ProtoflyError):
+    """The rest of a packed file is damaged or missing.
+
+    Attributes:
+        reason: As half a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"a packed file is damaged: {reason}")
+        self.reason = f"the rest of the file cannot be unpacked ({reason})"
 
 
 def unreadable(name: str, reason: Exception) -> TraceFileError:
@@ -98,17 +111,21 @@ class LinesPart:
     opened: Callable[[], BinaryIO]
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield what each line is.
+        """Yield what each line is; the rest of a packed file that is cut off is one bad line.
 
         Raises:
             TraceFileError: The file cannot be read.
         """
-        for number, line in enumerate(chain.from_iterable(self.texts()), start=1):
-            text = line.removesuffix(b"\n")
-            try:
-                yield read_line(text)
-            except BadTraceLineError as exc:
-                yield BadLine(self.name, number, exc.reason, text.decode(errors="replace"))
+        number = 0
+        try:
+            for number, line in enumerate(chain.from_iterable(self.texts()), start=1):
+                text = line.removesuffix(b"\n")
+                try:
+                    yield read_line(text)
+                except BadTraceLineError as exc:
+                    yield BadLine(self.name, number, exc.reason, text.decode(errors="replace"))
+        except PackedRestError as exc:
+            yield BadLine(self.name, number + 1, exc.reason, "")
 
     def texts(self, size: int = 1 << 16) -> Iterator[list[bytes]]:
         """Yield the lines as they are, some at a time.
@@ -117,15 +134,37 @@ class LinesPart:
             size: About how many bytes.
 
         Raises:
+            PackedRestError: From here on a packed file is damaged.
             TraceFileError: The file cannot be read.
         """
         try:
             with self.opened() as file:
-                source = gzip.GzipFile(fileobj=file) if self.name.endswith(".gz") else file
-                while lines := source.readlines(size):
+                if self.name.endswith(".gz"):
+                    yield from _unpacked(file, size)
+                    return
+                while lines := file.readlines(size):
                     yield lines
-        except (OSError, EOFError) as exc:
+        except OSError as exc:
             raise unreadable(self.name, exc) from exc
+
+
+def _unpacked(file: BinaryIO, size: int) -> Iterator[list[bytes]]:
+    """Yield the whole lines of a packed file, and at its end what is left.
+
+    Raises:
+        PackedRestError: From here on it is damaged.
+    """
+    source = gzip.GzipFile(fileobj=file)
+    rest = b""
+    try:
+        while data := source.read1(size):
+            *lines, rest = (rest + data).split(b"\n")
+            if lines:
+                yield [line + b"\n" for line in lines]
+    except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+        raise PackedRestError(str(exc)) from exc
+    if rest:
+        yield [rest]
 
 
 @final

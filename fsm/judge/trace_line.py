@@ -90,9 +90,14 @@ class Flaw(StrEnum):
 
 @unique
 class Verdict(StrEnum):
-    """The verdict on a trace: violations before incomplete before conformant."""
+    """The verdict on a trace: violations before incomplete before open before conformant.
+
+    Attributes:
+        OPEN: Nothing is broken or missing so far; the trace is still written.
+    """
 
     CONFORMANT = "conformant"
+    OPEN = "open"
     VIOLATIONS = "violations"
     INCOMPLETE = "incomplete"
 

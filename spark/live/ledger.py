@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.judge.trace_line import Verdict
 from spark.errors import WatchStateError
 from spark.findings import Broken
 from spark.report.files import violation_object
@@ -111,6 +112,14 @@ class Ledger:
         """How many claims are broken so far."""
         return len(self._known)
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict so far. What the ends of processes decide together is open to the end."""
+        if self._known:
+            return Verdict.VIOLATIONS
+        is_damaged = self.progress.bad or self.progress.unjudged
+        return Verdict.INCOMPLETE if is_damaged else Verdict.OPEN
+
     def add(
         self,
         number: int,
@@ -152,12 +161,13 @@ class Ledger:
             return Progress(traces=traces)
         kept = json.loads(self._place.read_bytes())
         processes = [Seen(**one) for one in kept.pop("processes")]
-        del kept["schema"]
+        del kept["schema"], kept["verdict"]
         by_name = {(one.folder, one.run, one.node): one for one in processes}
         return Progress(**kept, processes=by_name)
 
     def _write(self) -> None:
         kept = attrs.asdict(self.progress, recurse=False)
+        kept["verdict"] = self.verdict.value
         kept["processes"] = [attrs.asdict(one) for one in self.progress.processes.values()]
         new = self._place.with_suffix(".new")
         with new.open("w", encoding="utf-8") as file:

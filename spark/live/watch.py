@@ -265,7 +265,7 @@ class _Rounds:
             parts.append(count(progress.bad, "line") + " that cannot be read")
         if progress.unjudged:
             parts.append(count(len(progress.unjudged), "process") + " no longer judged")
-        return ", ".join(parts)
+        return f"{self.ledger.verdict}: {', '.join(parts)}"
 
 
 _BROKEN: Final = frozenset({What.STEP.value, What.FINDING.value})

@@ -7,7 +7,7 @@ import pytest
 from fsm.judge.trace_line import FIELDS, Flaw, Verdict
 from spark.convert import convert
 from spark.errors import SparkFailedError, TraceMissingError
-from spark.findings import NodeFindings, Quarantine, judge_node
+from spark.findings import NodeFindings, Quarantine, Scope, judge_node
 from spark.load import read_source
 from spark.pipeline import Question, validate
 from spark.run import Order, carry_out
@@ -229,7 +229,21 @@ def test_no_trace_is_an_error_of_its_own(spark_session, tmp_path, place):
         validate(spark_session, Question(traces=(path,)))
 
 
-def test_a_file_that_is_damaged_as_such_is_named_in_one_sentence(spark_session, tmp_path):
-    packed(write_trace(tmp_path, TOLD), until=40)
-    with pytest.raises(SparkFailedError, match=r"^cannot read .*part-00000.jsonl.gz: .*anew"):
+@pytest.mark.parametrize("scope", Scope)
+def test_of_a_packed_file_that_is_cut_off_the_beginning_is_judged(spark_session, tmp_path, scope):
+    packed(write_trace(tmp_path / "run=r1" / "node=alice", TOLD), until=-12)
+    asked = Question(traces=(str(tmp_path / "run=r1"),), scope=scope)
+
+    outcome = carry_out(spark_session, Order(question=asked, report=tmp_path / "report"))
+
+    assert outcome.findings.verdict is Verdict.INCOMPLETE
+    assert "the rest of the file cannot be unpacked" in outcome.findings.bad_lines[0].reason
+
+
+def test_a_file_that_cannot_be_read_is_named_in_one_sentence(spark_session, tmp_path):
+    write_trace(tmp_path, TOLD).with_name("part-00001.parquet").write_bytes(b"PAR1 no more")
+    folder = tmp_path / "run=r1" / "node=alice"
+    folder.mkdir(parents=True)
+    (tmp_path / "part-00001.parquet").rename(folder / "part-00001.parquet")
+    with pytest.raises(SparkFailedError, match=r"^cannot read .*part-00001.parquet: .*anew"):
         carry_out(spark_session, Order(question=Question(traces=(str(tmp_path),))))

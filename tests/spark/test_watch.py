@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from fsm.judge.process import judge_across
 from fsm.judge.trace_files import folders_of, parts_in
-from fsm.judge.trace_line import Claim
+from fsm.judge.trace_line import Claim, Verdict
 from fsm.judge.verdict import combined, judge_folders
 from spark.__main__ import Exit, main
 from spark.errors import WatchStateError
@@ -116,6 +116,17 @@ def test_what_is_found_twice_is_reported_once(tmp_path):
     assert ledger.add(0, [broken(1), broken(1)]) == [broken(1)]
     assert ledger.add(1, [broken(1)]) == []
     assert ledger.violations == len(lines_in(tmp_path)) == 1
+
+
+def test_the_verdict_so_far_is_open_until_something_is_broken_or_cannot_be_read(tmp_path):
+    ledger = Ledger(tmp_path, "traces")
+
+    ledger.add(0, [], [seen(3)])
+    assert ledger.verdict is Verdict.OPEN
+    ledger.add(1, [], [attrs.evolve(seen(3), unjudged="its records are in disorder")])
+    assert ledger.verdict is Verdict.INCOMPLETE
+    ledger.add(2, [broken(1)])
+    assert Ledger(tmp_path, "traces").verdict is Verdict.VIOLATIONS
 
 
 def test_the_progress_of_another_watch_is_refused(tmp_path):
@@ -289,4 +300,4 @@ def test_a_watch_that_is_interrupted_says_what_it_found_so_far(tmp_path):
         out, err = process.communicate(timeout=PATIENCE)
 
     assert (process.returncode, out) == (Exit.CONFORMANT, "")
-    assert err == f"1 process (1 running), {len(lines) - 1} records, 0 violations\n"
+    assert err == f"open: 1 process (1 running), {len(lines) - 1} records, 0 violations\n"

@@ -172,10 +172,13 @@ def test_a_place_without_a_trace_is_one_sentence_and_status_3(tmp_path, there):
     assert done.stderr.startswith(f"Error: no trace at {place}: ")
 
 
-def test_a_packed_file_that_is_cut_off_is_one_sentence_and_status_3(tmp_path):
+@pytest.mark.parametrize("cut", [-9, -1, 60, 5, 1], ids=str)
+def test_of_a_packed_file_that_is_cut_off_the_beginning_is_judged(tmp_path, cut):
+    (part, *_) = write(tmp_path / "run", KEPT).rglob("part-00000.jsonl")
     packed = tmp_path / "part-0.jsonl.gz"
-    packed.write_bytes(gzip.compress(b"{}\n" * 100)[:-9])
-    done = run(packed)
+    packed.write_bytes(gzip.compress(part.read_bytes() * 50)[:cut])
+    done = run(packed, "--json")
 
-    assert done.exit_code == 3
-    assert done.stderr.startswith(f"Error: cannot read {packed}: ")
+    assert done.exit_code == 1
+    assert "the rest of the file cannot be unpacked" in done.stdout
+    assert json.loads(done.stdout.splitlines()[-1])["verdict"] == "incomplete"
