@@ -2,6 +2,7 @@
 
 import json
 import os
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -55,23 +56,39 @@ def pytest_configure(config):
     config.pluginmanager.register(Census(config))
 
 
-LONGEST = (
-    "tests/spark/",
-    "tests/actors/commands/test_demo_command.py",
-    "tests/actors/demo/",
-    "tests/system/",
-    "tests/fsm/product/",
-    "tests/examples/",
-    "tests/simulation/",
-    "tests/fuzz/",
+FIRST = ("tests/spark/", "tests/fsm/judge/test_damage.py", "tests/fsm/product/")
+"""Begun first: each is one group or takes long; no worker is to be alone with it at the end."""
+
+WAITING = (
     "tests/actors/commands/",
+    "tests/actors/demo/",
+    "tests/actors/node/",
+    "tests/actors/sandbox/",
+    "tests/examples/",
+    "tests/fuzz/",
+    "tests/simulation/",
+    "tests/system/",
 )
-"""Begun first, so that no worker is alone with a long test at the end."""
+"""Wait for other processes, or for real time: spread among those that compute all the time."""
+
+SPREAD = 0.7
+"""Over which part of the run they are spread; the end is for short tests."""
+
+
+def in_order(items):
+    """Return tests in the order in which workers begin them."""
+    first = [one for one in items if one.nodeid.startswith(FIRST)]
+    rest = [one for one in items if not one.nodeid.startswith(FIRST)]
+    waiting = [one for one in rest if one.nodeid.startswith(WAITING)]
+    computing = [one for one in rest if not one.nodeid.startswith(WAITING)]
+    places = [(at * SPREAD / max(len(waiting), 1), one) for at, one in enumerate(waiting)]
+    places += [(at / max(len(computing), 1), one) for at, one in enumerate(computing)]
+    return first + [one for _, one in sorted(places, key=itemgetter(0))]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Group tests that share a costly fixture, and begin with those that take longest.
+    """Group tests that share a costly fixture, and order them.
 
     A worker of xdist runs a group in order. Tests with the Spark session share one Java
     process; the tests of a module share its module fixtures.
@@ -85,4 +102,4 @@ def pytest_collection_modifyitems(config, items):
         if config.getoption("hypothesis_profile", None) == "soak":
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT), append=False)
     if config.getoption("loadscopereorder", None) is False:
-        items.sort(key=lambda item: [not item.nodeid.startswith(one) for one in LONGEST])
+        items[:] = in_order(items)

@@ -141,7 +141,7 @@ def watch(asked: Watch, reported: Reported) -> Watched:
     cluster = attrs.evolve(asked.cluster, settings=settings)
     with (
         _interrupts() as interrupted,
-        open_session(cluster, effort=Effort.SHORT, log=asked.to / "spark.log") as session,
+        open_session(cluster, effort=Effort.SHORT, log=asked.to / "log") as session,
     ):
         with failures_told("Spark could not watch"):
             rounds = _Rounds(ledger, reported)

@@ -28,9 +28,9 @@ from tests.support.trace.damage import write_whole
 from tests.support.trace.histories import reported
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-PATIENCE = 150
+PATIENCE = 250
 """Seconds until a round has to be done: a busy machine takes many times as long."""
 
 KIB = 1 << 10
