@@ -17,6 +17,7 @@ from specs.errors import ProtoflyError
 from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
 __all__ = [
+    "CertificateError",
     "CloseReason",
     "DialError",
     "FrameTooLargeError",
@@ -105,7 +106,6 @@ class FrameTooSlowError(LinkBrokenError):
         super().__init__(link, f"a frame took longer than {FRAME_TIMEOUT:g} s")
 
 
-@final
 class DialError(LinkError):
     """No link could be opened."""
 
@@ -113,6 +113,11 @@ class DialError(LinkError):
         super().__init__(f"cannot connect to {address}: {reason}")
         self.address = address
         self.reason = reason
+
+
+@final
+class CertificateError(DialError):
+    """The server could not prove by its certificate that it is the one that was dialled."""
 
 
 @final

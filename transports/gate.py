@@ -1,5 +1,6 @@
 """The gate of a listener: admission of connections before their handshake."""
 
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, final
@@ -10,7 +11,7 @@ from typing_extensions import override
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from specs.reply_code import TurnedAway
 
-__all__ = ["EVERYBODY", "Gate", "Guest"]
+__all__ = ["EVERYBODY", "Everybody", "Gate", "Guest"]
 
 
 class Guest:
@@ -67,9 +68,11 @@ class Gate(ABC):
 
     Attributes:
         origins: Web origins whose pages may connect; None: all.
+        tls: What connections are encrypted by; None: they are not.
     """
 
     origins: frozenset[str] | None = None
+    tls: ssl.SSLContext | None = None
 
     @abstractmethod
     def knock(self, host: str) -> Guest | None:
@@ -85,7 +88,12 @@ class Gate(ABC):
 
 
 @final
-class _Everybody(Gate):
+class Everybody(Gate):
+    """Admits every connection: for listeners whose diallers are authenticated otherwise."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.tls = tls
+
     @override
     def knock(self, host: str) -> Guest | None:
         return Guest()
@@ -95,5 +103,5 @@ class _Everybody(Gate):
         """Nobody counts here."""
 
 
-EVERYBODY: Final[Gate] = _Everybody()
-"""Admits every connection: for listeners whose diallers are authenticated otherwise."""
+EVERYBODY: Final[Gate] = Everybody()
+"""Admits every connection, without TLS."""

@@ -26,12 +26,13 @@ from transports.errors import (
     LinkError,
 )
 from transports.link import Kind, Link, Turn, Upgrade
+from transports.tls import AcceptedStream, TlsStream
 
 __all__ = ["RawLink", "SocketLink", "StreamLink"]
 
 
 class SocketLink(Link):
-    """A link over a `trio.SocketStream`; subclasses convert frames and bytes.
+    """A link over a `trio.SocketStream`, or the same with TLS; subclasses convert frames and bytes.
 
     It has no task of its own: the receiving task also writes the answers that the protocol
     requires. What is to be written waits in one buffer: so frames that are sent together make one
@@ -54,7 +55,7 @@ class SocketLink(Link):
         "_stream",
     )
 
-    def __init__(self, names: tuple[Kind, str, Upgrade], stream: trio.SocketStream) -> None:
+    def __init__(self, names: tuple[Kind, str, Upgrade], stream: AcceptedStream) -> None:
         super().__init__(*names)
         self._stream: Final = stream
         self._inbox: deque[bytes] | None = None  # an empty one takes 760 bytes
@@ -219,7 +220,7 @@ class SocketLink(Link):
         self._outbox.extend(self._ping())
         if not self._is_writing:  # who is writing takes it along
             with suppress(OSError):  # no room, or no peer: then no answer comes
-                written = os.write(self._stream.socket.fileno(), self._outbox)
+                written = _written_now(self._stream, self._outbox)
                 del self._outbox[:written]
 
     @property
@@ -296,6 +297,13 @@ class SocketLink(Link):
             self._drained.set()
 
 
+def _written_now(stream: AcceptedStream, data: bytearray) -> int:
+    """Write what the system takes at once; return how many bytes."""
+    if isinstance(stream, TlsStream):
+        return stream.socket.send_now(data)
+    return os.write(stream.socket.fileno(), data)
+
+
 @final
 class RawLink(SocketLink):
     """Bytes as they come, at most `READ_BYTES` at once; an orderly close has no reason."""
@@ -338,7 +346,7 @@ class StreamLink(SocketLink):
 
     __slots__ = ("_buffer",)
 
-    def __init__(self, names: tuple[Kind, str, Upgrade], stream: trio.SocketStream) -> None:
+    def __init__(self, names: tuple[Kind, str, Upgrade], stream: AcceptedStream) -> None:
         super().__init__(names, stream)
         self._buffer: Final = bytearray()
 

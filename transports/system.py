@@ -1,6 +1,7 @@
 """The network of the operating system: real sockets."""
 
 import itertools
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, assert_never, final
@@ -24,8 +25,9 @@ from transports.link import (
 )
 from transports.socket_link import RawLink, StreamLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
-from transports.urls import read_websocket_url
-from transports.websocket.client import WebSocketDial, shake_hands
+from transports.tls import AcceptedStream, TlsStream, client_context, dial_error
+from transports.urls import WebSocketUrl, read_websocket_url
+from transports.websocket.client import DialledStream, WebSocketDial, shake_hands
 from transports.websocket.server import ListenerTerms, open_websocket_listener
 
 __all__ = ["open_system_network"]
@@ -35,28 +37,36 @@ __all__ = ["open_system_network"]
 class _StreamListener(Listener):
     """Accepts length-prefixed or raw links, which have no handshake."""
 
-    __slots__ = ("_kind", "_listener", "_network")
+    __slots__ = ("_kind", "_listener", "_network", "_tls")
 
     def __init__(
-        self, address: str, kind: Kind, listener: trio.SocketListener, network: "SystemNetwork"
+        self,
+        address: str,
+        kind: Kind,
+        listener: trio.SocketListener,
+        network: "SystemNetwork",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(address)
         self._kind: Final = kind
         self._listener: Final = listener
         self._network: Final = network
+        self._tls: Final = tls
 
     @override
     async def accept(self) -> Link:
         stream = await next_stream(self._listener)
-        return self._network.wrap(self._kind, "in", stream)
+        accepted = stream if self._tls is None else TlsStream(stream, self._tls)
+        return self._network.wrap(self._kind, "in", accepted)
 
 
 @final
 class SystemNetwork(Network):
     """Links over real sockets; made by `open_system_network`."""
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery, tls: ssl.SSLContext | None) -> None:
         self._readers: Final = nursery
+        self._tls = tls
         self._numbers: Final = itertools.count(1)
 
     def name(self, kind: Kind, direction: str) -> str:
@@ -80,7 +90,7 @@ class SystemNetwork(Network):
             case _:
                 assert_never(kind)
 
-    def wrap(self, kind: Kind, direction: str, stream: trio.SocketStream) -> Link:
+    def wrap(self, kind: Kind, direction: str, stream: AcceptedStream) -> Link:
         """Make a link of a connection that needs no handshake; `direction` as of `name`."""
         names = (kind, self.name(kind, direction), Upgrade())
         return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
@@ -90,13 +100,33 @@ class SystemNetwork(Network):
             url = read_websocket_url(address)
         except ValueError as exc:
             raise DialError(address, str(exc)) from exc
-        stream = await dial_tcp(url.authority)
+        plain = await dial_tcp(url.authority)
+        stream: DialledStream = plain
+        if url.scheme == "wss":
+            stream = await self._encrypted(plain, url)
         dial = WebSocketDial(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
         link: Link = await self._readers.start(shake_hands, dial)
         if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
             await trio.aclose_forcefully(link)
             raise DialError(address, f"the server does not speak {subprotocol}")
         return link
+
+    async def _encrypted(self, stream: trio.SocketStream, url: WebSocketUrl) -> DialledStream:
+        """Begin TLS on a connection; the server has to prove that it is the one of the URL.
+
+        Raises:
+            DialError: It does not.
+        """
+        tls = self._tls = self._tls or client_context()
+        encrypted = trio.SSLStream(stream, tls, server_hostname=url.host, https_compatible=True)
+        try:
+            await encrypted.do_handshake()
+        except BaseException as exc:
+            await trio.aclose_forcefully(stream)
+            if isinstance(exc, trio.BrokenResourceError | ssl.SSLError):
+                raise dial_error(url.server + url.target, exc) from exc
+            raise
+        return encrypted
 
     @override
     def listen(
@@ -106,7 +136,7 @@ class SystemNetwork(Network):
             case Kind.WEBSOCKET:
                 return self._listen_websocket(where, paths, gate)
             case Kind.TCP | Kind.STREAM:
-                return self._listen_tcp(kind, where)
+                return self._listen_tcp(kind, where, gate)
             case Kind.UNIX:
                 return self._listen_unix(where)
             case _:
@@ -121,7 +151,7 @@ class SystemNetwork(Network):
             socket,
             open_websocket_listener(
                 socket,
-                f"ws://{address}",
+                f"ws://{address}" if gate.tls is None else f"wss://{address}",
                 ListenerTerms(paths, gate),
                 lambda: self.name(Kind.WEBSOCKET, "in"),
             ) as listener,
@@ -129,10 +159,10 @@ class SystemNetwork(Network):
             yield listener
 
     @asynccontextmanager
-    async def _listen_tcp(self, kind: Kind, where: str) -> AsyncIterator[Listener]:
+    async def _listen_tcp(self, kind: Kind, where: str, gate: Gate) -> AsyncIterator[Listener]:
         socket, address = await bind_tcp(where)
         async with socket:
-            yield _StreamListener(address, kind, socket, self)
+            yield _StreamListener(address, kind, socket, self, gate.tls)
 
     @asynccontextmanager
     async def _listen_unix(self, path: str) -> AsyncIterator[Listener]:
@@ -142,11 +172,15 @@ class SystemNetwork(Network):
 
 
 @asynccontextmanager
-async def open_system_network() -> AsyncIterator[SystemNetwork]:
+async def open_system_network(tls: ssl.SSLContext | None = None) -> AsyncIterator[SystemNetwork]:
     """Open the network of the operating system while the context is open.
+
+    Args:
+        tls: What `wss:` URLs are dialled with; None: the authorities of the operating system are
+            trusted.
 
     Links must be closed before: when the context is left, also if cancelled, dialled WebSockets are
     not read any more, and their peers see a break.
     """
     async with open_background() as nursery:
-        yield SystemNetwork(nursery)
+        yield SystemNetwork(nursery, tls)

@@ -18,7 +18,7 @@ __all__ = [
     "read_websocket_url",
 ]
 
-_DEFAULT_PORT: Final = 80
+_DEFAULT_PORTS: Final = MappingProxyType({"ws": 80, "wss": 443})
 _HIGHEST_PORT: Final = 65_535
 
 
@@ -27,13 +27,15 @@ class WebSocketUrl:
     """A WebSocket URL in parts.
 
     Attributes:
-        port: Port; 80 if the URL has none.
+        port: Port; 80, or 443 with TLS, if the URL has none.
         target: Path and query as they are in the request line.
+        scheme: `ws`, or `wss`: with TLS.
     """
 
     host: str
     port: int
     target: str
+    scheme: str = "ws"
 
     @property
     def authority(self) -> str:
@@ -43,7 +45,7 @@ class WebSocketUrl:
     @property
     def server(self) -> str:
         """`ws://host:port`: the address of the listener."""
-        return f"ws://{self.authority}"
+        return f"{self.scheme}://{self.authority}"
 
 
 def read_websocket_url(text: str) -> WebSocketUrl:
@@ -53,11 +55,11 @@ def read_websocket_url(text: str) -> WebSocketUrl:
         ValueError: The text is not a WebSocket URL; the error says why, as half a sentence.
     """
     parts = urlsplit(text)
-    if parts.scheme != "ws" or not parts.hostname:
-        raise ValueError("it is no URL such as ws://host:port/path")
-    port = _DEFAULT_PORT if parts.port is None else parts.port
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise ValueError("it is no URL such as ws://host:port/path or wss://host/path")
+    port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
     query = f"?{parts.query}" if parts.query else ""
-    return WebSocketUrl(parts.hostname, port, (parts.path or "/") + query)
+    return WebSocketUrl(parts.hostname, port, (parts.path or "/") + query, parts.scheme)
 
 
 def read_target(target: str, subprotocol: str | None) -> Upgrade:
@@ -105,13 +107,13 @@ class Endpoint:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """Read `ws://host:port/path`, `tcp://host:port` (frames) or `stream://host:port` (raw bytes).
+    """Read an address with its scheme: `ws`, `wss`, `tcp` (frames) or `stream` (raw bytes).
 
     Raises:
         ValueError: The text is none of these; the error says why, as half a sentence.
     """
     scheme, _, place = text.partition("://")
-    if scheme == "ws":
+    if scheme in _DEFAULT_PORTS:
         read_websocket_url(text)
         return Endpoint(Kind.WEBSOCKET, text)
     kind = _PLAIN.get(scheme)

@@ -11,7 +11,7 @@ from actors.node.errors import HttpPlaceError, OpenMetricsError, PolicyFileError
 from actors.node.login.errors import UsedTokensError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
-from transports.errors import DialError, ListenError
+from transports.errors import CertificateError, DialError, ListenError
 
 __all__ = ["Meanings", "first_known", "meant", "run"]
 
@@ -28,6 +28,11 @@ def meant(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
 
 
 _MEANING: Final[Meanings] = (
+    (
+        CertificateError,
+        ExitCode.CANNOT_CONNECT,
+        "name its authority with --ca, or correct --node",
+    ),
     (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),

@@ -1,6 +1,7 @@
 """`python -m actors request`: ask an address once."""
 
 import secrets
+import ssl
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say
+from actors.cli.tls import client_tls_options
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,
@@ -82,6 +84,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @catalogue_option
 @trust_option
 @token_option
+@client_tls_options
 @trace_options
 @config_option
 @log_option
@@ -97,6 +100,7 @@ def command(  # noqa: PLR0913 - one for each option
     places: Places | None,
     trust: Path | None,
     token_file: Path | None,
+    tls: ssl.SSLContext | None,
     trace: OpenTracer,
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
@@ -107,6 +111,7 @@ def command(  # noqa: PLR0913 - one for each option
         domain=domain,
         name=name,
         node=node,
+        tls=tls,
         kinds=(),
         topology=Topology(topology),
         nodes=foreign,
@@ -118,7 +123,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 async def _ask(config: RuntimeConfig, trace: OpenTracer, to: str, value: Json) -> ExitCode:
-    async with open_system_network() as network:
+    async with open_system_network(config.tls) as network:
         await check_node(network, config.node)
         async with (
             trace(config.name) as tracer,

@@ -1,6 +1,7 @@
 """`python -m actors runtime`: a runtime with the hyperties named as NAME=module:Class."""
 
 import re
+import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say_ready
+from actors.cli.tls import client_tls_options
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,
@@ -275,6 +277,7 @@ async def _deploy_apart(code: HypertyCode, spawn: Spawn, runtime: Runtime, name:
 @catalogue_option
 @trust_option
 @token_option
+@client_tls_options
 @click.option(
     "--store",
     metavar="FILE",
@@ -302,6 +305,7 @@ def command(  # noqa: PLR0913 - one for each option
     places: Places | None,
     trust: Path | None,
     token_file: Path | None,
+    tls: ssl.SSLContext | None,
     store: Path | None,
     trace: OpenTracer,
     monitor: bool,
@@ -315,6 +319,7 @@ def command(  # noqa: PLR0913 - one for each option
         domain=domain,
         name=name,
         node=node,
+        tls=tls,
         kinds=p2p,
         p2p_host=p2p_host,
         links=links_of(p2p_use, p2p_peer, p2p_wait),
@@ -337,7 +342,7 @@ async def _open(
     with open_store(config.store):
         # Errors in it are reported before any dial.
         pass
-    async with open_system_network() as network:
+    async with open_system_network(config.tls) as network:
         # A run that could not begin leaves no trace.
         await check_host(network, config.p2p_host, config.kinds)
         await check_node(network, config.node)

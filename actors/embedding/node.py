@@ -1,5 +1,6 @@
 """A message node inside a program, and the network and tracer of nodes and runtimes there."""
 
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -25,13 +26,19 @@ Trace: TypeAlias = Path | Tracer | None
 
 
 @asynccontextmanager
-async def open_network(network: Network | None) -> AsyncIterator[Network]:
+async def open_network(
+    network: Network | None, tls: ssl.SSLContext | None
+) -> AsyncIterator[Network]:
     """Yield a given network, or open that of the operating system while the context is open.
+
+    Args:
+        network: The given one; None: there is none.
+        tls: What the other one dials `wss:` URLs with.
 
     A given network stays open. If cancelled, the opened network is closed.
     """
     if network is None:
-        async with open_system_network() as system:
+        async with open_system_network(tls) as system:
             yield system
     else:
         yield network
@@ -142,7 +149,7 @@ async def _serving(
 ) -> AsyncIterator[Node]:
     async with (
         open_tracer(trace, f"node.{config.domain}") as tracer,
-        open_network(network) as carrier,
+        open_network(network, config.client_tls) as carrier,
         app.open_node(config, carrier, tracer) as node,
     ):
         yield node

@@ -366,7 +366,7 @@ async def _running(
 ) -> AsyncIterator[RunningRuntime]:
     async with (
         open_tracer(trace, config.name) as tracer,
-        open_network(network) as carrier,
+        open_network(network, config.tls) as carrier,
         app.open_runtime(config, carrier, tracer) as running,
     ):
         yield running

@@ -298,6 +298,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     """
     log_quietly()
     bounds = Bounds(config.limits, config.origins, Counters())
+    bounds.gate.tls = config.tls
     async with open_background() as nursery:
         sources = _OpenListener(
             network.listen(Kind.WEBSOCKET, config.listen, _paths(config), bounds.gate)

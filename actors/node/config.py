@@ -1,6 +1,7 @@
 """The configuration of a message node: its services, policies, and other domains."""
 
 import secrets
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, tzinfo
@@ -104,6 +105,7 @@ class HttpConfig:
     Attributes:
         listen: `host:port`; port 0 picks a free one.
         token: What a reader of metrics has to show; None: nothing, on this machine only.
+        tls: What connections are encrypted by; None: they are not.
         rest: Whether runtimes may have their sessions over it.
         catalogue: What is served at /.well-known/; None: nothing.
     """
@@ -112,6 +114,7 @@ class HttpConfig:
     token: bytes | None = attrs.field(default=None, repr=False)
     rest: bool = False
     catalogue: ShownCatalogue | None = None
+    tls: ssl.SSLContext | None = None
 
 
 OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
@@ -126,6 +129,7 @@ class NodeConfig:
     Attributes:
         domain: Domain that it serves.
         listen: `host:port` of its listener; port 0 picks a free one.
+        tls: What connections of stubs are encrypted by; None: they are not.
         registry: File of the domain registry; None: records are in memory only.
         allow_legacy: Whether plain reTHINK stubs are served, too.
         object_schemes: Address schemes that it allocates addresses of, besides hyperties.
@@ -141,6 +145,8 @@ class NodeConfig:
         limits: Bounds on memory, rate and work, per peer.
         origins: Web origins whose pages may connect, such as `https://app.example`.
         foreign: Other domains that the node reaches by stubs of its own.
+        client_tls: What nodes of other domains are dialled with, by the network of the operating
+            system; None: the authorities of the operating system are trusted.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
         monitor: Whether the node judges itself while it runs (`actors.kit.self_check`).
@@ -148,6 +154,7 @@ class NodeConfig:
 
     domain: str
     listen: str = "127.0.0.1:0"
+    tls: ssl.SSLContext | None = None
     registry: Path | None = None
     allow_legacy: bool = False
     object_schemes: frozenset[str] = OBJECT_SCHEMES
@@ -162,6 +169,7 @@ class NodeConfig:
     limits: NodeLimits = DEFAULT_LIMITS
     origins: frozenset[str] = frozenset()
     foreign: ForeignPlan = NOWHERE
+    client_tls: ssl.SSLContext | None = None
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False

@@ -1,6 +1,7 @@
 """The configuration of a runtime."""
 
 import secrets
+import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -39,7 +40,9 @@ class RuntimeConfig:
     Attributes:
         domain: Domain of the runtime.
         name: Its name in the domain; the same after a restart (RT-02).
-        node: URL of the node of its domain, such as ws://127.0.0.1:4123/link.
+        node: URL of the node of its domain, such as ws://127.0.0.1:4123/link, with TLS wss:.
+        tls: What nodes are dialled with, by the network of the operating system; None: the
+            authorities of the operating system are trusted.
         nodes: URLs of the nodes of other domains, by domain.
         catalogues: Catalogues that have descriptors of domains not in `nodes`; None: such domains
             cannot be reached.
@@ -71,6 +74,7 @@ class RuntimeConfig:
     domain: str
     name: str
     node: str
+    tls: ssl.SSLContext | None = None
     nodes: Mapping[str, str] = _NO_NODES
     catalogues: "CatalogueAccess | None" = None
     spawn: Spawn = open_process_sandbox

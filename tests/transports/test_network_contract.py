@@ -35,7 +35,7 @@ async def test_what_is_no_address_cannot_be_dialled(place, address):
 
 async def test_a_place_is_listened_on_once(place):
     async with place.network.listen(place.kind, place.where) as listener:
-        where = listener.address.removeprefix("ws://")
+        where = listener.address.removeprefix("wss://").removeprefix("ws://")
         with pytest.raises(ListenError):
             async with place.network.listen(place.kind, where):
                 pass
@@ -43,7 +43,7 @@ async def test_a_place_is_listened_on_once(place):
 
 async def test_a_place_that_was_left_can_be_taken_again(place):
     async with place.network.listen(place.kind, place.where) as listener:
-        where = listener.address.removeprefix("ws://")
+        where = listener.address.removeprefix("wss://").removeprefix("ws://")
 
     async with place.network.listen(place.kind, where) as listener:
         assert listener.address.endswith(where)

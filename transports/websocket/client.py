@@ -1,7 +1,7 @@
 """The dialling end of a WebSocket, on trio-websocket."""
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import h11
@@ -27,7 +27,10 @@ from transports.errors import (
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.urls import WebSocketUrl, read_target
 
-__all__ = ["WebSocketDial", "shake_hands"]
+__all__ = ["DialledStream", "WebSocketDial", "shake_hands"]
+
+DialledStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+"""A connection that was dialled: plain, or with TLS."""
 
 _ABNORMAL: Final = 1006
 """Close code that stands for a connection that ended without one (RFC 6455)."""
@@ -66,7 +69,7 @@ class _WebSocketClientLink(Link):
         self,
         name: str,
         upgrade: Upgrade,
-        stream: trio.SocketStream,
+        stream: DialledStream,
         connection: WebSocketConnection,
     ) -> None:
         super().__init__(Kind.WEBSOCKET, name, upgrade)
@@ -143,7 +146,7 @@ class WebSocketDial:
     url: WebSocketUrl
     subprotocol: str | None
     name: str
-    stream: trio.SocketStream
+    stream: DialledStream
 
 
 async def shake_hands(

@@ -37,6 +37,7 @@ from transports.gate import EVERYBODY, Gate, Guest
 from transports.link import Kind, Link, Listener, ServedPaths, Upgrade
 from transports.socket_link import SocketLink
 from transports.sockets import next_streams
+from transports.tls import AcceptedStream, TlsStream
 from transports.urls import read_target
 
 __all__ = ["ListenerTerms", "WebSocketServerLink", "open_websocket_listener"]
@@ -89,7 +90,7 @@ class WebSocketServerLink(SocketLink):
     __slots__ = ("_begun_at", "_parts", "_protocol", "_reader")
 
     def __init__(
-        self, name: str, upgrade: Upgrade, stream: trio.SocketStream, protocol: WebSocketProtocol
+        self, name: str, upgrade: Upgrade, stream: AcceptedStream, protocol: WebSocketProtocol
     ) -> None:
         super().__init__((Kind.WEBSOCKET, name, upgrade), stream)
         self._protocol: Final = protocol
@@ -274,17 +275,21 @@ class _HandshakeServer:
                 self._meet(stream, nursery)
 
     def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
+        tls = self.terms.gate.tls
         guest = self.terms.gate.knock(_host(stream))
-        if len(nursery.child_tasks) > _GREETED:
+        is_crowded = len(nursery.child_tasks) > _GREETED
+        if guest is None and tls is None and not is_crowded:
+            nursery.start_soon(_turn_away, stream)
+        elif guest is None or is_crowded:
+            # A handshake of TLS would cost more than the answer is worth.
             if guest is not None:
                 guest.settle()
             stream.socket.close()
-        elif guest is None:
-            nursery.start_soon(_turn_away, stream)
         else:
-            nursery.start_soon(self._greet, stream, guest)
+            greeted = stream if tls is None else TlsStream(stream, tls)
+            nursery.start_soon(self._greet, greeted, guest)
 
-    async def _greet(self, stream: trio.SocketStream, guest: Guest) -> None:
+    async def _greet(self, stream: AcceptedStream, guest: Guest) -> None:
         """Make a link of one connection, or close it."""
         is_handed_over = False
         try:
@@ -305,7 +310,7 @@ class _HandshakeServer:
                 guest.settle()
                 await trio.aclose_forcefully(stream)
 
-    async def _handshake(self, stream: trio.SocketStream) -> Link | None:
+    async def _handshake(self, stream: AcceptedStream) -> Link | None:
         protocol = WebSocketProtocol(self.terms.gate.origins)
         request = await _read_request(stream, protocol)
         if request is None:
@@ -367,7 +372,7 @@ async def _turn_away(stream: trio.SocketStream) -> None:
         await trio.aclose_forcefully(stream)
 
 
-async def _read_request(stream: trio.SocketStream, protocol: WebSocketProtocol) -> Request | None:
+async def _read_request(stream: AcceptedStream, protocol: WebSocketProtocol) -> Request | None:
     """Read until the request is complete; what follows it stays in the protocol."""
     while not protocol.events:
         data = await stream.receive_some(READ_BYTES)
@@ -380,7 +385,7 @@ async def _read_request(stream: trio.SocketStream, protocol: WebSocketProtocol) 
     return first if isinstance(first, Request) else None
 
 
-async def _hang_up(stream: trio.SocketStream, last_words: bytes) -> None:
+async def _hang_up(stream: AcceptedStream, last_words: bytes) -> None:
     """Write an answer and wait until the peer has read it and leaves."""
     await stream.send_all(last_words)
     await stream.send_eof()

@@ -1,6 +1,6 @@
 """`python -m actors node`: the message node of a domain."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -29,6 +29,7 @@ from actors.commands.node.foreign import (
 from actors.commands.node.limits import http_options, limit_options
 from actors.commands.node.login import login_options
 from actors.commands.node.policy import policy_options, reloading
+from actors.commands.node.tls import TlsOptions, tls_options
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
@@ -55,6 +56,7 @@ __all__ = ["command"]
 @foreign_options
 @limit_options
 @http_options
+@tls_options
 @catalogue_options
 @trace_options
 @monitor_option
@@ -82,17 +84,22 @@ def command(  # noqa: PLR0913 - one for each option
     )
     for topic in topics:
         config = topic.applied(config)
-    return run(partial(serve, partial(_open, config, trace), partial(_announce, config)))
+    rereads = [
+        one for topic in topics if isinstance(topic, TlsOptions) for one in topic.rereads(config)
+    ]
+    return run(partial(serve, partial(_open, config, trace, rereads), partial(_announce, config)))
 
 
 @asynccontextmanager
-async def _open(config: NodeConfig, trace: OpenTracer) -> AsyncIterator[Node]:
+async def _open(
+    config: NodeConfig, trace: OpenTracer, rereads: Sequence[Callable[[], None]]
+) -> AsyncIterator[Node]:
     offset = clock_offset()
     async with (
         trace(f"node.{config.domain}") as tracer,
-        open_system_network() as network,
+        open_system_network(config.client_tls) as network,
         open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
-        reloading(node),
+        reloading(node, rereads),
     ):
         yield node
 

@@ -1,7 +1,7 @@
 """Options of the node's policies, and reading them again at SIGHUP."""
 
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import attrs
 import click
+import structlog
 import trio
 from typing_extensions import override
 
@@ -17,8 +18,11 @@ from actors.cli.topic import Topic, topic_options
 from actors.node.app import Node
 from actors.node.config import NodeConfig, PolicyConfig
 from fsm.policy.terms import Algorithm, Result
+from transports.tls import TlsFileError
 
 __all__ = ["check_zone", "policy_options", "reloading"]
+
+_log = structlog.get_logger("actors.node")
 
 DEFAULTS = (str(Result.PERMIT), str(Result.DENY))
 
@@ -91,21 +95,35 @@ policy_options = topic_options(
 
 
 @asynccontextmanager
-async def reloading(node: Node) -> AsyncIterator[None]:
-    """Read the policy files again at each SIGHUP, while the context is open.
+async def reloading(node: Node, rereads: Sequence[Callable[[], None]]) -> AsyncIterator[None]:
+    """Read the policy files and certificates again at each SIGHUP, while the context is open.
 
-    What came of it stands in the log. A node without policies leaves the signal alone.
+    The log has the outcome. A node with neither leaves the signal alone.
+
+    Args:
+        node: The node.
+        rereads: What reads certificates again.
     """
-    if not node.has_policies:
+    if not node.has_policies and not rereads:
         yield
         return
     with trio.open_signal_receiver(signal.SIGHUP) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_reload, node, signals)
+            nursery.start_soon(_reload, node, rereads, signals)
             yield
             nursery.cancel_scope.cancel()
 
 
-async def _reload(node: Node, signals: AsyncIterator[int]) -> None:
+async def _reload(
+    node: Node, rereads: Sequence[Callable[[], None]], signals: AsyncIterator[int]
+) -> None:
     async for _ in signals:
-        await node.reload_policies()
+        for reread in rereads:
+            try:
+                reread()
+            except TlsFileError as exc:
+                _log.error("certificates are not read again", reason=str(exc))
+            else:
+                _log.info("certificates were read again")
+        if node.has_policies:
+            await node.reload_policies()

@@ -27,6 +27,7 @@ from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
 from transports.errors import ListenError
+from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import read_host_port
 
@@ -112,14 +113,16 @@ async def open_http(
         async with open_supervisor("http", monitor=monitor) as supervisor:
             make = partial(HttpListener, listener, site, monitor, shares)
             await supervisor.start_child(ChildSpec("http-door", make))
-            yield f"http://{listener.address}"
+            yield f"{'http' if config.tls is None else 'https'}://{listener.address}"
 
 
 @asynccontextmanager
 async def _listening(network: Network, config: HttpConfig) -> AsyncIterator[Listener]:
     async with AsyncExitStack() as stack:
         try:
-            listener = await stack.enter_async_context(network.listen(Kind.STREAM, config.listen))
+            listener = await stack.enter_async_context(
+                network.listen(Kind.STREAM, config.listen, gate=Everybody(config.tls))
+            )
         except ListenError as exc:
             raise HttpPlaceError(exc.where, exc.reason) from exc
         yield listener

@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import final
 
 import attrs
 import trio
 
+from tests.support.wire.certificates import Certificates
 from transports.chaos.network import ChaosNetwork
 from transports.errors import LinkError
-from transports.link import FRAMED, Kind, Link, Network
+from transports.gate import EVERYBODY, Everybody
+from transports.link import DEFAULT_PATHS, FRAMED, PROTOFLY_V1, Kind, Link, Network
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
 
@@ -55,7 +58,10 @@ async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
     if family in {"memory", "chaos_memory"}:
         yield place_on(_exposed(family, MemoryNetwork()), Kind(kind), directory)
         return
-    async with open_system_network() as network:
+    certificates = Certificates(directory) if family == "tls" else None
+    tls = None if certificates is None else certificates.dialler
+    async with open_system_network(tls) as system:
+        network = system if certificates is None else Encrypted(system, certificates)
         yield place_on(_exposed(family, network), Kind(kind), directory)
 
 
@@ -97,7 +103,24 @@ async def drain(link: Link) -> list[bytes]:
         return came
 
 
+@final
+class Encrypted(Network):
+    """The network of the system, whose WebSocket listeners speak TLS."""
+
+    def __init__(self, network: Network, certificates: Certificates) -> None:
+        self._network = network
+        self._certificates = certificates
+
+    async def dial(self, kind, address, subprotocol=PROTOFLY_V1):
+        return await self._network.dial(kind, address, subprotocol)
+
+    def listen(self, kind, where, paths=DEFAULT_PATHS, gate=EVERYBODY):
+        terms = Everybody() if gate is EVERYBODY else gate
+        terms.tls = self._certificates.listener
+        return self._network.listen(kind, where, paths, terms)
+
+
 FAMILIES = ("memory", "system", "chaos_memory", "chaos_system")
 
-PLACES = [f"{family}-{kind}" for family in FAMILIES for kind in FRAMED]
+PLACES = [*(f"{family}-{kind}" for family in FAMILIES for kind in FRAMED), "tls-websocket"]
 """Every transport, by the names `open_place` understands."""

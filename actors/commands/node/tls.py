@@ -1,0 +1,125 @@
+"""Options of TLS: the certificates of the listeners, and what is trusted when nodes are dialled."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import click
+from typing_extensions import override
+
+from actors.cli.command_error import CommandError
+from actors.cli.tls import FILE, check_plain, client_tls, insecure_option
+from actors.cli.topic import Topic, topic_options
+from actors.node.config import NodeConfig
+from transports.tls import TlsFileError, load_identity, server_context
+
+__all__ = ["TlsOptions", "tls_options"]
+
+_OTHERS: Final = 0o077
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TlsOptions(Topic):
+    """The certificates of the listeners, and what is trusted when nodes are dialled."""
+
+    tls_cert: Path | None
+    tls_key: Path | None
+    tls_client_ca: Path | None
+    http_tls_cert: Path | None
+    http_tls_key: Path | None
+    ca: Path | None
+    insecure: bool
+
+    @override
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        check_plain((one.url for one in config.foreign.domains.values()), insecure=self.insecure)
+        stubs = _pair("--tls", self.tls_cert, self.tls_key)
+        http = _pair("--http-tls", self.http_tls_cert, self.http_tls_key)
+        if stubs is None and self.tls_client_ca is not None:
+            raise CommandError("--tls-client-ca needs a listener with TLS; add --tls-cert")
+        if http is not None and config.http is None:
+            raise CommandError("--http-tls-cert is of no listener; add --http")
+        try:
+            if stubs is not None:
+                config = attrs.evolve(config, tls=server_context(*stubs, self.tls_client_ca))
+            if http is not None and config.http is not None:
+                shown = attrs.evolve(config.http, tls=server_context(*http))
+                config = attrs.evolve(config, http=shown)
+        except TlsFileError as exc:
+            raise CommandError(str(exc)) from exc
+        keys = [pair[1] for pair in (stubs, http) if pair is not None]
+        remarks = [f"{key} can be read by others; chmod 600 {key}" for key in keys if _is_open(key)]
+        return attrs.evolve(
+            config, client_tls=client_tls(self.ca), remarks=(*config.remarks, *remarks)
+        )
+
+    def rereads(self, config: NodeConfig) -> Sequence[Callable[[], None]]:
+        """Return what reads the certificates of the listeners again."""
+        contexts = (
+            (config.tls, self.tls_cert, self.tls_key),
+            (None if config.http is None else config.http.tls, self.http_tls_cert,
+             self.http_tls_key),
+        )  # fmt: skip
+
+        def reread() -> None:
+            for context, cert, key in contexts:
+                if context is not None and cert is not None and key is not None:
+                    load_identity(context, cert, key)
+
+        return [reread] if any(context is not None for context, *_ in contexts) else []
+
+
+def _pair(name: str, cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise CommandError(f"{name}-cert and {name}-key go together; add the other one")
+    return cert, key
+
+
+def _is_open(key: Path) -> bool:
+    return bool(key.stat().st_mode & _OTHERS)
+
+
+tls_options = topic_options(
+    TlsOptions,
+    click.option(
+        "--tls-cert",
+        metavar="FILE",
+        type=FILE,
+        help="Serve stubs with TLS, by wss:, and show the certificates in this PEM file, which is "
+        "read again at SIGHUP.",
+    ),
+    click.option(
+        "--tls-key", metavar="FILE", type=FILE, help="PEM file with the private key of --tls-cert."
+    ),
+    click.option(
+        "--tls-client-ca",
+        metavar="FILE",
+        type=FILE,
+        help="Only peers with a certificate of an authority in this PEM file may connect.",
+    ),
+    click.option(
+        "--http-tls-cert",
+        metavar="FILE",
+        type=FILE,
+        help="The same as --tls-cert, for the address of --http.",
+    ),
+    click.option(
+        "--http-tls-key",
+        metavar="FILE",
+        type=FILE,
+        help="PEM file with the private key of --http-tls-cert.",
+    ),
+    click.option(
+        "--ca",
+        metavar="FILE",
+        type=FILE,
+        help="Trust the authorities in this PEM file when nodes are dialled by wss: "
+        "[default: those of the operating system].",
+    ),
+    insecure_option,
+)
+"""The options of TLS."""

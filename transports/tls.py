@@ -1,0 +1,300 @@
+"""TLS below links: contexts made of files, and the accepting end of a connection.
+
+The dialling end is Trio's `SSLStream`. The accepting end is `TlsStream`, the same library objects
+without it: a cancelled write of a link is continued to the byte by the next one, which an
+`SSLStream` does not allow. The handshake takes place in the first read, within its deadline.
+"""
+
+import os
+import ssl
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeAlias, final
+
+import trio
+from typing_extensions import override
+
+from specs.errors import ProtoflyError
+from specs.limits.protocol import READ_BYTES
+from transports.errors import CertificateError, DialError
+
+__all__ = [
+    "AcceptedStream", "TlsFileError", "TlsSocket", "TlsStream", "client_context", "dial_error",
+    "load_identity", "server_context",
+]  # fmt: skip
+
+_RECORD: Final = 1 << 14
+"""Bytes of plain text in one record of TLS at most (RFC 8446 section 5.1)."""
+
+
+@final
+class TlsFileError(ProtoflyError):
+    """A file of certificates or keys cannot be used.
+
+    Attributes:
+        file: Its path.
+    """
+
+    def __init__(self, file: Path, reason: str) -> None:
+        super().__init__(f"cannot use {file}: {reason}")
+        self.file = file
+
+
+def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+    """Return the context of a listener.
+
+    Args:
+        cert: PEM file: the certificate of the listener, then those between it and its authority.
+        key: PEM file: the private key, not encrypted.
+        client_ca: PEM file: authorities of which every peer has to show a certificate; None: no
+            peer has to.
+
+    Raises:
+        TlsFileError: A file cannot be read or used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_identity(context, cert, key)
+    if client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        _load_authorities(context, client_ca)
+    return context
+
+
+def client_context(
+    ca: Path | None = None, cert: Path | None = None, key: Path | None = None
+) -> ssl.SSLContext:
+    """Return the context of a dialler.
+
+    Args:
+        ca: PEM file: the authorities that are trusted; None: those of the operating system.
+        cert: PEM file: the certificate to show to a listener that asks for one; None: none.
+        key: PEM file: its private key.
+
+    Raises:
+        TlsFileError: A file cannot be read or used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if ca is None:
+        context.load_default_certs()
+    else:
+        _load_authorities(context, ca)
+    if cert is not None and key is not None:
+        load_identity(context, cert, key)
+    return context
+
+
+def load_identity(context: ssl.SSLContext, cert: Path, key: Path) -> None:
+    """Let a context show a certificate; later handshakes show it.
+
+    Raises:
+        TlsFileError: A file cannot be read or used; the context stays as it was.
+    """
+    for file in (cert, key):
+        _check_readable(file)
+    try:
+        # Without an answer OpenSSL would ask for a password at the terminal.
+        context.load_cert_chain(cert, key, password=lambda: "")
+    except ssl.SSLError as exc:
+        if exc.reason == "KEY_VALUES_MISMATCH":
+            raise TlsFileError(key, f"it is not the key of the certificate in {cert}") from exc
+        if "BEGIN CERTIFICATE" not in cert.read_text(errors="replace"):
+            raise TlsFileError(cert, "it holds no certificate in PEM form") from exc
+        raise TlsFileError(key, "it holds no private key in PEM form without a password") from exc
+
+
+def _load_authorities(context: ssl.SSLContext, file: Path) -> None:
+    _check_readable(file)
+    try:
+        context.load_verify_locations(file)
+    except ssl.SSLError as exc:
+        raise TlsFileError(file, "it holds no certificates in PEM form") from exc
+
+
+def _check_readable(file: Path) -> None:
+    try:
+        with file.open("rb"):
+            pass
+    except OSError as exc:
+        raise TlsFileError(file, str(exc.strerror).lower()) from exc
+
+
+def dial_error(address: str, error: BaseException) -> DialError:
+    """Return why a handshake failed.
+
+    Args:
+        address: What was dialled.
+        error: What Trio raised.
+    """
+    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return CertificateError(address, f"its certificate is not accepted: {_found(cause)}")
+    if isinstance(cause, ssl.SSLError) and cause.reason:
+        return DialError(address, f"TLS failed: {cause.reason.replace('_', ' ').lower()}")
+    return DialError(address, "the server hung up during the TLS handshake")
+
+
+def _found(error: ssl.SSLCertVerificationError) -> str:
+    text = error.verify_message.rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+@final
+class TlsSocket:
+    """The socket of a `TlsStream`: what a link uses of a Trio socket, encrypted."""
+
+    __slots__ = ("_incoming", "_outgoing", "_owed", "_pen", "_raw", "_tls", "_unsent")
+
+    def __init__(self, stream: trio.SocketStream, context: ssl.SSLContext) -> None:
+        self._raw: Final = stream.socket
+        self._incoming: Final = ssl.MemoryBIO()
+        self._outgoing: Final = ssl.MemoryBIO()
+        self._tls: Final = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._unsent: Final = bytearray()
+        self._owed = 0
+        self._pen: Final = trio.Lock()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the connection."""
+        return self._raw.fileno()
+
+    def getpeername(self) -> tuple[str, int]:
+        """Return host and port of the peer."""
+        host, port, *_ = self._raw.getpeername()
+        return str(host), int(port)
+
+    async def send(self, data: bytes | bytearray | memoryview) -> int:
+        """Write the beginning of some bytes; return how many.
+
+        If cancelled, they may have been encrypted already: the next call must begin with the same
+        bytes.
+
+        Raises:
+            OSError: The connection broke, or TLS failed.
+        """
+        if not self._owed:
+            with memoryview(data)[:_RECORD] as part:
+                self._owed = self._tls.write(part)
+        await self._flush()
+        done, self._owed = self._owed, 0
+        return done
+
+    def send_now(self, data: bytes | bytearray) -> int:
+        """Write the beginning of some bytes as far as the system takes them now; return how many.
+
+        Raises:
+            OSError: The connection broke, or TLS failed.
+        """
+        if self._owed or self._pen.locked():
+            return 0
+        done = self._tls.write(data[:_RECORD])
+        self._unsent.extend(self._outgoing.read())
+        with suppress(BlockingIOError):
+            del self._unsent[: os.write(self.fileno(), self._unsent)]
+        return done
+
+    async def recv(self, size: int) -> bytes:
+        """Read at most so many bytes; none: the peer has closed its side.
+
+        If cancelled, nothing is lost.
+
+        Raises:
+            OSError: The connection broke, or TLS failed; the peer is notified.
+        """
+        while True:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            try:
+                return self._tls.read(size)
+            except ssl.SSLWantReadError:
+                await self._feed()
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return b""
+            except ssl.SSLError:
+                with suppress(OSError):
+                    await self._flush()
+                raise
+
+    async def _feed(self) -> None:
+        """Read what the peer sent; answer before, if TLS wants that."""
+        if (self._outgoing.pending or self._unsent) and not self._pen.locked():
+            await self._flush()
+        raw = await self._raw.recv(READ_BYTES)
+        if raw:
+            self._incoming.write(raw)
+        else:
+            self._incoming.write_eof()
+
+    async def end(self) -> None:
+        """Notify the peer that nothing more is sent.
+
+        Raises:
+            OSError: The connection broke.
+        """
+        with suppress(ssl.SSLError):  # it waits for the notice of the peer, or nothing has begun
+            self._tls.unwrap()
+        await self._flush()
+
+    async def _flush(self) -> None:
+        async with self._pen:
+            self._unsent.extend(self._outgoing.read())
+            while self._unsent:
+                sent = await self._raw.send(self._unsent)
+                del self._unsent[:sent]
+
+
+@final
+class TlsStream(trio.abc.HalfCloseableStream):
+    """The accepting end of a connection with TLS.
+
+    Attributes:
+        socket: What a link reads and writes.
+    """
+
+    def __init__(self, stream: trio.SocketStream, context: ssl.SSLContext) -> None:
+        self._stream: Final = stream
+        self.socket: Final = TlsSocket(stream, context)
+
+    @override
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[await self.socket.send(rest) :]
+        except OSError as exc:
+            raise trio.BrokenResourceError("TLS ended") from exc
+
+    @override
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    @override
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        try:
+            return await self.socket.recv(READ_BYTES if max_bytes is None else max_bytes)
+        except OSError as exc:
+            raise trio.BrokenResourceError("TLS ended") from exc
+
+    @override
+    async def send_eof(self) -> None:
+        try:
+            await self.socket.end()
+        except OSError as exc:
+            raise trio.BrokenResourceError("TLS ended") from exc
+        await self._stream.send_eof()
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        """Set an option of the socket."""
+        self._stream.setsockopt(level, option, value)
+
+    def getsockopt(self, level: int, option: int, length: int) -> bytes:
+        """Return an option of the socket."""
+        return self._stream.getsockopt(level, option, length)
+
+
+AcceptedStream: TypeAlias = trio.SocketStream | TlsStream
+"""A connection that was accepted: plain, or with TLS."""
