@@ -7,15 +7,17 @@ one object between any two, must come out on the outermost level. That number ha
 no fraction equals it. So each line is one object, the same as if it had been decoded by itself.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, cast, final
 
 import attrs
+import numpy as np
 import orjson
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 
 from fsm.judge.trace_files import LinesPart, PackedRestError, Part
-from fsm.judge.trace_line import BadTraceLineError, Reader, TraceLine
+from fsm.judge.trace_line import BadTraceLineError, Reader, TraceLine, are_records
 from spark.files import ColumnsPart
 from specs.errors import ProtoflyError
 
@@ -30,6 +32,8 @@ _BYTES: Final = 1 << 23
 _NUMBERS: Final = {"ln": pa.int64(), "t": pa.float64()}
 _TEXTS: Final = ("k", "op", "machine", "key", "old", "new", "cause")
 _COLUMNS: Final = (*_NUMBERS, *_TEXTS)
+_WRITER: Final = ("run", "node")
+_KINDS: Final = _NUMBERS | dict.fromkeys((*_WRITER, *_TEXTS), pa.string())
 
 _FENCE: Final = 7_776_665_554_443_332_221
 """Odd and greater than 2**53: no fraction equals it."""
@@ -65,7 +69,7 @@ def batches_of(part: Part) -> Iterator[Batch]:
         for columns in part.batches(_COLUMNS, ROWS):
             yield Batch(*part.writer, columns)
     elif isinstance(part, LinesPart):
-        reader = Reader(("run", "node", *_COLUMNS))
+        reader = Reader((*_WRITER, *_COLUMNS))
         try:
             for lines in part.texts(_BYTES):
                 yield _batch(reader, lines)
@@ -77,17 +81,44 @@ def batches_of(part: Part) -> Iterator[Batch]:
 
 def _batch(reader: Reader, lines: Sequence[bytes]) -> Batch:
     try:
-        rows = [*map(reader.of, _decoded(lines))]
+        objects = _decoded(lines)
+        told = _by_shapes(objects) or _one_by_one(reader, objects)
     except (BadTraceLineError, ValueError) as exc:
         raise UndecidedError("not every line is a record") from exc
-    told = dict(zip(reader.names, zip(*rows, strict=True), strict=True))
-    writers = set(zip(told["run"], told["node"], strict=True))
-    if len(writers) > 1:
+    runs, nodes = (told.pop(name).unique() for name in _WRITER)
+    if len(runs) > 1 or len(nodes) > 1:
         raise UndecidedError("there are records of several processes")
-    (run, node) = writers.pop()
-    columns = {name: pa.array(told[name], kind) for name, kind in _NUMBERS.items()}
-    columns |= {name: pa.array(told[name], pa.string()).dictionary_encode() for name in _TEXTS}
-    return Batch(cast("str", run), cast("str", node), pa.RecordBatch.from_pydict(columns))
+    return Batch(runs[0].as_py(), nodes[0].as_py(), pa.RecordBatch.from_pydict(told))
+
+
+def _by_shapes(objects: Sequence[Mapping[str, object]]) -> dict[str, pa.Array] | None:
+    """Return the columns of objects, those with the same fields together; None: not so easily."""
+    shapes: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, one in enumerate(objects):
+        shapes[*one,].append(place)
+    pieces: dict[str, list[pa.Array]] = {name: [] for name in _KINDS}
+    for shape, places in shapes.items():
+        values = zip(*[objects[place].values() for place in places], strict=True)
+        columns = dict(zip(shape, values, strict=True))
+        if not are_records(columns):
+            return None
+        for name, kind in _KINDS.items():
+            there = columns.get(name)
+            piece = pa.nulls(len(places), kind) if there is None else pa.array(there, kind)
+            pieces[name].append(piece)
+    order = np.argsort(np.concatenate([*shapes.values()]))
+    whole = {name: pa.concat_arrays(parts).take(order) for name, parts in pieces.items()}
+    return {
+        name: column.dictionary_encode() if name in _TEXTS else column
+        for name, column in whole.items()
+    }
+
+
+def _one_by_one(reader: Reader, objects: Sequence[Mapping[str, object]]) -> dict[str, pa.Array]:
+    rows = [*map(reader.of, objects)]
+    told = dict(zip(reader.names, zip(*rows, strict=True), strict=True))
+    columns = {name: pa.array(told[name], kind) for name, kind in _KINDS.items()}
+    return columns | {name: columns[name].dictionary_encode() for name in _TEXTS}
 
 
 def _decoded(lines: Sequence[bytes]) -> Sequence[Mapping[str, object]]:

@@ -8,12 +8,13 @@ record must say which machine and entity, and as a step also `old`, `new` and `c
 Fields that nobody declared are ignored. Anything else is quarantined, not judged.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum, unique
 from functools import lru_cache
 from math import isfinite
 from operator import attrgetter, itemgetter
 from sys import intern
+from types import NoneType
 from typing import Final, TypeAlias, final, get_args
 
 import attrs
@@ -33,6 +34,7 @@ __all__ = [
     "Reader",
     "TraceLine",
     "Verdict",
+    "are_records",
     "body_of",
     "line_of",
     "read_line",
@@ -273,6 +275,49 @@ def _checked(name: str, value: object, kind: _Scalar) -> object:
     elif kind is str and isinstance(value, str):
         return str(value)
     raise BadTraceLineError(f"{name} is no {kind.__name__}")
+
+
+def are_records(columns: Mapping[str, Sequence[object]]) -> bool:
+    """Return whether decoded objects with the same fields are records, each value as written.
+
+    False says that they have to be read one by one (`read_record`): some may be records.
+
+    Args:
+        columns: By the name of a field, its value in each object.
+    """
+    there = {name: kind for name, kind in FIELDS.items() if name in columns}
+    absent = set()
+    for name, kind in there.items():
+        values = columns[name]
+        kinds = set(map(type, values))
+        if kinds == {NoneType}:
+            absent.add(name)
+        elif kinds != {kind} or not _IN_RANGE[kind](values):
+            return False
+    fields = there.keys() - absent
+    if not fields.issuperset(_STAMP) or "k" not in fields or not _KINDS.issuperset(columns["k"]):
+        return False
+    kinds_of_record = set(columns["k"])
+    if Kind.STATE not in kinds_of_record:
+        return True
+    ops = set(columns["op"]) if "op" in fields else {None}
+    is_state = len(kinds_of_record) == 1 and ops <= _STATE_OPS
+    return is_state and all(fields.issuperset(_STATE_FIELDS[str(op)]) for op in ops)
+
+
+def _are_small(values: Sequence[object]) -> bool:
+    return min(values) >= -_INT64 and max(values) < _INT64  # type: ignore[type-var, operator] # numbers
+
+
+def _are_finite(values: Sequence[object]) -> bool:
+    return all(map(isfinite, values))  # type: ignore[arg-type] # numbers
+
+
+def _are_texts(_: Sequence[object]) -> bool:
+    return True
+
+
+_IN_RANGE: Final = {int: _are_small, float: _are_finite, str: _are_texts}
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:

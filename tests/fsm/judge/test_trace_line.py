@@ -1,6 +1,7 @@
 """A line of a trace is read, or refused with a reason: nothing else."""
 
 import json
+import math
 
 import attrs
 import orjson
@@ -12,6 +13,7 @@ from fsm.judge.trace_line import (
     FIELDS,
     BadTraceLineError,
     TraceLine,
+    are_records,
     read_line,
     read_record,
     wire_name,
@@ -30,6 +32,7 @@ STEP = {
     "new": "allocated",
     "cause": "allocate",
 }
+MESSAGE = {**STAMP, "k": "msg", "op": "submit", "mid": "m", "code": 200}
 REFUSED = {**STEP, "op": "refused", "new": None}
 
 BAD = {
@@ -148,3 +151,38 @@ CHANGED = st.dictionaries(
     st.sampled_from(["k", "op", "ln", "t", "id", "why", "mood"]),
     JSON | st.sampled_from(["msg", "step", "refused", 1, 2**63 - 1, 2**63, -(2**63), 0.5]),
 )
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.sampled_from([0, 1, -1, 2**63 - 1, 2**63, -(2**63) - 1, 10**30]),
+    st.sampled_from([0.5, 1e300, math.inf, math.nan]), st.sampled_from(["", "x", "state", "msg"]),
+    st.just([]), st.just({}),
+)  # fmt: skip
+
+
+@given(
+    base=st.sampled_from([MESSAGE, STEP, REFUSED]),
+    changes=st.lists(st.tuples(st.sampled_from([*FIELDS, "unknown"]), st.integers(0, 2), VALUES)),
+    gone=st.sets(st.sampled_from([*FIELDS])),
+)
+def test_columns_that_are_records_are_so_one_by_one(base, changes, gone):
+    objects = [dict(base) for _ in range(3)]
+    for name in gone:
+        for one in objects:
+            one.pop(name, None)
+    for name, place, value in changes:
+        for one in objects:
+            one.setdefault(name, value)
+        objects[place][name] = value
+    columns = {name: [one[name] for one in objects] for name in objects[0]}
+
+    if are_records(columns):
+        for one in objects:
+            record = attrs.asdict(read_record(one))
+            for name, value in one.items():
+                assert record.get("from_" if name == "from" else name, value) == value
+
+
+@pytest.mark.parametrize("record", [MESSAGE, STEP, REFUSED])
+def test_columns_of_records_are_records(record):
+    assert are_records({name: [value] * 3 for name, value in record.items()})
