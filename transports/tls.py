@@ -54,6 +54,8 @@ def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A peer of TLS 1.2 could otherwise have keys computed again and again.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     load_identity(context, cert, key)
     if client_ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED
@@ -211,8 +213,9 @@ class TlsSocket:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except ssl.SSLError:
-                with suppress(OSError):
-                    await self._flush()
+                if not self._pen.locked():  # else somebody waits for the peer to read
+                    with suppress(OSError):
+                        await self._flush()
                 raise
 
     async def _feed(self) -> None:

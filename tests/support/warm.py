@@ -82,6 +82,12 @@ class WarmProcess:
         self.send_signal(signal.SIGKILL)
 
 
+def _environ() -> dict[str, str]:
+    """Return the variables of this process; pytest may take one away meanwhile."""
+    found = ((name, os.environ.get(name)) for name in [*os.environ])
+    return {name: value for name, value in found if value is not None}
+
+
 def fork_warm(
     arguments: Sequence[str],
     streams: tuple[int | None, int, int],
@@ -101,7 +107,7 @@ def fork_warm(
     with _FIRST:
         _, origin = _origin()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    request = orjson.dumps([arguments, dict(os.environ if env is None else env), str(cwd)])
+    request = orjson.dumps([arguments, _environ() if env is None else dict(env), str(cwd)])
     with theirs, open(os.devnull) as nothing:  # noqa: PTH123 - a device
         stdin, *others = streams
         given = nothing.fileno() if stdin is None else stdin
