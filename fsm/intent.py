@@ -71,8 +71,8 @@ def taken_off(message: Message) -> str | None:
     return named
 
 
-def _is_signalling(*ends: str) -> bool:
-    return any(is_p2p_part(end) for end in ends)
+def _is_signalling(one_end: str, other_end: str) -> bool:
+    return is_p2p_part(one_end) or is_p2p_part(other_end)
 
 
 def is_p2p_part(address: str) -> bool:

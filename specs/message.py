@@ -46,6 +46,7 @@ class Message:
         to: Canonical address of the receiver; the only thing routers look at.
         body: Free JSON; unknown keys are kept, never routed on. Not to be
             changed in place: evolve the message instead.
+        is_response: True if this answers a request.
     """
 
     id: int
@@ -54,9 +55,11 @@ class Message:
     to: str
     body: JsonObject = attrs.field(factory=dict)
 
-    @property
-    def is_response(self) -> bool:
-        """True if this answers a request."""
+    # Read dozens of times on the path of one message.
+    is_response: bool = attrs.field(init=False, eq=False, repr=False)
+
+    @is_response.default
+    def _is_response(self) -> bool:
         return self.type is MessageType.RESPONSE
 
     @property

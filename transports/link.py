@@ -162,7 +162,7 @@ class Link(AsyncResource, ABC):
 
     def _check_sizes(self, frames: Sequence[bytes]) -> None:
         """Raise `FrameTooLargeError` if one of `frames` is over the limit."""
-        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
+        if max(map(len, frames), default=0) > MAX_FRAME_BYTES:
             raise FrameTooLargeError(self.name)
 
     @abstractmethod

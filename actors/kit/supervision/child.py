@@ -4,7 +4,7 @@ An incarnation is one life of its actor, from `start` to `stop`; a restart begin
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from typing import Final, Generic, TypeVar, final
 
@@ -38,11 +38,13 @@ class Incarnation(Generic[M]):
         scope: Cancelling it ends this life by force; `stop` still runs.
         ended: Set when nothing of this life runs any more.
         has_started: Whether `start` has returned, and was not cancelled.
+        error: The exception that this life crashed with; until its end, that of the last one.
         stop_by: Trio time after which `stop` is cancelled, too.
     """
 
-    def __init__(self, mailbox: Mailbox[M]) -> None:
+    def __init__(self, mailbox: Mailbox[M], error: Exception | None = None) -> None:
         self._mailbox = mailbox
+        self.error = error
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self.has_started = False
@@ -54,6 +56,11 @@ class Incarnation(Generic[M]):
     ) -> Exception | None:
         """Live until the mailbox is closed, the actor finishes, crashes or is cancelled.
 
+        Args:
+            make: Builds the actor.
+            ref: Its reference.
+            started: Called when its `start` has returned.
+
         If cancelled before `started` was called, this life ends; afterwards only its `scope`
         ends it, so that a supervisor keeps its order of stopping.
 
@@ -61,32 +68,35 @@ class Incarnation(Generic[M]):
             The exception that it crashed with; None if it ended in order or by `scope`.
         """
         SERVING.set(self._mailbox.party)
-        with Crash() as crash:
-            actor = make()
-            try:
-                with self.scope:
-                    await self._live(actor, ref, started)
-            finally:
-                actor.leave()
-                until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
-                with trio.CancelScope(deadline=until, shield=True):
-                    await self._let_go(actor)
-        self._mailbox.lose_taken(crash.error)
-        return crash.error
-
-    async def _live(self, actor: Actor[M], ref: ActorRef[M], started: Callable[[], None]) -> None:
-        async with trio.open_nursery() as nursery:
-            actor.enter(ref, nursery, self._mailbox.wake)
-            await actor.start()
-            self._is_to_stop = True
-            # A starter that was cancelled meanwhile would wait for the shielded task for ever.
-            await trio.lowlevel.checkpoint_if_cancelled()
-            self.has_started = True
-            self.scope.shield = True
-            started()
-            await self._serve(actor)
-            await actor.closing()
-            nursery.cancel_scope.cancel()
+        try:
+            with Crash() as crash:
+                actor = make()
+                try:
+                    # Each wake-up of an actor passes all frames up to here: one for a whole life.
+                    with self.scope:
+                        async with trio.open_nursery() as nursery:
+                            actor.enter(ref, nursery, self._mailbox.wake)
+                            await actor.start()
+                            self._is_to_stop = True
+                            # A starter that was cancelled meanwhile would wait for the shielded
+                            # task for ever.
+                            await trio.lowlevel.checkpoint_if_cancelled()
+                            self.has_started = True
+                            self.scope.shield = True
+                            started()
+                            await self._serve(actor)
+                            await actor.closing()
+                            nursery.cancel_scope.cancel()
+                finally:
+                    actor.leave()
+                    until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
+                    with trio.CancelScope(deadline=until, shield=True):
+                        await self._let_go(actor)
+            self._mailbox.lose_taken(crash.error)
+            self.error = crash.error
+        finally:
+            self.ended.set()
+        return self.error
 
     async def _serve(self, actor: Actor[M]) -> None:
         while not actor.is_finished:
@@ -169,7 +179,6 @@ class Child(Generic[M]):
     def __init__(self, spec: ChildSpec[M]) -> None:
         self._make = spec.make
         self._mailbox = Mailbox[M](spec.name, spec.mailbox)
-        self._cause: Exception | None = None
         self.name = spec.name
         self.party = self._mailbox.party
         self.restart = spec.restart
@@ -180,31 +189,21 @@ class Child(Generic[M]):
 
     def reborn(self) -> Incarnation[M]:
         """Make a new life the current one, and return it."""
-        self.life = Incarnation(self._mailbox)
+        self.life = Incarnation(self._mailbox, self.life.error)
         return self.life
 
-    async def live(self, started: Callable[[], None]) -> Exception | None:
-        """Run the current life.
+    def live(self, started: Callable[[], None]) -> Awaitable[Exception | None]:
+        """Return what runs the current life, as `Incarnation.run` does.
 
         Args:
             started: Called when `start` of the actor has returned.
-
-        If cancelled before `started` was called, the life ends; afterwards only `end_life` ends it.
-
-        Returns:
-            The exception that it crashed with; None if it ended without one.
         """
-        life = self.life
 
         def settle() -> None:
             self.was_started = True
             started()
 
-        try:
-            self._cause = await life.run(self._make, self.ref, settle)
-        finally:
-            life.ended.set()
-        return self._cause
+        return self.life.run(self._make, self.ref, settle)
 
     async def end_life(self) -> None:
         """End the current life by force, and wait for its end; the mailbox stays.
@@ -230,5 +229,5 @@ class Child(Generic[M]):
     def bury(self, dead_letters: DeadLetters) -> None:
         """End the child for good, and hand over the messages that nobody will handle."""
         self.is_leaving = True
-        for message in self._mailbox.bury(self._cause):
+        for message in self._mailbox.bury(self.life.error):
             dead_letters.lost(self.name, message)

@@ -182,7 +182,7 @@ class Forwarding:
         message, origin = submitted.message, self._origin(submitted)
         if self.admission.direction(message, origin) is Direction.OUTGOING:
             passed = self._pipelines.passed(message, submitted.by, Direction.OUTGOING)
-            self._take(submitted, passed, Direction.OUTGOING, now)
+            self._take(submitted, passed, (Direction.OUTGOING, origin), now)
             return
         path = submitted.by if origin is Origin.P2P_STUB else NODE_PATH
         if not self.arrivals.arrived(submitted, path, now):
@@ -203,19 +203,24 @@ class Forwarding:
         if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
             self._answers.reject_late(submitted)
             return False
-        is_by_node = self._origin(submitted) is Origin.NODE_STUB
+        origin = self._origin(submitted)
+        is_by_node = origin is Origin.NODE_STUB
         if submitted.message.is_request and is_by_node and _is_known(passed):
             self.outbound.asked_by(submitted.message, submitted.by)
-        self._take(submitted, passed, Direction.INCOMING, now)
+        self._take(submitted, passed, (Direction.INCOMING, origin), now)
         return isinstance(passed, Message) or passed.reason in _GIVEN
 
     def _take(
-        self, submitted: Submitted, passed: Message | Refusal, direction: Direction, now: float
+        self,
+        submitted: Submitted,
+        passed: Message | Refusal,
+        came: tuple[Direction, Origin],
+        now: float,
     ) -> None:
         if isinstance(passed, Refusal):
             self._turn_down(submitted, passed, now)
             return
-        by, origin = submitted.by, self._origin(submitted)
+        by, (direction, origin) = submitted.by, came
         self._hops.submitted(passed, by)
         if passed.is_response:
             self._answer(passed, now)

@@ -255,7 +255,8 @@ class HypertyClient:
 
     async def _asked(self, to: str, type_: MessageType, body: JsonObject, attempts: int) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
-        message = Message(self._context.ids.next(self.url), type_, self.url, to, body)
+        url = self._context.url
+        message = Message(self._context.ids.next(url), type_, url, to, body)
         try:
             message = sendable(message)
         except BadMessageError as exc:
