@@ -15,8 +15,7 @@ from typing import Final, final
 
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
-from fsm.product.composition import Composition, Event, Wire
-from fsm.product.host import Sent
+from fsm.product.composition import Composition, Event, Sent, Wire
 from fsm.product.run import Run, Taken
 from fsm.product.steps import Kind
 from specs.jsonvalue import Json, JsonObject

@@ -34,6 +34,7 @@ from fsm.product.composition import (
     End,
     Event,
     Haste,
+    Host,
     Medium,
     Never,
     Patience,
@@ -54,7 +55,6 @@ from fsm.product.compositions.p2p_inputs import (
     runtime_of,
 )
 from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
-from fsm.product.host import Host
 from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs

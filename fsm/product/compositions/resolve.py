@@ -26,13 +26,14 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Medium,
     Never,
     Place,
     Plan,
     Situation,
+    UnsafeError,
 )
-from fsm.product.host import Host, UnsafeError
 from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.resolve import ResolveCore
 
