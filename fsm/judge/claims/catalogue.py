@@ -20,7 +20,7 @@ from fsm.judge.claims import (
     transactions,
 )
 from fsm.judge.claims.fold import Across, Fold
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 
 __all__ = ["ACROSS", "BY_MACHINES", "CLAIMS_JUDGED", "FOLDS", "NOT_JUDGED"]
 
