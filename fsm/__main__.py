@@ -1,6 +1,96 @@
-"""`python -m fsm`."""
+"""`python -m fsm`: its commands write data to stdout, all else to stderr."""
 
-from fsm.commands.group import cli
+from pathlib import Path
+
+import click
+
+from fsm.commands.check import check_machines
+from fsm.commands.judge import judge_traces
+from fsm.commands.shared import json_option, machine_named, print_json
+from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
+from fsm.drawing.draw import Format, draw
+from fsm.errors import LayoutError
+from fsm.machine_list import MACHINES
+from fsm.table import Table
+
+__all__ = ["cli"]
+
+
+_output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write instead of standard output.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Look at the declared state machines, and judge runs by them."""
+
+
+@cli.command(name="list")
+@json_option
+def list_machines(*, wants_json: bool) -> None:
+    """List the machines."""
+    tables = list(MACHINES.values())
+    if wants_json:
+        print_json(*(summary_json(table) for table in tables))
+    else:
+        click.echo(summary_text(tables))
+
+
+@cli.command()
+@click.argument("machine", callback=machine_named)
+@json_option
+def show(machine: Table, *, wants_json: bool) -> None:
+    """Show the table of MACHINE."""
+    if wants_json:
+        print_json(as_json(machine))
+    else:
+        click.echo(as_text(machine))
+
+
+@cli.command(name="draw")
+@click.argument("machine", callback=machine_named)
+@click.option(
+    "--format",
+    "language",
+    type=click.Choice([language.value for language in Format]),
+    default=Format.MERMAID.value,
+    show_default=True,
+    help="Language of the drawing.",
+)
+@_output_option
+def draw_machine(machine: Table, language: str, output: Path | None) -> None:
+    """Draw MACHINE."""
+    try:
+        drawing = draw(machine, Format(language))
+    except LayoutError as exc:
+        raise click.ClickException(str(exc)) from exc
+    _write(drawing, output)
+
+
+@cli.command()
+@_output_option
+def document(output: Path | None) -> None:
+    """Write the page of all machines, as Markdown."""
+    _write(page(list(MACHINES.values())), output)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as exc:
+        why = f"cannot write {output}: {exc.strerror}; name another file with --output"
+        raise click.ClickException(why) from exc
+
+
+cli.add_command(check_machines)
+cli.add_command(judge_traces)
 
 if __name__ == "__main__":
     cli(prog_name="python -m fsm")

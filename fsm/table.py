@@ -196,7 +196,7 @@ class Table:
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.
         drawn_in: The drawing or page the table was transcribed from.
-        claims: Ids of the claims of `specs.claims.all` that speak of this machine.
+        claims: Ids of the claims of `specs.claims` that speak of this machine.
     """
 
     name: str

@@ -6,8 +6,7 @@ from typing import Final
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.claims.fold import Fold, GroupKey
 from fsm.judge.online import MONITORED
-from specs.claims.all import CATALOGUE
-from specs.claims.claim import Claim
+from specs.claims import CATALOGUE, Claim
 
 __all__ = ["claims_page"]
 

@@ -14,7 +14,8 @@ from typing import Final, assert_never
 import attrs
 
 from specs.addresses.address import MAX_ADDRESS
-from specs.bodies.body import BODIES
+from specs.bodies import answer, link, policy, registry, session, sync
+from specs.bodies import object as manager
 from specs.bodies.object import Wrapped
 from specs.descriptor import DESCRIPTOR_BODIES
 from specs.dialects.normalise import BODILESS
@@ -48,6 +49,14 @@ from specs.schema.shape import (
     Whole,
     Word,
 )
+
+BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
+    one
+    for module in (link, session, registry, sync, manager, policy, answer)
+    for one in vars(module).values()
+    if isinstance(one, type) and attrs.has(one) and one.__module__ == module.__name__
+)
+"""All classes of bodies and of their parts (M-01..M-58)."""
 
 ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"

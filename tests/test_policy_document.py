@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from actors.node.config import PolicyConfig
-from fsm.policy.attributes import ATTRIBUTES
+from fsm.policy.attributes import ATTRIBUTES, Place, Request
 from fsm.policy.explain import TASKS, review
 from fsm.policy.model import Book
 from fsm.policy.operators import OPERATORS
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import POLICY_KEYS, RULE_KEYS, SET_KEYS, TASK_KEYS, read_set
-from fsm.policy.request import Place, Request
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Operator
 from specs.identity import Identity
 from specs.limits import node as limits_node

@@ -16,9 +16,9 @@ from actors.cli.output import say
 from actors.commands.node.policy import DEFAULTS, check_zone
 from actors.node.errors import PolicyFileError
 from actors.node.policy.store import read_policies
+from fsm.policy.attributes import Place, Request, Value
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from fsm.policy.model import Book, PolicySet
-from fsm.policy.request import Place, Request, Value
 from fsm.policy.schema import SCHEMA_FILE
 from fsm.policy.terms import Algorithm, Result
 from specs.addresses.address import domain_of

@@ -37,7 +37,7 @@ from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve.resolve_io import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code

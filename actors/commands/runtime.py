@@ -55,7 +55,7 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.errors import BadUrlError, ProtoflyError

@@ -53,7 +53,7 @@ from actors.runtime.sync.context import (
 )
 from actors.runtime.sync.manager import SyncManager
 from fsm.p2p.link_policy import NO_LINKS
-from fsm.registry.resolve.inputs import ResolveConfig
+from fsm.registry.resolve.resolve_io import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import Network

@@ -17,7 +17,7 @@ from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import runtime
 from specs.limits.protocol import LEASE
 from specs.routing import APPLICATION_STAGES

@@ -14,8 +14,8 @@ from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.context import ObjectsClosed, PathsForgotten
 from fsm.p2p.negotiation import Role
-from fsm.registry.resolve.inputs import HandlerReady
 from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.resolve_io import HandlerReady
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.word import StubMethod

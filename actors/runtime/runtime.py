@@ -32,8 +32,8 @@ from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.registry.resolve.inputs import LocalAdded
 from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.resolve_io import LocalAdded
 from specs.bodies.registry import Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT

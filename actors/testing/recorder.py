@@ -13,7 +13,7 @@ from fsm.judge.missing import Missing
 from fsm.judge.trace_line import TraceLine, line_of
 from fsm.judge.verdict import RunJudgement, judge_run
 from fsm.machine_list import MACHINES
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from specs.trace import SCHEMA, Fact, Kind, Stamp
 
 __all__ = ["Recorder", "complaint"]

@@ -13,8 +13,8 @@ from actors.node.policy.store import PolicyStore
 from actors.node.policy.tasks import Tasks
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
 from bench.verdict import Verdict
+from fsm.policy.attributes import Place
 from fsm.policy.reading import read_set
-from fsm.policy.request import Place
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType

@@ -18,7 +18,7 @@ from fsm.judge.skew import clock_lines
 from fsm.judge.trace_files import Reading, TraceFileError, folders_of, parts_in, silent
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
 
 __all__ = ["judge_traces"]

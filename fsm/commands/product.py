@@ -17,9 +17,8 @@ import click
 from fsm.commands.shared import UsageError, counted, print_json
 from fsm.product.composition import Bounds, Plan
 from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.evidence import sequence_diagram, trace_of
+from fsm.product.evidence import scenario_of, sequence_diagram, trace_of
 from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
-from fsm.product.script import scenario_of
 from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 

@@ -10,7 +10,7 @@ from typing import Final
 from fsm.drawing.draw import Format, draw
 from fsm.machine_list import fingerprint
 from fsm.table import Deadline, Table, Transition
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
 
 __all__ = ["as_json", "as_text", "page", "summary_json", "summary_text"]

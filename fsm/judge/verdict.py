@@ -27,7 +27,7 @@ from fsm.judge.replay import order_of
 from fsm.judge.skew import Skew, skews
 from fsm.judge.trace_files import Part, Reading
 from fsm.judge.trace_line import TraceLine, Verdict
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 
 __all__ = [
     "FolderJudgement", "RunJudge", "RunJudgement", "combined", "in_order", "judge_folder",

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.policy.attributes import ATTRIBUTES
+from fsm.policy.attributes import ATTRIBUTES, Request, Value, subjects
 from fsm.policy.model import (
     ALWAYS,
     AllOf,
@@ -38,7 +38,6 @@ from fsm.policy.pdp import (
     judge_of_set,
     path_of,
 )
-from fsm.policy.request import Request, Value, subjects
 from fsm.policy.terms import Algorithm, Direction, Operator, Result
 
 __all__ = [

@@ -10,9 +10,8 @@ from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.policy.attributes import Attribute, reader
+from fsm.policy.attributes import Attribute, Request, reader
 from fsm.policy.operators import Test
-from fsm.policy.request import Request
 from fsm.policy.terms import Algorithm, Direction, Moment, Operator, Result
 from specs.jsonvalue import JsonObject
 

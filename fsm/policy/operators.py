@@ -14,9 +14,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.policy.attributes import Attribute, Form
+from fsm.policy.attributes import Attribute, Form, Value
 from fsm.policy.page import is_number
-from fsm.policy.request import Value
 from fsm.policy.terms import Operator
 from specs.addresses.address import SCHEME_ALIASES, canonical
 from specs.errors import BadUrlError

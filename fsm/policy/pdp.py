@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.policy.attributes import RESOURCE
+from fsm.policy.attributes import RESOURCE, Request, subjects
 from fsm.policy.model import (
     Book,
     Check,
@@ -27,7 +27,6 @@ from fsm.policy.model import (
     in_order,
     leaves,
 )
-from fsm.policy.request import Request, subjects
 from fsm.policy.terms import Algorithm, Direction, Result
 
 __all__ = [

@@ -1,27 +1,36 @@
-"""A run of a composition as a trace, one file per process, and as a Mermaid sequence diagram.
+"""A run of a composition as a trace, a Mermaid sequence diagram and a scenario file.
 
-The processes of the trace are the places of the composition. Each record is of a step that a
-machine took; what was lost is a fault. The clock counts the steps of the run.
+The processes of the trace, one file each, are the places of the composition. Each record is of a
+step that a machine took; what was lost is a fault. The clock counts the steps of the run.
+
+The scenario (protocol page 09) can be played with real actors. A message stands where it arrives,
+in normal form, with the id of its request if it is an answer. One that is lost stands where it is
+sent, with `"drop": "lost"`: actors do not wait until a step reports the loss. One that comes twice
+stands where it comes first, with `"doubled": true`; both marks are ours. What the surroundings do
+is a line of its own before its step, or a remark where no line can say it; a deadline is time that
+passes; a notice within a process is left out.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.engine import Step
 from fsm.judge.trace_line import wire_name
-from fsm.product.composition import Composition
+from fsm.machine_list import MACHINES
+from fsm.product.composition import Composition, Event, Sent, Wire
 from fsm.product.run import Run, Taken
 from fsm.product.steps import Kind
+from specs.jsonvalue import Json, JsonObject
 from specs.trace import ABSENT, SCHEMA, Fact, Op, Stamp
 from specs.trace import Kind as Of
 
-__all__ = ["Lines", "sequence_diagram", "trace_of"]
+__all__ = ["Lines", "scenario_of", "sequence_diagram", "trace_of"]
 
-
-# ---- traces
+# --- traces
 
 
 Lines: TypeAlias = tuple[str, ...]
@@ -101,7 +110,7 @@ def _fields(record: Stamp | Fact) -> Sequence[tuple[str, object]]:
     return [(wire_name(name), value) for name, value in fields.items() if value is not None]
 
 
-# ---- sequence diagrams
+# --- sequence diagrams
 
 
 _HARMFUL: Final = str.maketrans({";": ",", "#": " ", "<": "(", ">": ")", "\n": " "})
@@ -175,3 +184,148 @@ def _note(place: str, words: str) -> str:
 
 def _text(words: str) -> str:
     return words.translate(_HARMFUL)
+
+
+# --- scenarios --------------------------------------------------------------------------
+
+
+_MACHINES: Final[Mapping[str, str]] = {"p2p_connection": "p2p", "stub_connection": "stub"}
+"""Names of machines in scenarios, where they are not the table's name."""
+
+
+_MARKS: Final[Mapping[Kind, JsonObject]] = {
+    Kind.LOST: {"drop": "lost"},
+    Kind.DELIVERED_AND_KEPT: {"doubled": True},
+}
+
+
+def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0) -> str:
+    """Write a run as a scenario.
+
+    Args:
+        composition: What it is a run of.
+        run: Its last step is what is wrong, if it is a step.
+        name: Of the scenario.
+        rest: Seconds that pass behind it, in which no participant acts.
+    """
+    writer = _Writer(composition, name)
+    taken = [*run.steps] if run.refused is None else [*run.steps, run.refused]
+    lines = [line for step in _in_order(taken) for line in writer.lines(step)]
+    if rest:
+        lines.append(writer.rest(rest))
+    if lines:
+        lines[:0] = [{"sc": name, **one} for one in composition.given]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
+    """Yield the steps, each loss right behind the step that sent what is lost."""
+    lost: defaultdict[int, list[Taken]] = defaultdict(list)
+    kept: set[tuple[str, str]] = set()
+    for number, step in enumerate(taken):
+        if step.kind is Kind.DELIVERED_AND_KEPT:
+            kept.add((step.channel, step.what))
+        elif step.kind is Kind.LOST and (step.channel, step.what) not in kept:
+            lost[_sender(taken[:number], step)].append(step)
+    for number, step in enumerate(taken):
+        if step.kind is not Kind.LOST:
+            yield step
+        yield from lost[number]
+
+
+def _sender(before: Sequence[Taken], lost: Taken) -> int:
+    """The last step that sent such a message: it is the one that is lost, or like it."""
+    return max(
+        number
+        for number, step in enumerate(before)
+        if Sent(lost.channel, lost.happened) in step.sent
+    )
+
+
+@final
+class _Writer:
+    """Numbers the steps, and the messages of each sender."""
+
+    def __init__(self, composition: Composition, name: str) -> None:
+        self._name = name
+        self._whole = composition
+        self._count = 0
+        self._ids: Counter[str] = Counter()
+        self._asked: dict[str, int] = {}
+        self._kept: set[tuple[str, str]] = set()
+
+    def rest(self, seconds: float) -> JsonObject:
+        """The line that says that no more happens."""
+        return self._line("time", dt=seconds, why="nothing happens any more")
+
+    def lines(self, taken: Taken) -> Iterator[JsonObject]:
+        """The lines of one step."""
+        if taken.channel:
+            yield from self._message(taken)
+        elif taken.event is not None:
+            yield from self._event(taken, self._whole.events[taken.event])
+        else:
+            yield self._line("time", dt=_seconds(taken), why=taken.what)
+        for moved in taken.moved:
+            yield self._state(moved)
+
+    def _event(self, taken: Taken, event: Event) -> Iterator[JsonObject]:
+        """The line of an event; what a place does by itself, actors do themselves."""
+        if event.budget is None:
+            return
+        yield from self._done(event.done)
+        is_broken = event.is_fault and event.done is not None
+        yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
+
+    def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
+        if line is not None:
+            yield {"sc": self._name, **line}
+
+    def _message(self, taken: Taken) -> Iterator[JsonObject]:
+        """The line of a message; a repetition is not written again."""
+        known = taken.channel, taken.what
+        is_again = known in self._kept
+        self._kept.discard(known)
+        if taken.kind is Kind.DELIVERED_AND_KEPT:
+            self._kept.add(known)
+        wire = self._whole.wire(taken.channel, taken.happened)
+        if wire is not None and not is_again:
+            sent = {"id": self._id(taken.what, wire), **wire.message}
+            event: JsonObject = {"event": True} if wire.is_event else {}
+            yield self._line("msg", hop=wire.hop, msg=sent, **event, **_MARKS.get(taken.kind, {}))
+        elif wire is None and taken.kind is Kind.LOST:
+            yield self._line("call", what=f"lost: {taken.what}")
+
+    def _id(self, name: str, wire: Wire) -> int:
+        if wire.answers:
+            return self._asked.get(wire.answers, 1)
+        sender = str(wire.message["from"])
+        self._ids[sender] += 1
+        self._asked[name] = self._ids[sender]
+        return self._ids[sender]
+
+    def _state(self, moved: Step) -> JsonObject:
+        key: list[Json] = [*moved.key.split("|")]
+        machine = _MACHINES.get(moved.machine, moved.machine)
+        is_p2p = machine == "p2p"
+        return self._line(
+            "state",
+            machine=machine,
+            key=key[:3] if is_p2p else key,
+            old=moved.old,
+            new=moved.new,
+            cause=moved.cause,
+        )
+
+    def _line(self, kind: str, **fields: Json) -> JsonObject:
+        self._count += 1
+        return {"sc": self._name, "n": self._count, "k": kind, **fields}
+
+
+def _seconds(taken: Taken) -> float:
+    """The deadline of the machine that moves first; 1 s where no table says it."""
+    for moved in taken.moved:
+        deadline = MACHINES[moved.machine].deadline(moved.old or ABSENT)
+        if deadline is not None and deadline.seconds is not None:
+            return deadline.seconds
+    return 1.0

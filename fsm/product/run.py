@@ -6,7 +6,7 @@ from typing import final
 import attrs
 
 from fsm.engine import Step
-from fsm.product.host import Sent
+from fsm.product.composition import Sent
 from fsm.product.steps import Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 

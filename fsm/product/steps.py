@@ -21,8 +21,16 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.frozen import frozen, thawed
-from fsm.product.composition import Composition, Haste, Medium, Patience, Situation
-from fsm.product.host import Host, Sent, UnsafeError
+from fsm.product.composition import (
+    Composition,
+    Haste,
+    Host,
+    Medium,
+    Patience,
+    Sent,
+    Situation,
+    UnsafeError,
+)
 from fsm.table import Table
 from specs.trace import ABSENT
 

@@ -22,8 +22,7 @@ from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Tr
 from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.sync.observer_copy import State as CopyState
 from fsm.machines.sync.observer_copy import Trigger as CopyTrigger
-from fsm.registry.resolve.effects import LinkDown, LinkEvents, LinkGone, LinkUp
-from fsm.registry.resolve.inputs import Listed
+from fsm.registry.resolve.resolve_io import LinkDown, LinkEvents, LinkGone, LinkUp, Listed
 from specs.addresses.address import runtime_of
 from specs.bodies.word import Operation
 from specs.limits.p2p import MAX_LINK_ENTITIES, MAX_LIST_BYTES

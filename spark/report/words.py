@@ -7,7 +7,7 @@ from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.skew import clock_lines
 from fsm.judge.trace_line import Claim, Flaw, Verdict
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 
 __all__ = [
     "BY_NOBODY", "CLAIM", "VERDICT", "broken_line", "checked", "count", "duration", "inert",

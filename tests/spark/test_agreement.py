@@ -18,7 +18,7 @@ from spark.convert import convert
 from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.report.words import summary
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace import damage

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from spark.__main__ import main
 from spark.claims_page import claims_page
-from specs.claims.all import CATALOGUE
+from specs.claims import CATALOGUE
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
 

@@ -17,7 +17,7 @@ from spark.report.against import read_summary
 from spark.report.figures import Figures
 from spark.report.files import Extent, write_report
 from spark.run import Order, carry_out
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from tests.support.trace.trace_files import records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

@@ -22,7 +22,7 @@ from spark.errors import WatchStateError
 from spark.findings import Broken
 from spark.live.ledger import Ledger, Seen
 from spark.live.source import next_offset, sizes_of
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.damage import write_whole
 from tests.support.trace.histories import reported

@@ -5,9 +5,9 @@ from collections import Counter
 import attrs
 import pytest
 
-from specs.bodies.body import BODIES
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError, SpecError
+from specs.json_schema import BODIES
 from specs.message import Message, MessageType
 from specs.message_catalogue import FORMS, KINDS, Mark, bound, message_kind
 from specs.reply_code import Code

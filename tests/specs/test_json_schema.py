@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import specs
-from specs.bodies.body import BODIES
 from specs.bodies.object import Forward
 from specs.bodies.registry import Discover, Free, UpdateRecord
 from specs.bodies.session import SessionControl
 from specs.bodies.sync import Change
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
-from specs.json_schema import DIALECT, URN, body_schema, name_of, schema_files, schemas
+from specs.json_schema import BODIES, DIALECT, URN, body_schema, name_of, schema_files, schemas
 from specs.message import Message, MessageType
 from tests.specs.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
 from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt

@@ -14,11 +14,11 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.negotiation import FIRST, Role
 from fsm.p2p.requester import P2PRequesterCore
-from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.address_owners import RecordCache
-from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.resolve_io import StatusSeen
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
@@ -26,9 +26,9 @@ from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
 ORDERS = {
-    tells.Connect: seen.ConnectAsked(),
-    tells.Yield: seen.YieldAsked(),
-    tells.Resume: seen.ResumeAsked(),
+    rs.Connect: seen.ConnectAsked(),
+    rs.Yield: seen.YieldAsked(),
+    rs.Resume: seen.ResumeAsked(),
 }
 
 
@@ -105,7 +105,7 @@ class World:
     def start(self, name: str) -> None:
         """The registry is notified of a record: it plans a link, or not (RES-07)."""
         remote = self.other(name)
-        plan = tells.RequesterPlan(remote, f"{remote}/p2phandler/1", "")
+        plan = rs.RequesterPlan(remote, f"{remote}/p2phandler/1", "")
         self._tell(name, self.sides[name].table.plan(plan, self.now))
         self._listen_to_own()
 
@@ -328,7 +328,7 @@ class World:
         while self._reported:
             self._reported.popleft()()
 
-    def _tell(self, name: str, effects: list[tells.Effect]) -> None:
+    def _tell(self, name: str, effects: list[rs.Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Step):
                 self._keep(effect)
@@ -340,23 +340,23 @@ class World:
         for end, reported in self.sides[name].row_answers(self.other(name)):
             self._reported.append(lambda end=end, reported=reported: self.feed(end, reported))
 
-    def _do_for_registry(self, name: str, effect: tells.Effect) -> None:
+    def _do_for_registry(self, name: str, effect: rs.Effect) -> None:
         side = self.sides[name]
         match effect:
-            case tells.SetPath(url):
+            case rs.SetPath(url):
                 self._tell(name, side.table.path_set(url, None, self.now))
-            case tells.Deploy(url, tells.RequesterPlan(remote, handler)):
+            case rs.Deploy(url, rs.RequesterPlan(remote, handler)):
                 terms = seen.LinkTerms(name, remote, url, handler)
                 side.requesters[url] = P2PRequesterCore(terms, POLICY)
                 self.feed((name, url), seen.Started())
-            case tells.RegisterLink(link):
+            case rs.RegisterLink(link):
                 refusal = None if side.handler.knows(link) else "404"
                 self._tell(name, side.table.registered(link, refusal, self.now))
-            case tells.Connect(stub) | tells.Yield(stub) | tells.Resume(stub):
+            case rs.Connect(stub) | rs.Yield(stub) | rs.Resume(stub):
                 self.feed((name, stub), ORDERS[type(effect)])
-            case tells.Disconnect(stub, _, link):
+            case rs.Disconnect(stub, _, link):
                 self._disconnect(name, stub, link)
-            case tells.Undeploy(stub):
+            case rs.Undeploy(stub):
                 self._disconnect(name, stub, stub)
 
     def _disconnect(self, name: str, stub: str, link: str) -> None:

@@ -19,7 +19,7 @@ import actors
 from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
-from fsm.commands.group import cli
+from fsm.__main__ import cli
 from fsm.judge.trace_files import Reading, parts_in
 from specs.trace import Kind, Op
 from tests.support.command import call, called, serving

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specs.bodies.answer import ObjectsResumed
-from specs.bodies.body import BODIES
 from specs.bodies.link import Path
 from specs.bodies.registry import Allocate, AllocationRequest, Free, Record, Register, UpdateRecord
 from specs.bodies.session import SessionControl, SessionParams
 from specs.errors import BadMessageError
+from specs.json_schema import BODIES
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code

@@ -24,12 +24,12 @@ from actors.node.policy.tasks import STAMP, Order, Tasks
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
+from fsm.policy.attributes import Place, Request, domain
 from fsm.policy.explain import effective, missing
 from fsm.policy.model import Book, PolicySet, Task
 from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import SILENT, Pdp, Verdict
 from fsm.policy.reading import read_set
-from fsm.policy.request import Place, Request, domain
 from fsm.policy.terms import Direction, Moment, Result
 from fsm.registry.node_rights import Ownership
 from specs.bodies.policy import (

@@ -22,7 +22,7 @@ from actors.play.script.vocabulary import (
     Runtime,
     Session,
 )
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve.resolve_io import Topology
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import DropReason

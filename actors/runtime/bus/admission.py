@@ -17,8 +17,15 @@ from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
-from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderEvents
-from fsm.registry.resolve.inputs import LinkForged, OwnerAsked
+from fsm.registry.resolve.resolve_io import (
+    LinkForged,
+    OwnerAsked,
+    OwnerDoubted,
+    OwnerKnown,
+    PeerGone,
+    PeerKnown,
+    SenderEvents,
+)
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

@@ -24,7 +24,7 @@ from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.effects import Route
+from fsm.registry.resolve.resolve_io import Route
 from specs.addresses.address import is_below
 from specs.child import parent_of
 from specs.limits.protocol import REPLY_TIMEOUT

@@ -11,8 +11,15 @@ from actors.runtime.bus.fair_queue import Permit
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.effects import NoRoute, Route, RoutesChanged, SenderEvents
-from fsm.registry.resolve.inputs import Asked, LinkForged, OwnerAsked
+from fsm.registry.resolve.resolve_io import (
+    Asked,
+    LinkForged,
+    NoRoute,
+    OwnerAsked,
+    Route,
+    RoutesChanged,
+    SenderEvents,
+)
 from specs.message import Message
 from specs.reply_code import Code
 

@@ -16,8 +16,7 @@ from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, is_p2p_part
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.effects import NoRoute, Route
-from fsm.registry.resolve.inputs import Asked
+from fsm.registry.resolve.resolve_io import Asked, NoRoute, Route
 from specs.addresses.address import is_below
 from specs.limits.p2p import ORDER_PAIRS
 from specs.limits.protocol import STUB_QUEUE

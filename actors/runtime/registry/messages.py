@@ -21,12 +21,10 @@ from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.intent import Intent
 from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs
-from fsm.registry.resolve.effects import RequesterPlan
-from fsm.registry.resolve.inputs import Asked, ResolveConfig, WitnessCalled
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.resolve_io import Asked, RequesterPlan, ResolveConfig, WitnessCalled
 from transports.link import Kind
 
 __all__ = [
@@ -90,7 +88,7 @@ class PendingRoutes:
         self._awaited: list[LinkAwaited] = []
         self._witnessed: list[LinkWitnessed] = []
 
-    def asked(self, wanted: RouteQuestion, now: float) -> list[do.Effect]:
+    def asked(self, wanted: RouteQuestion, now: float) -> list[rs.Effect]:
         """Answer at once, or later; return what is to be done for that."""
         match wanted:
             case LinkAwaited(entity, _, is_wanted):
@@ -99,7 +97,7 @@ class PendingRoutes:
                 may_seek = is_wanted and wanted.reply.is_open
                 effects = self._core.feed(Asked(entity, Intent.LINK), now) if may_seek else []
                 # No message waits for a route: it may go by the node, too.
-                return [one for one in effects if not isinstance(one, do.Route | do.NoRoute)]
+                return [one for one in effects if not isinstance(one, rs.Route | rs.NoRoute)]
             case LinkWitnessed(link, _, entity):
                 self._witnessed.append(wanted)
                 called = WitnessCalled(link, entity)
@@ -107,9 +105,9 @@ class PendingRoutes:
                 self._answer_witnesses(now)
                 return effects
 
-    def look(self, effects: list[do.Effect], now: float) -> None:
+    def look(self, effects: list[rs.Effect], now: float) -> None:
         """Answer what can be answered, after something has happened."""
-        if self._awaited and any(isinstance(effect, do.RoutesChanged) for effect in effects):
+        if self._awaited and any(isinstance(effect, rs.RoutesChanged) for effect in effects):
             self._answer_links()
         if self._witnessed:
             self._answer_witnesses(now)
@@ -166,7 +164,7 @@ class LinksClosed:
 
 
 RegistryMessage: TypeAlias = (
-    inputs.Input
+    rs.Input
     | Delivery
     | LinksWanted
     | LinksClosed

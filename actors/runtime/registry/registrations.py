@@ -11,7 +11,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.catalogue import requester_descriptor
-from fsm.registry.resolve.inputs import HandlerReady
+from fsm.registry.resolve.resolve_io import HandlerReady
 from specs.addresses.address import domain_of, domain_registry, subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.registry import Record, Register, UpdateRecord

@@ -47,12 +47,10 @@ from fsm.p2p.negotiation import Role
 from fsm.registry import changes
 from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
 from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs
-from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
-from fsm.registry.resolve.inputs import Listed, ResolveConfig
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed, ResolveConfig
 from specs.addresses.address import catalogue_stub, last_segment
 from specs.bodies.answer import Listed as AddressesListed
 from specs.bodies.link import LinkStatus, ListChange, Path
@@ -319,9 +317,9 @@ class Registry(Actor[RegistryMessage]):
 
     @override
     async def stop(self) -> None:
-        for effect in self._core.feed(inputs.Stopped(), trio.current_time()):
+        for effect in self._core.feed(rs.Stopped(), trio.current_time()):
             self._keep(effect)
-            if isinstance(effect, do.LinkGone):
+            if isinstance(effect, rs.LinkGone):
                 self._changes.end(effect)
 
     @override
@@ -330,7 +328,7 @@ class Registry(Actor[RegistryMessage]):
 
     @override
     async def timed_out(self) -> None:
-        await self._feed(inputs.TimePassed())
+        await self._feed(rs.TimePassed())
         await self._changes.feed(changes.TimePassed())
 
     @override
@@ -344,9 +342,9 @@ class Registry(Actor[RegistryMessage]):
                 reply_.send(RegistryView(links, stubs, watched))
             case LinksClosed(closed):
                 entries = self._core.links()
-                await self._feed(inputs.Closing())
+                await self._feed(rs.Closing())
                 closed.send(tuple(end for entry in entries for end in entry.ends))
-            case inputs.Asked(to, intent):
+            case rs.Asked(to, intent):
                 begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
                 self._parts.hops.fact(begun)
                 await self._feed(message)
@@ -354,7 +352,7 @@ class Registry(Actor[RegistryMessage]):
                 await self._watched(message)
             case changes.LocalLive() | changes.LocalGone() | changes.SnapshotRead():
                 await self._changes.feed(message)
-            case inputs.LocalRemoved(url):
+            case rs.LocalRemoved(url):
                 await self._feed(message)
                 await self._watch.feed(Left(url))
             case _:
@@ -400,7 +398,7 @@ class Registry(Actor[RegistryMessage]):
         except BadMessageError:
             return
         why = status.description or ""
-        seen = inputs.StatusSeen(message.from_, status.value, status.resource, status.link, why)
+        seen = rs.StatusSeen(message.from_, status.value, status.resource, status.link, why)
         await self._feed(seen)
 
     async def _link_over(self, message: Message) -> None:
@@ -410,12 +408,12 @@ class Registry(Actor[RegistryMessage]):
         except BadMessageError as error:
             await self._parts.port.post(refuse(message, error.code, error.reason))
             return
-        await self._feed(inputs.LinkOver(message.from_, link))
+        await self._feed(rs.LinkOver(message.from_, link))
         await self._parts.port.post(reply_to(message, Code.OK))
 
     # ---- effects
 
-    async def _feed(self, happened: inputs.Input) -> None:
+    async def _feed(self, happened: rs.Input) -> None:
         now = trio.current_time()
         effects = self._core.feed(happened, now)
         await self._perform_all(effects)
@@ -426,35 +424,35 @@ class Registry(Actor[RegistryMessage]):
         for answer in answers:
             await self._parts.port.post(answer)
 
-    async def _perform_all(self, effects: list[do.Effect]) -> None:
+    async def _perform_all(self, effects: list[rs.Effect]) -> None:
         for effect in effects:
             await self._perform(effect)
 
-    async def _perform(self, effect: do.Effect) -> None:
+    async def _perform(self, effect: rs.Effect) -> None:
         match effect:
-            case do.Route() | do.NoRoute():
+            case rs.Route() | rs.NoRoute():
                 self._trace_done(effect)
                 await self._parts.bus.tell(effect)
             case (
-                do.RoutesChanged()
-                | do.PeerKnown()
-                | do.PeerGone()
-                | do.OwnerKnown()
-                | do.OwnerDoubted()
+                rs.RoutesChanged()
+                | rs.PeerKnown()
+                | rs.PeerGone()
+                | rs.OwnerKnown()
+                | rs.OwnerDoubted()
             ):
                 await self._parts.bus.tell(effect)
             case Step() | RowChanged():
                 self._keep(effect)
-            case do.Deploy() | do.Undeploy():
+            case rs.Deploy() | rs.Undeploy():
                 await self._load(effect)
-            case do.PathsLost(domain):
+            case rs.PathsLost(domain):
                 await self._renew_paths(domain)
-            case do.LinkUp() | do.LinkDown() | do.LinkGone():
+            case rs.LinkUp() | rs.LinkDown() | rs.LinkGone():
                 await self._changes.feed(effect)
             case _:
                 self._talk_about(effect)
 
-    def _keep(self, effect: do.Effect) -> None:
+    def _keep(self, effect: rs.Effect) -> None:
         if isinstance(effect, Step):
             self._parts.hops.step(effect)
         elif isinstance(effect, RowChanged):
@@ -462,29 +460,29 @@ class Registry(Actor[RegistryMessage]):
 
     def _talk_about(
         self,
-        effect: do.ReadRecord
-        | do.ReadOwner
-        | do.SetPath
-        | do.RemovePath
-        | do.RegisterLink
-        | do.UnregisterLink
+        effect: rs.ReadRecord
+        | rs.ReadOwner
+        | rs.SetPath
+        | rs.RemovePath
+        | rs.RegisterLink
+        | rs.UnregisterLink
         | LinkOrder,
     ) -> None:
         talk = self._talk
         match effect:
-            case do.ReadRecord(entity) | do.ReadOwner(entity):
-                is_owner = isinstance(effect, do.ReadOwner)
+            case rs.ReadRecord(entity) | rs.ReadOwner(entity):
+                is_owner = isinstance(effect, rs.ReadOwner)
                 read = talk.read_owner if is_owner else talk.read_record
                 self.spawn(self._report, read(entity))
-            case do.SetPath(url):
+            case rs.SetPath(url):
                 self.spawn(self._report, talk.set_path(url))
-            case do.RegisterLink(link, handler):
+            case rs.RegisterLink(link, handler):
                 self.spawn(self._report, talk.register_link(link, handler))
-            case do.RemovePath(url):
+            case rs.RemovePath(url):
                 self.spawn(talk.remove_path, url)
-            case do.UnregisterLink(link):
+            case rs.UnregisterLink(link):
                 self.spawn(talk.unregister_link, link)
-            case do.Connect() | do.Disconnect() | do.Yield() | do.Resume():
+            case rs.Connect() | rs.Disconnect() | rs.Yield() | rs.Resume():
                 self.spawn(self._order, effect)
             case _:
                 assert_never(effect)
@@ -492,15 +490,15 @@ class Registry(Actor[RegistryMessage]):
     async def _order(self, order: LinkOrder) -> None:
         """Give an order; a stub that is to go on with its link, and does not, is gone."""
         is_followed = await self._talk.order(order)
-        if not is_followed and isinstance(order, do.Connect | do.Resume):
-            await self.me.tell(inputs.StubGone(order.stub))
+        if not is_followed and isinstance(order, rs.Connect | rs.Resume):
+            await self.me.tell(rs.StubGone(order.stub))
 
     def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
         self.spawn(self._report, answer)
 
     async def _answer_now(self, answer: Message) -> None:
         """Send an answer with its route: if the bus asked for it, later messages would go first."""
-        await self._feed(inputs.Asked(answer.to, Intent.KNOWN))
+        await self._feed(rs.Asked(answer.to, Intent.KNOWN))
         await self._parts.port.post(answer)
 
     def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:
@@ -509,21 +507,21 @@ class Registry(Actor[RegistryMessage]):
     async def _report(self, answer: Awaitable[RegistryMessage]) -> None:
         await self.me.tell(await answer)
 
-    async def _load(self, effect: do.Deploy | do.Undeploy) -> None:
+    async def _load(self, effect: rs.Deploy | rs.Undeploy) -> None:
         match effect:
-            case do.Deploy(url, plan):
+            case rs.Deploy(url, plan):
                 await self._deploy(url, plan)
-            case do.Undeploy(url):
+            case rs.Undeploy(url):
                 await self._parts.loader.tell(Unload(url))
             case _:
                 assert_never(effect)
 
-    async def _deploy(self, url: str, plan: do.NodePlan | do.RequesterPlan) -> None:
+    async def _deploy(self, url: str, plan: rs.NodePlan | rs.RequesterPlan) -> None:
         match plan:
-            case do.NodePlan(domain):
+            case rs.NodePlan(domain):
                 config = StubConfig(self._config.runtime, domain)
                 load = Load(url, catalogue_stub(domain), config)
-            case do.RequesterPlan():
+            case rs.RequesterPlan():
                 config = self._parts.requester(self._config, plan)
                 load = Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER)
             case _:
@@ -538,7 +536,7 @@ class Registry(Actor[RegistryMessage]):
         for unknown in await self._watch.node_forgot(domain):
             await self._feed(unknown)
 
-    def _trace_done(self, effect: do.Route | do.NoRoute) -> None:
-        result = effect.url if isinstance(effect, do.Route) else None
+    def _trace_done(self, effect: rs.Route | rs.NoRoute) -> None:
+        result = effect.url if isinstance(effect, rs.Route) else None
         done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
         self._parts.hops.fact(attrs.evolve(done, kind=effect.intent.value))

@@ -32,15 +32,18 @@ from fsm.registry.record_watch import (
     WatchRemoved,
     WatchSet,
 )
-from fsm.registry.resolve.effects import Connect, Disconnect, Resume, Yield
-from fsm.registry.resolve.inputs import (
+from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.resolve_io import (
+    Connect,
+    Disconnect,
     LinkRegistered,
     OwnerRead,
     PathSet,
     RecordRead,
     RecordReported,
+    Resume,
+    Yield,
 )
-from fsm.registry.resolve.resolve import ResolveCore
 from specs.addresses.address import domain_of, domain_registry, is_backend, subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.registry import ReadRecord, Record, RecordChanged

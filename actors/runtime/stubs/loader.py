@@ -27,7 +27,7 @@ from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, S
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
-from fsm.registry.resolve.inputs import Deployed, DeployFailed, LocalRemoved, StubGone
+from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, LocalRemoved, StubGone
 from specs.addresses.address import status_of
 from specs.bodies.link import Command
 from specs.limits.protocol import GOODBYE_TIMEOUT

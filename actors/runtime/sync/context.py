@@ -44,7 +44,7 @@ from actors.runtime.sync.messages import LinkIs, Report, TaskReport
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve.resolve_io import Topology
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,

@@ -11,19 +11,16 @@ from typing import Final
 from fsm.judge.claims import (
     admission,
     buses,
-    fan_out,
     links,
-    loops,
-    node_bodies,
+    node,
     objects,
     resolution,
-    runtime_bodies,
+    runtime,
     sessions,
-    stubs,
     transactions,
 )
 from fsm.judge.claims.fold import Across, Fold
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 
 __all__ = ["ACROSS", "BY_MACHINES", "CLAIMS_JUDGED", "FOLDS", "NOT_JUDGED"]
 
@@ -67,12 +64,13 @@ FOLDS: Final[tuple[type[Fold], ...]] = (
     buses.NoWildcard, buses.ResolveOnlyIfNeeded, buses.Fifo,
     admission.AuthoriseFirst, admission.LetInFirst, admission.PassedFirst, admission.DeniedIsDead,
     admission.SourceAuthenticity, admission.SandboxIsolation, admission.UndeliverableAnswered,
-    loops.ViaIsASet, loops.NoReentry, loops.AppendOnly, loops.HopBound, loops.NoEcho,
+    admission.ViaIsASet, admission.NoReentry, admission.AppendOnly, admission.HopBound,
+    admission.NoEcho,
     resolution.Backend, resolution.LiveOnly, resolution.Preference, resolution.SetUpGoesOn,
     resolution.RightNodeStub, resolution.SingleFlight, resolution.Termination,
     resolution.FallbackKeeps, resolution.Window, resolution.TornDown,
-    stubs.StatusShape, stubs.EventForChange, stubs.TableAgrees, stubs.Unique,
-    stubs.DeployBeforeRun, stubs.TransmitWhenLive, stubs.QueueOrder,
+    runtime.StatusShape, runtime.EventForChange, runtime.TableAgrees, runtime.Unique,
+    runtime.DeployBeforeRun, runtime.TransmitWhenLive, runtime.QueueOrder,
     links.Agreement, links.SideOrder, links.UniquePair, links.OneAtATime, links.Writers,
     links.SentEarly, links.LinkOrder, links.RegistrationOrder, links.RouteNeedsListener,
     links.Unbind, links.SimultaneousOpen, links.SilentAfterClose, links.ExactlyOnce,
@@ -80,13 +78,13 @@ FOLDS: Final[tuple[type[Fold], ...]] = (
     sessions.SessionFirst, sessions.OnePerRuntime, sessions.StateSurvives,
     sessions.NothingAfterClose, sessions.PolicyOnce, sessions.ExpiryTiming, sessions.FailClosed,
     sessions.CleanAtRest,
-    fan_out.FanOutExact, fan_out.NoneAfterUnsubscribe, fan_out.RelayFidelity, fan_out.WhoAnswers,
-    fan_out.OrderPerObject,
+    node.FanOutExact, node.NoneAfterUnsubscribe, node.RelayFidelity, node.WhoAnswers,
+    node.OrderPerObject,
     objects.SingleWriter, objects.Versions, objects.Applied, objects.Agreement,
     objects.NoLostWindow, objects.NothingAfterDelete, objects.Guests, objects.ChildOwner,
-    node_bodies.AddressRequests, node_bodies.RecordRequests,
-    runtime_bodies.Published, runtime_bodies.Announced, runtime_bodies.PathsFirst,
-    runtime_bodies.Bound, runtime_bodies.StatusOf,
+    node.AddressRequests, node.RecordRequests,
+    runtime.Published, runtime.Announced, runtime.PathsFirst,
+    runtime.Bound, runtime.StatusOf,
 )  # fmt: skip
 """Every fold over the records of one process."""
 

@@ -38,7 +38,7 @@ class Finding:
     """One claim, broken once.
 
     Attributes:
-        claim: Which of `specs.claims.all.CLAIMS`, by its id.
+        claim: Which of `specs.claims.CLAIMS`, by its id.
         run: In which run of the process.
         nodes: Whose traces show it; the first is that of the record.
         ln: The record that breaks it, or the one whose sequel never came.

@@ -29,13 +29,14 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Medium,
     Never,
     Place,
     Plan,
     Situation,
+    UnsafeError,
 )
-from fsm.product.host import Host, UnsafeError
 from fsm.registry import addresses as offers
 from fsm.sync import delegation as handing
 from specs.reply_code import Code

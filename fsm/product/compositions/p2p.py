@@ -34,6 +34,7 @@ from fsm.product.composition import (
     End,
     Event,
     Haste,
+    Host,
     Medium,
     Never,
     Patience,
@@ -54,12 +55,11 @@ from fsm.product.compositions.p2p_inputs import (
     runtime_of,
 )
 from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
-from fsm.product.host import Host
-from fsm.registry.resolve import effects as orders
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.address_owners import RecordCache
-from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.resolve_io import StatusSeen
 from specs.jsonvalue import JsonObject
 
 __all__ = [
@@ -108,7 +108,7 @@ class RegistryPlace(Host):
             case ToRegistry():
                 if not self._is_gone:
                     self._hear(happened)
-            case orders.RequesterPlan(remote):
+            case rs.RequesterPlan(remote):
                 effects = self.table.plan(happened, self.now)
                 if effects:
                     self.asked.add(remote)
@@ -142,26 +142,26 @@ class RegistryPlace(Host):
             case report:
                 raise TypeError(report)
 
-    def _do_all(self, effects: Sequence[orders.Effect]) -> None:
+    def _do_all(self, effects: Sequence[rs.Effect]) -> None:
         for effect in effects:
             self._do(effect)
         self._answer_rows()
 
-    def _do(self, effect: orders.Effect) -> None:
+    def _do(self, effect: rs.Effect) -> None:
         match effect:
             case Step():
                 self.moved([effect])
-            case orders.SetPath(url):
+            case rs.SetPath(url):
                 self._do_all(self.table.path_set(url, None, self.now))
-            case orders.Deploy(url, orders.RequesterPlan() as plan):
+            case rs.Deploy(url, rs.RequesterPlan() as plan):
                 self._to("requester", Deployed(url, plan))
-            case orders.RegisterLink(link):
+            case rs.RegisterLink(link):
                 self._to("handler", Listening(link))
-            case orders.Connect() | orders.Yield() | orders.Resume():
+            case rs.Connect() | rs.Yield() | rs.Resume():
                 self._to("requester", _order(effect))
-            case orders.Disconnect(stub, _, link):
+            case rs.Disconnect(stub, _, link):
                 self._disconnect(stub, link)
-            case orders.Undeploy(stub):
+            case rs.Undeploy(stub):
                 self._disconnect(stub, stub)
             case _:
                 pass
@@ -186,13 +186,13 @@ class RegistryPlace(Host):
         self.send(f"{self.runtime} registry to {role}", message)
 
 
-def _order(effect: orders.Connect | orders.Yield | orders.Resume) -> ToStub:
+def _order(effect: rs.Connect | rs.Yield | rs.Resume) -> ToStub:
     match effect:
-        case orders.Connect(stub):
+        case rs.Connect(stub):
             return ToStub(stub, seen.ConnectAsked())
-        case orders.Yield(stub, _, negotiation):
+        case rs.Yield(stub, _, negotiation):
             return ToStub(stub, seen.YieldAsked(negotiation))
-        case orders.Resume(stub, _, negotiation):
+        case rs.Resume(stub, _, negotiation):
             return ToStub(stub, seen.ResumeAsked(negotiation))
 
 
@@ -271,7 +271,7 @@ class Scene:
 
     @staticmethod
     def _asked(own: str, other: str) -> Event:
-        plan = orders.RequesterPlan(address(other), handler_of(other), "")
+        plan = rs.RequesterPlan(address(other), handler_of(other), "")
         name, done = f"{own} asks for {other}", _asks(own, other)
         return Event(name=name, place=f"{own} registry", happened=plan, done=done)
 

@@ -22,6 +22,7 @@ from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.link_end import after_the_end
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.requester import P2PRequesterCore
+from fsm.product.composition import Host, UnsafeError
 from fsm.product.compositions.p2p_inputs import (
     Closed,
     Deployed,
@@ -39,7 +40,6 @@ from fsm.product.compositions.p2p_inputs import (
     handler_of,
     runtime_of,
 )
-from fsm.product.host import Host, UnsafeError
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.limits.protocol import PING_PERIOD
 from specs.reply_code import Code

@@ -18,12 +18,12 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Never,
     Place,
     Plan,
     Situation,
 )
-from fsm.product.host import Host
 from fsm.registry import records
 from fsm.registry.registration import RegistrationCore
 from specs.jsonvalue import JsonObject

@@ -26,15 +26,15 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Medium,
     Never,
     Place,
     Plan,
     Situation,
+    UnsafeError,
 )
-from fsm.product.host import Host, UnsafeError
-from fsm.registry.resolve import effects as orders
-from fsm.registry.resolve import inputs as seen
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.resolve import ResolveCore
 
 __all__ = ["LOADER", "REGISTRY", "RESOLVE", "LoaderPlace", "RegistryPlace"]
@@ -69,7 +69,7 @@ class AskerPlace(Host):
     def take(self, happened: Hashable) -> None:
         if happened == "ask":
             self.asked += 1
-            self.send(f"{self.name} to registry", seen.Asked(_TARGET, Intent.REACH))
+            self.send(f"{self.name} to registry", rs.Asked(_TARGET, Intent.REACH))
             return
         self.asked = 0
 
@@ -80,8 +80,8 @@ class RegistryPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex", _POLICY))
-        self.core.feed(seen.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
+        self.core = ResolveCore(rs.ResolveConfig(_RUNTIME, "a.ex", _POLICY))
+        self.core.feed(rs.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
 
     @override
     def deadline(self) -> float:
@@ -89,30 +89,30 @@ class RegistryPlace(Host):
 
     @override
     def time_over(self) -> None:
-        self._feed(seen.TimePassed())
+        self._feed(rs.TimePassed())
 
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case seen.Asked() | seen.Deployed() | seen.DeployFailed():
+            case rs.Asked() | rs.Deployed() | rs.DeployFailed():
                 self._feed(happened)
-            case seen.StubGone() | seen.StatusSeen() | seen.RecordRead():
+            case rs.StubGone() | rs.StatusSeen() | rs.RecordRead():
                 self._feed(happened)
             case _:
                 raise TypeError(happened)
 
-    def _feed(self, happened: seen.Input) -> None:
+    def _feed(self, happened: rs.Input) -> None:
         for effect in self.core.feed(happened, self.now):
             match effect:
-                case orders.Route(url=url):
+                case rs.Route(url=url):
                     self._report("a route")
-                case orders.NoRoute():
+                case rs.NoRoute():
                     self._report("no route")
-                case orders.Deploy(url, _):
+                case rs.Deploy(url, _):
                     self.send("registry to loader", Load(url))
-                case orders.Undeploy(url):
+                case rs.Undeploy(url):
                     self.send("registry to loader", Unload(url))
-                case orders.ReadRecord(entity):
+                case rs.ReadRecord(entity):
                     self.send("registry to domain registry", entity)
                 case _:
                     self.moved([effect])
@@ -193,10 +193,10 @@ class LoaderPlace(Host):
             return
         if happened == "crash":
             self.running = None
-            self._up(seen.StubGone(stub))
+            self._up(rs.StubGone(stub))
         else:
             state = Connection.LIVE if happened == "live" else Connection.FAILED
-            self._up(seen.StatusSeen(stub, state.value))
+            self._up(rs.StatusSeen(stub, state.value))
 
     def _step(self, trigger: Trigger, why: str = "") -> None:
         if self._deploying is not None:
@@ -211,11 +211,11 @@ class LoaderPlace(Host):
         self._deploying, self._until = None, math.inf
         if is_up:
             self.running = deploying.key
-            self._up(seen.Deployed(deploying.key))
+            self._up(rs.Deployed(deploying.key))
         else:
-            self._up(seen.DeployFailed(deploying.key, why))
+            self._up(rs.DeployFailed(deploying.key, why))
 
-    def _up(self, report: seen.Input) -> None:
+    def _up(self, report: rs.Input) -> None:
         self.send("loader to registry", report)
 
 
@@ -233,7 +233,7 @@ class AnswerPlace(Host):
         if self._name == CATALOGUE:
             self.send(self._back, "descriptor")
         else:
-            self.send(self._back, seen.RecordRead(str(happened), None))
+            self.send(self._back, rs.RecordRead(str(happened), None))
 
 
 def _loader(now: Situation) -> LoaderPlace:

@@ -28,14 +28,15 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Never,
     Patience,
     Place,
     Plan,
     Situation,
+    UnsafeError,
     Wire,
 )
-from fsm.product.host import Host, UnsafeError
 from fsm.registry import allocation
 from fsm.registry.allocation import AllocationCore
 from fsm.session import node_session_io as at_node

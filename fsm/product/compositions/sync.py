@@ -29,14 +29,15 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Medium,
     Never,
     Patience,
     Place,
     Plan,
     Situation,
+    UnsafeError,
 )
-from fsm.product.host import Host, UnsafeError
 from fsm.sync import copy as at_copy
 from fsm.sync import invitations
 from fsm.sync import reporter_io as at_reporter

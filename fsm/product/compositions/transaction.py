@@ -21,12 +21,13 @@ from fsm.product.composition import (
     Composition,
     End,
     Event,
+    Host,
     Never,
     Place,
     Plan,
     Situation,
+    UnsafeError,
 )
-from fsm.product.host import Host, UnsafeError
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, Code
 

@@ -12,8 +12,7 @@ from typing import Final, final
 import attrs
 
 from fsm.limits.timers import Alarms
-from fsm.registry.resolve.effects import Effect, OwnerDoubted, OwnerKnown, ReadOwner
-from fsm.registry.resolve.inputs import OwnerRead
+from fsm.registry.resolve.resolve_io import Effect, OwnerDoubted, OwnerKnown, OwnerRead, ReadOwner
 from specs.bodies.registry import Record
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT

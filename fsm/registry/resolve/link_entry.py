@@ -26,7 +26,8 @@ from fsm.machines import resolve_job
 from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import Role, own_is_smaller
 from fsm.registry.resolve.address_owners import RecordCache
-from fsm.registry.resolve.effects import (
+from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.resolve_io import (
     Effect,
     LinkDown,
     LinkEvents,
@@ -38,7 +39,6 @@ from fsm.registry.resolve.effects import (
     RoutesChanged,
     Yield,
 )
-from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from specs.addresses.address import domain_of, is_below
 from specs.addresses.descriptor import is_other_stub
 from specs.bodies.registry import Record

@@ -22,12 +22,15 @@ from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.address_owners import RecordCache
-from fsm.registry.resolve.effects import (
+from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
+from fsm.registry.resolve.resolve_io import (
     Connect,
     Deploy,
     Disconnect,
     Effect,
     LinkDown,
+    Listed,
     PeerGone,
     PeerKnown,
     RegisterLink,
@@ -35,12 +38,10 @@ from fsm.registry.resolve.effects import (
     RequesterPlan,
     RoutesChanged,
     SetPath,
+    StatusSeen,
     Undeploy,
     UnregisterLink,
 )
-from fsm.registry.resolve.inputs import Listed, StatusSeen
-from fsm.registry.resolve.jobs import ResolveJobs, link_key
-from fsm.registry.resolve.link_entry import Deployment, LinkClaims, LinkEntities, LinkEntry
 from specs.limits.protocol import (
     DIAL_TIMEOUT,
     ERROR_WINDOW,

@@ -7,8 +7,8 @@ from actors.play.player import play
 from actors.play.script.reader import read_script_lines
 from actors.play.script.steps import CallStep
 from fsm.product.compositions.catalogue import COMPOSITIONS
+from fsm.product.evidence import scenario_of
 from fsm.product.explorer import explore
-from fsm.product.script import scenario_of
 
 STATES = 2_000
 """Enough for a run of some length."""

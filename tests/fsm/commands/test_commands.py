@@ -7,9 +7,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from fsm.__main__ import cli
 from fsm.commands import check as commands_check
 from fsm.commands import shared as commands_shared
-from fsm.commands.group import cli
 from fsm.drawing.draw import Format, draw
 from fsm.machine_list import MACHINES
 from fsm.static_check import TakenStep, write_census

@@ -7,7 +7,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from fsm.commands.group import cli
+from fsm.__main__ import cli
 from fsm.judge.trace_line import wire_name
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME

@@ -8,7 +8,7 @@ import pytest
 from fsm.drawing.document import page
 from fsm.drawing.draw import Format, draw, svg
 from fsm.machine_list import MACHINES
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from tests.support.trace.tables import DOOR, Door, door
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -10,7 +10,7 @@ import trio
 from click.testing import CliRunner
 from trio.testing import MockClock
 
-from fsm.commands.group import cli
+from fsm.__main__ import cli
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import judge_run
 from tests.support.trace.damage import DAMAGES, write_whole

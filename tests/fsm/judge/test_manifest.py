@@ -6,7 +6,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from fsm.commands.group import cli
+from fsm.__main__ import cli
 from fsm.judge.manifest import Manifest, ManifestError, Participant, read_manifest
 from fsm.judge.verdict import judge_run
 from tests.support.trace.damage import write_whole

@@ -4,8 +4,7 @@ import pytest
 
 from fsm.intent import Intent, intent_of
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
@@ -27,12 +26,12 @@ from tests.support.runtime.registry_core import (
 LINK = Intent.LINK
 ALWAYS, ASKED, NEVER = P2pUse.WHENEVER_POSSIBLE, P2pUse.WHEN_ASKED, P2pUse.NEVER
 REQUIRED = P2pUse.REQUIRED
-READ = do.ReadRecord(HB)
+READ = rs.ReadRecord(HB)
 PATIENT = LinkPolicy(ALWAYS, wait=P2pWait.AWAIT)
 
 
 def routes(effects):
-    return [effect for effect in effects if isinstance(effect, do.Route | do.NoRoute)]
+    return [effect for effect in effects if isinstance(effect, rs.Route | rs.NoRoute)]
 
 
 # ---- whom
@@ -104,7 +103,7 @@ def test_a_link_is_looked_for_if_it_is_wanted(wanted, intent, is_sought):
 def test_no_link_is_set_up_to_who_is_not_wanted(peer):
     registry = with_node(wanted=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
     registry.ask()
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     assert registry.core.links() == ()
     assert registry.route() == S1
 
@@ -112,7 +111,7 @@ def test_no_link_is_set_up_to_who_is_not_wanted(peer):
 def test_a_link_is_set_up_to_the_one_who_is_wanted():
     registry = with_node(wanted=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
     registry.ask()
-    assert do.SetPath(PQ) in registry.feed(reported.RecordRead(HB, RECORD))
+    assert rs.SetPath(PQ) in registry.feed(rs.RecordRead(HB, RECORD))
     assert READ not in registry.ask(HC)
 
 
@@ -127,9 +126,7 @@ def awaiting(wanted=PATIENT):
 
 def setting_up(wanted=PATIENT):
     registry = awaiting(wanted)
-    found = registry.feed(
-        reported.RecordRead(HB, RECORD), reported.PathSet(PQ), reported.Deployed(PQ)
-    )
+    found = registry.feed(rs.RecordRead(HB, RECORD), rs.PathSet(PQ), rs.Deployed(PQ))
     assert routes(found) == []
     for status in ("created", "in-progress"):
         assert routes(registry.status(PQ, status)) == []
@@ -155,9 +152,9 @@ def test_who_waits_goes_by_the_node_if_there_is_no_link(status):
     ended = registry.status(PQ, status)
     if status == "disconnected":
         assert routes(ended) == []
-        ended = registry.feed(reported.StubGone(PQ))
+        ended = registry.feed(rs.StubGone(PQ))
     assert [route.url for route in routes(ended)] == [S1]
-    assert routes(registry.feed(reported.TimePassed())) == []
+    assert routes(registry.feed(rs.TimePassed())) == []
 
 
 def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
@@ -171,12 +168,12 @@ def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
 def test_nobody_waits_longer_than_a_set_up_may_take():
     """RES-09: at most T_p2p, each; who comes after that does not wait at all."""
     registry = awaiting()
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     registry.now = P2P_TIMEOUT / 2
     registry.ask(HB, LINK)
     assert registry.core.deadline() == P2P_TIMEOUT
     registry.now = P2P_TIMEOUT
-    over = routes(registry.feed(reported.TimePassed()))
+    over = routes(registry.feed(rs.TimePassed()))
     assert [(route.intent, route.url) for route in over] == [(REACH, S1), (LINK, S1)]
     assert [route.url for route in routes(registry.ask())] == [S1]
 
@@ -184,7 +181,7 @@ def test_nobody_waits_longer_than_a_set_up_may_take():
 @pytest.mark.parametrize("record", [None, Record(HB, RB)], ids=["none", "no p2p"])
 def test_who_cannot_have_a_link_does_not_wait_for_one(record):
     registry = awaiting()
-    assert [route.url for route in routes(registry.feed(reported.RecordRead(HB, record)))] == [S1]
+    assert [route.url for route in routes(registry.feed(rs.RecordRead(HB, record)))] == [S1]
 
 
 def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
@@ -192,7 +189,7 @@ def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
     registry = setting_up()
     registry.status(PQ, "failed")
     registry.ask()
-    assert [r.url for r in routes(registry.feed(reported.RecordRead(HB, RECORD)))] == [S1]
+    assert [r.url for r in routes(registry.feed(rs.RecordRead(HB, RECORD)))] == [S1]
 
 
 # ---- required
@@ -204,9 +201,9 @@ def test_what_may_go_by_a_link_only_is_refused_where_there_is_none():
     registry = setting_up(STRICT)
     (refused,) = routes(registry.status(PQ, "failed"))
     assert (refused.to, refused.code) == (HB, Code.UNAVAILABLE)
-    assert [type(route) for route in routes(registry.ask(HB, KNOWN))] == [do.NoRoute]
+    assert [type(route) for route in routes(registry.ask(HB, KNOWN))] == [rs.NoRoute]
     registry.ask(HC)
-    (by_node,) = routes(registry.feed(reported.Deployed(S2)))
+    (by_node,) = routes(registry.feed(rs.Deployed(S2)))
     assert (by_node.to, by_node.url) == (HC, S2)
 
 

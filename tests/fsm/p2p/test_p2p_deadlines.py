@@ -13,7 +13,7 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PControllerCore
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.p2p.transfer import P2PTransferCore
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.sync import ConnectionData
 from specs.limits import protocol as limits
 from tests.support.runtime.registry_core import (
@@ -73,7 +73,7 @@ def planned():
 
 def yielding():
     registry = Registry(runtime=RC)
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     registry.now = START
     registry.status(f"{RC}/p2phandler/1", "created", f"{RC}/p2phandler/1/conn/1")
     return registry.core.deadline() - START

@@ -5,8 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fsm.policy.attributes import ATTRIBUTES
-from fsm.policy.request import Place, Request, subjects
+from fsm.policy.attributes import ATTRIBUTES, Place, Request, subjects
 from specs.identity import Identity
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType

@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
+from fsm.policy.attributes import Place, Request
 from fsm.policy.model import Book
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
-from fsm.policy.request import Place, Request
 from fsm.policy.terms import Result
 from specs.message import Message, MessageType
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from fsm.policy.attributes import Place, Request
 from fsm.policy.model import check_of
 from fsm.policy.page import Place as At
 from fsm.policy.reading import read_condition
-from fsm.policy.request import Place, Request
 from specs.message import Message, MessageType
 
 YES = {"msgId": {"equals": 1}}

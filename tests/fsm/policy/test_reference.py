@@ -7,11 +7,11 @@ import attrs
 import pytest
 
 from fsm.policy import pdp
+from fsm.policy.attributes import Place, Request
 from fsm.policy.explain import effective, explain
 from fsm.policy.model import Book
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
-from fsm.policy.request import Place, Request
 from fsm.policy.terms import Algorithm, Result
 from specs.identity import Identity
 from specs.message import Message, MessageType

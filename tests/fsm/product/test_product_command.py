@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from fsm.commands.group import cli
+from fsm.__main__ import cli
 from fsm.product.compositions.catalogue import COMPOSITIONS
 
 

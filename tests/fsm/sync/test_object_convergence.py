@@ -29,13 +29,15 @@ from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from tests.support.chance import examples
-from tests.support.object_world import HA, OUTSIDER, ObjectWorld
+from tests.support.object_world import HA, OUTSIDER, ObjectWorld, written
 
 PATHS = st.sampled_from(
     ["title", "a", "a.b", "a.c.d", "items", "items.0", "items.1.done", "title.x"]
 )
-VALUES = st.sampled_from([0, 1, "x", "milk", ["milk", "eggs"], {"b": 2}, None])
-ELEMENTS = st.lists(st.sampled_from(["milk", "eggs", 1, {"done": True}]), max_size=2)
+VALUES = st.sampled_from([0, 1, True, "x", "milk", ["milk", "eggs"], {"b": 2}, None])
+ELEMENTS = st.lists(
+    st.sampled_from(["milk", "eggs", 1, True, {"done": True}, {"done": 1}]), max_size=2
+)
 PLACES = st.integers(0, 2)
 ARRIVALS = st.sampled_from(["taken", "taken", "taken", "doubled", "lost"])
 DEPARTURES = st.sampled_from(["taken", "taken", "lost"])
@@ -188,6 +190,33 @@ TestConvergence = Convergence.TestCase
 TestConvergence.settings = settings(COMMON, max_examples=examples(60), stateful_step_count=40)
 TestDeletions = Deletions.TestCase
 TestDeletions.settings = settings(COMMON, max_examples=examples(40), stateful_step_count=30)
+
+
+# --- edits that were once predicted wrongly -----------------------------------------------------
+
+DONE = {"done": True}
+EDITS = [
+    ([("items", [DONE, DONE], "add"), ("items.1.done", [], "add")], [{"done": []}, DONE]),
+    ([("items", [DONE, DONE], "add"), ("items.1.done", 7, None)], [{"done": 7}, DONE]),
+    ([("items", [1, True], "add"), ("items", [True], "remove")], [1]),
+    ([("items", [{"done": 1}, DONE], "add"), ("items", [DONE], "remove")], [{"done": 1}]),
+]
+
+
+@pytest.mark.parametrize(("edits", "added"), EDITS)
+def test_equal_elements_are_edited_one_by_one_and_true_is_not_removed_as_one(edits, added):
+    world = ObjectWorld()
+    side = world.sides[0]
+    world.at_reporter(rt.Authorised(side.observer))
+    world.join(side)
+    world.deliver_all()
+
+    for edit in edits:
+        world.change(HA, *edit)
+    world.deliver_all()
+
+    assert written(world.reporter.snapshot.data["items"]) == written(["milk", *added])
+    assert world.differing() == []
 
 
 # --- defects ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.sandbox.local import open_local_sandbox
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
 from specs.message import Message

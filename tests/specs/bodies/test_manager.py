@@ -3,8 +3,8 @@
 import pytest
 
 from specs.bodies import object as manager
-from specs.bodies.body import BODIES
 from specs.dialects.normalise import normalise
+from specs.json_schema import BODIES
 from specs.message import Message, MessageType
 from specs.message_catalogue import KINDS, message_kind
 from tests.specs.golden_kinds import IN_CATALOGUE, named

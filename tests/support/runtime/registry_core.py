@@ -4,10 +4,9 @@ from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.link_policy import LinkPolicy, P2pUse
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
-from fsm.registry.resolve.inputs import ResolveConfig, Topology
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.resolve_io import ResolveConfig, Topology
 from specs.bodies.registry import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
@@ -17,7 +16,7 @@ PQ, PH, PHB = f"{RA}/p2prequester/1", f"{RA}/p2phandler/1", f"{RB}/p2phandler/1"
 PC = f"{PH}/conn/1"
 CRQ = "hyperty-catalogue://catalogue.b.ex/.well-known/protocolstub/P2PRequester"
 RECORD = Record(HB, RB, p2p_handler=PHB, p2p_requester=CRQ)
-PEER_NEWS = do.PeerKnown | do.PeerGone
+PEER_NEWS = rs.PeerKnown | rs.PeerGone
 REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
 
 
@@ -41,38 +40,38 @@ class Registry:
     def feed(self, *inputs):
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
         self.steps += [effect for effect in effects if isinstance(effect, Step)]
-        self.news += [effect for effect in effects if isinstance(effect, do.LinkEvents)]
+        self.news += [effect for effect in effects if isinstance(effect, rs.LinkEvents)]
         self.peers += [effect for effect in effects if isinstance(effect, PEER_NEWS)]
-        aside = RowChanged | Step | do.LinkEvents | PEER_NEWS
+        aside = RowChanged | Step | rs.LinkEvents | PEER_NEWS
         return [effect for effect in effects if not isinstance(effect, aside)]
 
     def ask(self, to=HB, intent=REACH):
-        return self.feed(reported.Asked(to, intent))
+        return self.feed(rs.Asked(to, intent))
 
     def route(self, to=HB, intent=REACH):
         """Where a message goes now."""
-        routes = [effect for effect in self.ask(to, intent) if isinstance(effect, do.Route)]
+        routes = [effect for effect in self.ask(to, intent) if isinstance(effect, rs.Route)]
         return routes[0].url if routes else None
 
     def status(self, stub, value, link=None, remote=RB):
-        return self.feed(reported.StatusSeen(stub, value, remote, link or stub))
+        return self.feed(rs.StatusSeen(stub, value, remote, link or stub))
 
     def wait(self):
         self.now = self.core.deadline()
-        return self.feed(reported.TimePassed())
+        return self.feed(rs.TimePassed())
 
 
 def with_node(**kwargs):
     registry = Registry(**kwargs)
     registry.ask("domain://registry.b.ex")
-    registry.feed(reported.Deployed(S1))
+    registry.feed(rs.Deployed(S1))
     return registry
 
 
 def requesting():
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, RECORD), reported.PathSet(PQ), reported.Deployed(PQ))
+    registry.feed(rs.RecordRead(HB, RECORD), rs.PathSet(PQ), rs.Deployed(PQ))
     registry.status(PQ, "created")
     return registry
 

@@ -15,7 +15,7 @@ from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxe
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from fsm.registry.resolve.inputs import StubGone
+from fsm.registry.resolve.resolve_io import StubGone
 from specs.addresses.address import catalogue_stub
 from specs.message import Message, MessageType
 from specs.trace import Kind

@@ -7,7 +7,7 @@ import trio
 
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent
-from fsm.registry.resolve.effects import Route
+from fsm.registry.resolve.resolve_io import Route
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from tests.support.runtime.runtime_parts import R

@@ -11,7 +11,7 @@ from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.intent import Intent
-from fsm.registry.resolve.effects import NoRoute
+from fsm.registry.resolve.resolve_io import NoRoute
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
 from specs.reply_code import Code, DropReason

@@ -11,7 +11,7 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy.hook import Policy
 from fsm.bus.listeners import ANY, Router, RoutingCore
-from fsm.registry.resolve.effects import OwnerKnown, PeerKnown
+from fsm.registry.resolve.resolve_io import OwnerKnown, PeerKnown
 from specs.errors import SpecError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason

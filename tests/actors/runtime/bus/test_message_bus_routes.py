@@ -7,8 +7,11 @@ from actors.kit.supervision.delivery import Purpose
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent, intent_of
 from fsm.p2p.transfer import Behind
-from fsm.registry.resolve.effects import (
+from fsm.registry.resolve.resolve_io import (
+    Asked,
+    LinkForged,
     NoRoute,
+    OwnerAsked,
     OwnerDoubted,
     OwnerKnown,
     PeerGone,
@@ -16,7 +19,6 @@ from fsm.registry.resolve.effects import (
     Route,
     RoutesChanged,
 )
-from fsm.registry.resolve.inputs import Asked, LinkForged, OwnerAsked
 from specs.limits.p2p import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to, stamped

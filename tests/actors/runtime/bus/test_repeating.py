@@ -11,7 +11,7 @@ from actors.runtime.hyperty.hyperty import Hyperty, Refused
 from fsm.intent import Intent
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
-from fsm.registry.resolve.effects import Route
+from fsm.registry.resolve.resolve_io import Route
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason

@@ -6,7 +6,7 @@ import pytest
 
 from actors.runtime.bus.outbound import Asking, RouteCache
 from fsm.intent import Intent
-from fsm.registry.resolve.effects import Route
+from fsm.registry.resolve.resolve_io import Route
 from specs.limits.protocol import STUB_QUEUE
 from tests.support.wire.wire import ask
 

@@ -24,7 +24,7 @@ from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs, U
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.machine_list import MACHINES
-from fsm.registry.resolve.inputs import Deployed, DeployFailed, StubGone
+from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, StubGone
 from specs.addresses.address import catalogue_stub
 from specs.limits import protocol as limits
 from specs.limits.protocol import DEPLOY_TIMEOUT

@@ -9,7 +9,7 @@ from actors.runtime.catalogue.fetching import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
-from fsm.registry.resolve.inputs import Deployed, DeployFailed
+from fsm.registry.resolve.resolve_io import Deployed, DeployFailed
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
 from tests.support.runtime.p2p_bus import KeepingPort
 from transports.memory import MemoryNetwork

@@ -5,7 +5,7 @@ import pytest
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.verdict import judge_run
 from fsm.machine_list import MACHINES
-from specs.claims.all import CLAIMS
+from specs.claims import CLAIMS
 from tests.fsm.judge.claims import (
     cases_bodies,
     cases_links,

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE
 from tests.support.runtime.registry_core import CRQ, HB, HC, KNOWN, PQ, RA, RB, RC, S1, linked
@@ -18,7 +17,7 @@ def test_a_peer_draws_no_message_for_another_domain_to_its_link(said):
     """I-R8, T18: what lives in a domain is nobody else's to say, before any record was read."""
     registry = linked()
     link = registry.route(HB)
-    claims = {"listed": reported.Listed(RB, (HC,), ()), "sent": reported.OwnerAsked(HC, RB)}
+    claims = {"listed": rs.Listed(RB, (HC,), ()), "sent": rs.OwnerAsked(HC, RB)}
     registry.feed(claims[said])
     assert link != S1
     assert registry.route(HC) != link
@@ -28,8 +27,8 @@ def test_nor_for_another_runtime_or_for_this_one():
     """I-R8: neither the own runtime nor a third, whose address is that of an entity too."""
     registry = linked()
     link = registry.route(HB)
-    registry.feed(reported.LocalAdded(f"{RA}"))
-    registry.feed(reported.Listed(RB, (RA, RC), ()))
+    registry.feed(rs.LocalAdded(f"{RA}"))
+    registry.feed(rs.Listed(RB, (RA, RC), ()))
     assert registry.route(RC) != link
     assert registry.route(f"{RA}/sm") != link
 
@@ -37,9 +36,9 @@ def test_nor_for_another_runtime_or_for_this_one():
 def test_what_a_peer_says_of_its_own_domain_counts_once_its_record_says_so_too():
     """I-R8, T18: by the node until then, and no link is set up for it."""
     registry = linked()
-    assert registry.feed(reported.Listed(RB, (OTHER,), ())) == [do.ReadRecord(OTHER)]
+    assert registry.feed(rs.Listed(RB, (OTHER,), ())) == [rs.ReadRecord(OTHER)]
     assert registry.route(OTHER, KNOWN) == S1
-    assert registry.feed(reported.RecordRead(OTHER, Record(OTHER, RB))) == [do.RoutesChanged()]
+    assert registry.feed(rs.RecordRead(OTHER, Record(OTHER, RB))) == [rs.RoutesChanged()]
     assert registry.route(OTHER) == registry.route(HB) == PQ
 
 
@@ -47,61 +46,61 @@ def test_what_a_peer_says_of_its_own_domain_counts_once_its_record_says_so_too()
 def test_what_its_record_does_not_bear_out_stays_with_the_node(runtime):
     """T18: nor is a link set up to wherever it does live, which nobody here wants."""
     registry = linked()
-    registry.feed(reported.Listed(RB, (OTHER,), ()))
+    registry.feed(rs.Listed(RB, (OTHER,), ()))
     handler = f"{runtime}/p2phandler/1"
     record = runtime and Record(OTHER, runtime, p2p_handler=handler, p2p_requester=CRQ)
-    assert registry.feed(reported.RecordRead(OTHER, record)) == []
+    assert registry.feed(rs.RecordRead(OTHER, record)) == []
     assert registry.route(OTHER, KNOWN) == S1
     assert [entry.remote for entry in registry.core.links()] == [RB]
 
 
 def test_what_a_remembered_record_bears_out_counts_at_once():
     registry = linked()
-    registry.feed(reported.RecordRead(OTHER, Record(OTHER, RB)))
-    registry.feed(reported.Listed(RB, (), (OTHER,)))
+    registry.feed(rs.RecordRead(OTHER, Record(OTHER, RB)))
+    registry.feed(rs.Listed(RB, (), (OTHER,)))
     assert registry.route(OTHER, KNOWN) == S1
-    assert registry.feed(reported.Listed(RB, (OTHER,), ())) == [do.RoutesChanged()]
+    assert registry.feed(rs.Listed(RB, (OTHER,), ())) == [rs.RoutesChanged()]
     assert registry.route(OTHER) == PQ
 
 
 def test_who_has_moved_elsewhere_by_its_record_is_bound_to_the_link_no_longer():
     """I-R8: also if no link leads to where it lives."""
     registry = linked()
-    registry.feed(reported.OwnerRead(OTHER, Record(OTHER, RB)))
+    registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RB)))
     assert registry.route(OTHER) == PQ
-    registry.feed(reported.RecordRead(OTHER, Record(OTHER, f"{RB}2")))
+    registry.feed(rs.RecordRead(OTHER, Record(OTHER, f"{RB}2")))
     assert registry.route(OTHER, KNOWN) == S1
 
 
 def test_a_message_that_looks_for_a_link_while_a_claim_is_looked_at_gets_its_own_answer():
     registry = linked()
-    registry.feed(reported.Listed(RB, (OTHER,), ()))
-    assert do.ReadRecord(OTHER) in registry.ask(OTHER)
+    registry.feed(rs.Listed(RB, (OTHER,), ()))
+    assert rs.ReadRecord(OTHER) in registry.ask(OTHER)
     record = Record(OTHER, f"{RB}2", p2p_handler=f"{RB}2/p2phandler/1", p2p_requester=CRQ)
-    assert registry.feed(reported.RecordRead(OTHER, record)) == [do.SetPath(f"{RA}/p2prequester/2")]
-    assert registry.feed(reported.RecordRead(OTHER, record)) == []
+    assert registry.feed(rs.RecordRead(OTHER, record)) == [rs.SetPath(f"{RA}/p2prequester/2")]
+    assert registry.feed(rs.RecordRead(OTHER, record)) == []
 
 
 def test_the_records_of_a_long_list_are_read_a_few_at_a_time_and_only_while_it_stands():
     """T18: whoever lists what is not there has this runtime ask no faster for it."""
     registry = linked()
     urls = tuple(f"hyperty://b.ex/{number}" for number in range(4 * CLAIM_BURST))
-    reads = registry.feed(reported.Listed(RB, urls, ()))
+    reads = registry.feed(rs.Listed(RB, urls, ()))
     assert len(reads) == CLAIM_BURST + 1
-    registry.feed(reported.Listed(RB, (), urls[-CLAIM_BURST:]))
+    registry.feed(rs.Listed(RB, (), urls[-CLAIM_BURST:]))
     begun = registry.now
     while registry.core.deadline() < math.inf:
         reads += registry.wait()
-    assert reads == [do.ReadRecord(url) for url in urls[:-CLAIM_BURST]]
+    assert reads == [rs.ReadRecord(url) for url in urls[:-CLAIM_BURST]]
     assert registry.now - begun == pytest.approx((2 * CLAIM_BURST - 1) / CLAIM_RATE)
 
 
 @pytest.mark.parametrize("end", ["lost for good", "closing"])
 def test_nothing_is_read_for_a_link_that_is_gone(end):
     registry = linked()
-    registry.feed(reported.Listed(RB, tuple(f"hyperty://b.ex/{n}" for n in range(100)), ()))
+    registry.feed(rs.Listed(RB, tuple(f"hyperty://b.ex/{n}" for n in range(100)), ()))
     if end == "closing":
-        registry.feed(reported.Closing())
+        registry.feed(rs.Closing())
     else:
         registry.status(PQ, "failed")
     assert registry.core.deadline() == math.inf
@@ -109,7 +108,7 @@ def test_nothing_is_read_for_a_link_that_is_gone(end):
 
 def test_a_record_that_comes_after_its_link_has_gone_binds_nothing():
     registry = linked()
-    registry.feed(reported.Listed(RB, (OTHER,), ()))
+    registry.feed(rs.Listed(RB, (OTHER,), ()))
     registry.status(PQ, "failed")
-    assert registry.feed(reported.RecordRead(OTHER, Record(OTHER, RB))) == []
+    assert registry.feed(rs.RecordRead(OTHER, Record(OTHER, RB))) == []
     assert registry.core.links() == ()

@@ -5,9 +5,8 @@ import pytest
 from fsm.effects import RowChanged
 from fsm.intent import intent_of
 from fsm.p2p.link_policy import P2pUse
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
-from fsm.registry.resolve.inputs import Topology
+from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.resolve_io import Topology
 from specs.limits.protocol import (
     RETRY_COOL_DOWN,
     SANDBOX_COOL_DOWN,
@@ -38,26 +37,26 @@ from tests.support.wire.wire import A, answer, ask, event
 def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
     """STB-11."""
     registry = Registry(wanted=P2pUse.NEVER)
-    assert registry.ask() == [do.Deploy(S1, do.NodePlan("b.ex"))]
+    assert registry.ask() == [rs.Deploy(S1, rs.NodePlan("b.ex"))]
     assert registry.ask("domain://registry.b.ex") == []
-    routes = registry.feed(reported.Deployed(S1))
+    routes = registry.feed(rs.Deployed(S1))
     assert [(r.to, r.url) for r in routes] == [(HB, S1), ("domain://registry.b.ex", S1)]
 
 
 def test_each_domain_has_its_own_stub_with_its_own_address():
     registry = with_node(wanted=P2pUse.NEVER)
-    assert registry.ask(HC) == [do.Deploy(S2, do.NodePlan("c.ex"))]
+    assert registry.ask(HC) == [rs.Deploy(S2, rs.NodePlan("c.ex"))]
 
 
 def test_in_a_trapezoid_everything_goes_by_the_own_node():
     """RES-15."""
     registry = Registry(P2pUse.NEVER, Topology.TRAPEZOID)
-    assert registry.ask() == [do.Deploy(S1, do.NodePlan("a.ex"))]
+    assert registry.ask() == [rs.Deploy(S1, rs.NodePlan("a.ex"))]
 
 
 def test_global_addresses_go_by_the_own_node():
     """RES-17."""
-    assert Registry().ask("global://registry") == [do.Deploy(S1, do.NodePlan("a.ex"))]
+    assert Registry().ask("global://registry") == [rs.Deploy(S1, rs.NodePlan("a.ex"))]
 
 
 def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
@@ -65,41 +64,41 @@ def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
     registry = Registry(wanted=P2pUse.NEVER)
     registry.ask()
     registry.ask(HB, KNOWN)
-    refused = registry.feed(reported.DeployFailed(S1, "no descriptor"))[1:]
+    refused = registry.feed(rs.DeployFailed(S1, "no descriptor"))[1:]
     assert [(r.intent, r.code) for r in refused] == [(REACH, 503), (KNOWN, 503)]
-    assert isinstance(registry.ask()[0], do.NoRoute)
+    assert isinstance(registry.ask()[0], rs.NoRoute)
     registry.now = RETRY_COOL_DOWN
-    assert registry.ask() == [do.Deploy(S2, do.NodePlan("b.ex"))]
+    assert registry.ask() == [rs.Deploy(S2, rs.NodePlan("b.ex"))]
 
 
 def test_a_stub_that_could_not_connect_is_removed():
     registry = with_node()
-    effects = registry.feed(reported.StatusSeen(S1, "failed", why="the node said no"))
-    assert effects == [do.RoutesChanged(), do.Undeploy(S1)]
+    effects = registry.feed(rs.StatusSeen(S1, "failed", why="the node said no"))
+    assert effects == [rs.RoutesChanged(), rs.Undeploy(S1)]
     refused, *_ = registry.ask()
-    assert isinstance(refused, do.NoRoute)
+    assert isinstance(refused, rs.NoRoute)
     assert "the node said no" in refused.why
 
 
 def test_a_stub_that_lost_its_link_is_still_the_way():
     registry = with_node()
-    registry.feed(reported.StatusSeen(S1, "disconnected"))
+    registry.feed(rs.StatusSeen(S1, "disconnected"))
     assert registry.route() == S1
 
 
 def test_a_crashed_stub_is_replaced_by_one_with_a_new_address():
     registry = with_node()
-    registry.feed(reported.StubGone(S1))
-    assert do.Deploy(S2, do.NodePlan("b.ex")) in registry.ask()
+    registry.feed(rs.StubGone(S1))
+    assert rs.Deploy(S2, rs.NodePlan("b.ex")) in registry.ask()
 
 
 def crash_again_and_again(registry, times, every=1.0):
     """Let the stubs that follow each other crash; return what was said to who asked last."""
     for number in range(1, times + 1):
-        registry.feed(reported.StubGone(f"{RA}/protostub/{number}"))
+        registry.feed(rs.StubGone(f"{RA}/protostub/{number}"))
         asked = registry.ask()
         registry.now += every
-        registry.feed(reported.Deployed(f"{RA}/protostub/{number + 1}"))
+        registry.feed(rs.Deployed(f"{RA}/protostub/{number + 1}"))
     return asked
 
 
@@ -107,43 +106,41 @@ def test_a_stub_that_crashes_too_often_is_left_alone_for_a_while():
     """R11: three times within a minute are borne, the fourth is one too many."""
     registry = with_node()
     asked = crash_again_and_again(registry, SANDBOX_RESTARTS)
-    assert any(isinstance(one, do.Deploy) for one in asked)
-    registry.feed(reported.StubGone(f"{RA}/protostub/{SANDBOX_RESTARTS + 1}"))
-    refused = [one for one in registry.ask() if isinstance(one, do.NoRoute)]
+    assert any(isinstance(one, rs.Deploy) for one in asked)
+    registry.feed(rs.StubGone(f"{RA}/protostub/{SANDBOX_RESTARTS + 1}"))
+    refused = [one for one in registry.ask() if isinstance(one, rs.NoRoute)]
     assert [one.code for one in refused] == [Code.UNAVAILABLE]
     assert "again and again" in refused[0].why
     registry.now += SANDBOX_COOL_DOWN
-    assert any(isinstance(one, do.Deploy) for one in registry.ask())
+    assert any(isinstance(one, rs.Deploy) for one in registry.ask())
 
 
 def test_a_stub_that_crashes_now_and_then_is_always_replaced():
     asked = crash_again_and_again(with_node(), 20, every=SANDBOX_SECONDS / SANDBOX_RESTARTS + 1)
-    assert any(isinstance(one, do.Deploy) for one in asked)
+    assert any(isinstance(one, rs.Deploy) for one in asked)
 
 
 def test_a_new_session_of_the_same_stub_means_that_paths_are_lost():
     registry = with_node()
     live = "live", None
-    assert registry.feed(reported.StatusSeen(S1, *live, f"{S1}/session/1")) == []
-    assert registry.feed(reported.StatusSeen(S1, *live, f"{S1}/session/1")) == []
-    assert registry.feed(reported.StatusSeen(S1, *live, f"{S1}/session/2")) == [
-        do.PathsLost("b.ex")
-    ]
+    assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/1")) == []
+    assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/1")) == []
+    assert registry.feed(rs.StatusSeen(S1, *live, f"{S1}/session/2")) == [rs.PathsLost("b.ex")]
 
 
 def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
     registry = with_node()
-    registry.feed(reported.StatusSeen(S1, "live", None, f"{S1}/session/1"), reported.StubGone(S1))
+    registry.feed(rs.StatusSeen(S1, "live", None, f"{S1}/session/1"), rs.StubGone(S1))
     registry.now = RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(reported.Deployed(S2))
-    assert registry.feed(reported.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
-        do.PathsLost("b.ex")
+    registry.feed(rs.Deployed(S2))
+    assert registry.feed(rs.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
+        rs.PathsLost("b.ex")
     ]
 
 
 def test_a_stub_deployed_for_nobody_is_removed_again():
-    assert Registry().feed(reported.Deployed(S1)) == [do.Undeploy(S1)]
+    assert Registry().feed(rs.Deployed(S1)) == [rs.Undeploy(S1)]
 
 
 # ---- own addresses
@@ -151,7 +148,7 @@ def test_a_stub_deployed_for_nobody_is_removed_again():
 
 def test_own_addresses_without_listener_are_not_found():
     registry = Registry()
-    registry.feed(reported.LocalAdded(A), reported.LocalRemoved(A))
+    registry.feed(rs.LocalAdded(A), rs.LocalRemoved(A))
     for to in (A, f"{A}/x", f"{RA}/nobody"):
         (refused,) = registry.ask(to)
         assert refused.code is Code.NOT_FOUND
@@ -162,7 +159,7 @@ def test_a_neighbour_with_a_longer_name_is_not_us():
 
 
 def registry_asks_node(to):
-    return isinstance(Registry().ask(to)[0], do.Deploy)
+    return isinstance(Registry().ask(to)[0], rs.Deploy)
 
 
 # ---- what a message may have done for it
@@ -207,12 +204,12 @@ def rows(*heard):
 
 
 def test_the_row_of_a_stub_reports_of_its_deployment_until_the_stub_reports_of_itself():
-    live = reported.StatusSeen(S1, "live", link="session 1")
-    reported_of = rows(reported.Asked(HB, REACH), reported.Deployed(S1), live)
+    live = rs.StatusSeen(S1, "live", link="session 1")
+    reported_of = rows(rs.Asked(HB, REACH), rs.Deployed(S1), live)
     assert reported_of == [f"{S1} deploying", f"{S1} deployed", f"{S1} live"]
 
 
 def test_a_stub_may_tell_of_itself_before_its_deployment_is_over():
-    created = reported.StatusSeen(S1, "created")
-    reported_of = rows(reported.Asked(HB, REACH), created, reported.Deployed(S1))
+    created = rs.StatusSeen(S1, "created")
+    reported_of = rows(rs.Asked(HB, REACH), created, rs.Deployed(S1))
     assert reported_of == [f"{S1} deploying", f"{S1} created", f"{S1} created"]

@@ -7,8 +7,7 @@ import pytest
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.p2p.link_policy import P2pUse
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.jobs import ResolveJobs
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
@@ -54,21 +53,21 @@ def deployed():
 def deployment_failed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(reported.DeployFailed(S1, "no descriptor"))
+    registry.feed(rs.DeployFailed(S1, "no descriptor"))
     return registry, B
 
 
 def stub_crashed_while_deployed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(reported.StubGone(S1))
+    registry.feed(rs.StubGone(S1))
     return registry, B
 
 
 def could_not_connect_while_deployed():
     registry = Registry(P2pUse.NEVER)
     registry.ask()
-    registry.feed(reported.StatusSeen(S1, "failed", why="the node said no"))
+    registry.feed(rs.StatusSeen(S1, "failed", why="the node said no"))
     return registry, B
 
 
@@ -82,7 +81,7 @@ def tried_again():
     registry, _ = deployment_failed()
     registry.now = RETRY_COOL_DOWN
     registry.ask()
-    registry.feed(reported.Deployed(S2))
+    registry.feed(rs.Deployed(S2))
     return registry, B
 
 
@@ -90,7 +89,7 @@ def asked_by_many_while_deployed():
     registry = Registry(P2pUse.NEVER)
     for to in (HB, HB2, "domain://registry.b.ex"):
         registry.ask(to)
-    registry.feed(reported.Deployed(S1))
+    registry.feed(rs.Deployed(S1))
     return registry, B
 
 
@@ -103,7 +102,7 @@ def node_known():
 def registry_stopped_while_deployed():
     registry = Registry()
     registry.ask()
-    registry.feed(reported.Stopped())
+    registry.feed(rs.Stopped())
     return registry, B
 
 
@@ -119,14 +118,14 @@ def set_up_failed():
 
 def requester_crashed():
     registry = requesting()
-    registry.feed(reported.StubGone(PQ))
+    registry.feed(rs.StubGone(PQ))
     return registry, LINK
 
 
 def no_record():
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, None))
+    registry.feed(rs.RecordRead(HB, None))
     return registry, LINK
 
 
@@ -139,21 +138,21 @@ def no_record_a_moment_ago():
 def record_without_p2p():
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, Record(HB, RB)))
+    registry.feed(rs.RecordRead(HB, Record(HB, RB)))
     return registry, LINK
 
 
 def lives_here():
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
+    registry.feed(rs.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
     return registry, LINK
 
 
 def set_up_failed_a_moment_ago():
     registry, _ = set_up_failed()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     return registry, LINK
 
 
@@ -169,7 +168,7 @@ def joins_a_set_up():
     registry = requesting()
     registry.ask(HB2)
     record = Record(HB2, RB, p2p_handler=PHB, p2p_requester=CRQ)
-    registry.feed(reported.RecordRead(HB2, record))
+    registry.feed(rs.RecordRead(HB2, record))
     registry.status(PQ, "live")
     return registry, f"link|{HB2}"
 
@@ -177,7 +176,7 @@ def joins_a_set_up():
 def joins_a_set_up_that_fails():
     registry = handling()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, Record(HB, RB)))
+    registry.feed(rs.RecordRead(HB, Record(HB, RB)))
     registry.status(PH, "failed", PC)
     return registry, LINK
 
@@ -185,18 +184,18 @@ def joins_a_set_up_that_fails():
 def joins_a_link_that_is_live():
     registry = linked()
     registry.ask(HB2)
-    registry.feed(reported.RecordRead(HB2, Record(HB2, RB)))
+    registry.feed(rs.RecordRead(HB2, Record(HB2, RB)))
     return registry, f"link|{HB2}"
 
 
 def proven_while_the_record_is_read():
     registry = handling()
     registry.status(PH, "live", PC)
-    registry.feed(reported.LinkRegistered(PC))
+    registry.feed(rs.LinkRegistered(PC))
     registry.ask()
-    registry.feed(reported.OwnerAsked(HB, RB), reported.OwnerRead(HB, RECORD))
+    registry.feed(rs.OwnerAsked(HB, RB), rs.OwnerRead(HB, RECORD))
     registry.ask()
-    registry.feed(reported.RecordRead(HB, None))
+    registry.feed(rs.RecordRead(HB, None))
     return registry, LINK
 
 
@@ -204,12 +203,12 @@ def taken_over_by_an_invitation():
     """The other's request wins; its link is the one that was looked for."""
     registry = Registry(runtime=RC)
     registry.ask()
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     handler = f"{RC}/p2phandler/1"
     link = f"{handler}/conn/1"
     registry.status(handler, "created", link)
     registry.status(handler, "live", link)
-    registry.feed(reported.LinkRegistered(link))
+    registry.feed(rs.LinkRegistered(link))
     return registry, LINK
 
 
@@ -247,13 +246,13 @@ def nobody_answers():
 def closed_while_the_record_is_read():
     registry = with_node()
     registry.ask()
-    registry.feed(reported.Closing())
+    registry.feed(rs.Closing())
     return registry, LINK
 
 
 def closed_while_set_up():
     registry = requesting()
-    registry.feed(reported.Closing())
+    registry.feed(rs.Closing())
     return registry, LINK
 
 
@@ -261,7 +260,7 @@ def closed_while_deployed():
     """Farewells still need the node."""
     registry = Registry()
     registry.ask()
-    registry.feed(reported.Closing(), reported.Deployed(S1))
+    registry.feed(rs.Closing(), rs.Deployed(S1))
     return registry, B
 
 
@@ -320,7 +319,7 @@ def test_who_asks_while_a_search_is_under_way_begins_none():
     registry = with_node()
     registry.ask()
     steps = len([step for step in registry.steps if step.key == LINK])
-    assert [type(effect) for effect in registry.ask()] == [do.Route]
+    assert [type(effect) for effect in registry.ask()] == [rs.Route]
     assert len([step for step in registry.steps if step.key == LINK]) == steps
 
 
@@ -341,21 +340,21 @@ def test_a_record_that_does_not_come_is_waited_for_as_long_as_for_any_answer():
     assert registry.core.deadline() == math.inf
     assert len(registry.ask()) == 1
     registry.now += NEGATIVE_CACHE
-    assert registry.ask()[1:] == [do.ReadRecord(HB)]
+    assert registry.ask()[1:] == [rs.ReadRecord(HB)]
 
 
 def test_a_record_that_comes_late_still_leads_to_a_link():
     registry = with_node()
     registry.ask()
     registry.wait()
-    assert registry.feed(reported.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
+    assert registry.feed(rs.RecordRead(HB, RECORD)) == [rs.SetPath(PQ)]
     assert states(RESOLVE_JOB, registry.steps)[LINK] == "lookup query failed"
 
 
 def test_a_record_that_comes_in_time_leaves_no_deadline():
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, None))
+    registry.feed(rs.RecordRead(HB, None))
     assert registry.core.deadline() == math.inf
 
 
@@ -363,11 +362,11 @@ def test_a_record_that_has_expired_is_read_again():
     """RES-03."""
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, Record(HB, RB, expires=60.0)))
+    registry.feed(rs.RecordRead(HB, Record(HB, RB, expires=60.0)))
     registry.now = 59.0
-    assert do.ReadRecord(HB) not in registry.ask()
+    assert rs.ReadRecord(HB) not in registry.ask()
     registry.now = 60.0
-    assert do.ReadRecord(HB) in registry.ask()
+    assert rs.ReadRecord(HB) in registry.ask()
 
 
 def test_searches_that_have_ended_are_forgotten():
@@ -375,15 +374,15 @@ def test_searches_that_have_ended_are_forgotten():
     for number in range(100):
         address = f"hyperty://b.ex/{number}"
         registry.ask(address)
-        registry.feed(reported.RecordRead(address, None))
+        registry.feed(rs.RecordRead(address, None))
     assert registry.core.searches == 0
 
 
 def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
     registry = linked()
-    registry.feed(reported.Closing())
+    registry.feed(rs.Closing())
     before = len(registry.steps)
-    assert registry.ask(HC, REACH) == [do.Deploy(S2, do.NodePlan("c.ex"))]
+    assert registry.ask(HC, REACH) == [rs.Deploy(S2, rs.NodePlan("c.ex"))]
     registry.now = REGISTRATION_EXPIRES
     assert registry.ask(HB, REACH)[0].url == S1
     keys = {step.key for step in registry.steps[before:]}
@@ -393,17 +392,15 @@ def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
 def test_a_record_that_comes_after_the_close_leads_to_nothing():
     registry, _ = closed_while_the_record_is_read()
     before = len(registry.steps)
-    assert registry.feed(reported.RecordRead(HB, RECORD), reported.Stopped()) == [
-        do.RoutesChanged()
-    ]
+    assert registry.feed(rs.RecordRead(HB, RECORD), rs.Stopped()) == [rs.RoutesChanged()]
     assert registry.steps[before:] == []
 
 
 def test_a_registry_that_stops_leaves_no_search_open():
     registry = requesting()
     registry.ask(HC)
-    registry.feed(reported.Stopped())
+    registry.feed(rs.Stopped())
     last = {step.key: step.new for step in registry.steps}
     assert last["node|c.ex"] == last[LINK] == last[f"link|{HC}"] == "failed"
     assert registry.core.searches == 0
-    assert registry.feed(reported.Stopped()) == [do.RoutesChanged()]
+    assert registry.feed(rs.Stopped()) == [rs.RoutesChanged()]

@@ -6,8 +6,7 @@ import pytest
 
 from fsm.intent import Intent
 from fsm.p2p.link_policy import P2pUse
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN
 from specs.reply_code import Code
@@ -37,39 +36,39 @@ def test_a_request_goes_by_the_node_at_once_and_the_record_is_read_beside():
     """RES-04."""
     registry = with_node()
     route, read = registry.ask()
-    assert (route.url, read) == (S1, do.ReadRecord(HB))
+    assert (route.url, read) == (S1, rs.ReadRecord(HB))
     assert registry.ask()[1:] == []
 
 
 @pytest.mark.parametrize("intent", [KNOWN, NODE])
 def test_answers_and_signalling_set_nothing_up(intent):
-    assert [type(e) for e in with_node().ask(HB, intent)] == [do.Route]
+    assert [type(e) for e in with_node().ask(HB, intent)] == [rs.Route]
 
 
 def test_a_runtime_without_p2p_reads_no_records():
-    assert [type(e) for e in with_node(wanted=P2pUse.NEVER).ask()] == [do.Route]
+    assert [type(e) for e in with_node(wanted=P2pUse.NEVER).ask()] == [rs.Route]
 
 
 def test_backend_services_are_reached_by_nodes_only():
     """RES-01, I-R1."""
     registry = with_node()
-    assert [type(e) for e in registry.ask("domain://registry.b.ex")] == [do.Route]
+    assert [type(e) for e in registry.ask("domain://registry.b.ex")] == [rs.Route]
 
 
 def test_the_path_is_set_before_the_requester_is_deployed():
     """RES-08, P2P-05, I-P10."""
     registry = with_node()
     registry.ask()
-    assert registry.feed(reported.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
-    plan = do.RequesterPlan(RB, PHB, RECORD.p2p_requester)
-    assert registry.feed(reported.PathSet(PQ)) == [do.Deploy(PQ, plan)]
+    assert registry.feed(rs.RecordRead(HB, RECORD)) == [rs.SetPath(PQ)]
+    plan = rs.RequesterPlan(RB, PHB, RECORD.p2p_requester)
+    assert registry.feed(rs.PathSet(PQ)) == [rs.Deploy(PQ, plan)]
 
 
 def test_one_set_up_is_under_way_per_runtime():
     """STB-11, P2P-04, I-P7."""
     registry = requesting()
     other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
-    assert registry.feed(reported.RecordRead(other.url, other)) == []
+    assert registry.feed(rs.RecordRead(other.url, other)) == []
     (entry,) = registry.core.links()
     assert set(entry.entities) == {HB, other.url}
 
@@ -78,10 +77,10 @@ def test_an_entry_is_there_before_anything_is_awaited_and_leads_nowhere():
     """RES-07, I-P7: whoever asks next finds it, and goes by the node."""
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     (entry,) = registry.core.links()
     assert (entry.remote, entry.status.value, entry.is_live) == (RB, "created", False)
-    assert [type(effect) for effect in registry.ask()] == [do.Route]
+    assert [type(effect) for effect in registry.ask()] == [rs.Route]
     assert registry.route() == S1
 
 
@@ -89,10 +88,10 @@ def test_a_refused_path_ends_the_set_up_and_cools_down():
     """P2P-05."""
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, RECORD))
-    assert do.Undeploy(PQ) in registry.feed(reported.PathSet(PQ, "403"))
+    registry.feed(rs.RecordRead(HB, RECORD))
+    assert rs.Undeploy(PQ) in registry.feed(rs.PathSet(PQ, "403"))
     assert registry.core.links() == ()
-    assert [type(e) for e in registry.ask()] == [do.Route]
+    assert [type(e) for e in registry.ask()] == [rs.Route]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_a_record_that_offers_no_link_sets_none_up(record):
     """RES-04, RES-08."""
     registry = with_node()
     registry.ask()
-    assert registry.feed(reported.RecordRead(HB, record)) == []
+    assert registry.feed(rs.RecordRead(HB, record)) == []
     assert registry.route() == S1
 
 
@@ -118,10 +117,10 @@ def test_a_negative_answer_is_remembered_for_a_moment():
     """RES-03."""
     registry = with_node()
     registry.ask()
-    registry.feed(reported.RecordRead(HB, None))
+    registry.feed(rs.RecordRead(HB, None))
     assert len(registry.ask()) == 1
     registry.now = NEGATIVE_CACHE
-    assert registry.ask()[1:] == [do.ReadRecord(HB)]
+    assert registry.ask()[1:] == [rs.ReadRecord(HB)]
 
 
 # ---- a link's life
@@ -147,7 +146,7 @@ def test_who_is_found_to_live_behind_a_live_link_is_reached_by_it():
     registry = linked()
     other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
     assert registry.route(other.url) == S1
-    assert registry.feed(reported.RecordRead(other.url, other)) == [do.RoutesChanged()]
+    assert registry.feed(rs.RecordRead(other.url, other)) == [rs.RoutesChanged()]
     assert registry.route(other.url) == PQ
     assert len(registry.core.links()) == 1
 
@@ -155,12 +154,12 @@ def test_who_is_found_to_live_behind_a_live_link_is_reached_by_it():
 def test_becoming_live_changes_routes():
     registry = requesting()
     registry.status(PQ, "in-progress")
-    assert registry.status(PQ, "live") == [do.RoutesChanged()]
+    assert registry.status(PQ, "live") == [rs.RoutesChanged()]
 
 
 def test_a_lost_link_falls_back_and_is_reconnected_beside():
     registry = linked()
-    assert registry.status(PQ, "disconnected") == [do.RoutesChanged(), do.Connect(PQ, PHB)]
+    assert registry.status(PQ, "disconnected") == [rs.RoutesChanged(), rs.Connect(PQ, PHB)]
     assert registry.route() == S1
     registry.status(PQ, "live")
     assert registry.route() == PQ
@@ -173,22 +172,22 @@ def test_whoever_follows_links_is_notified_each_time_one_comes_and_goes():
     registry.status(PQ, "live")
     registry.status(PQ, "disconnected")
     registry.status(PQ, "live")
-    registry.feed(reported.StubGone(PQ))
-    up = do.LinkUp(RB, PQ)
-    assert registry.news == [up, do.LinkDown(RB), up, do.LinkGone(RB)]
+    registry.feed(rs.StubGone(PQ))
+    up = rs.LinkUp(RB, PQ)
+    assert registry.news == [up, rs.LinkDown(RB), up, rs.LinkGone(RB)]
 
 
 def test_a_link_that_was_never_live_is_only_reported_to_be_gone():
     registry = requesting()
     registry.status(PQ, "failed")
-    assert registry.news == [do.LinkGone(RB)]
+    assert registry.news == [rs.LinkGone(RB)]
 
 
 def test_what_goes_by_a_live_link_or_not_at_all_never_goes_by_the_node():
     """P2P-30: nor is a link set up for it."""
     registry = with_node()
     [none] = registry.ask(HB, Intent.DIRECT)
-    assert none == do.NoRoute(HB, Intent.DIRECT, Code.UNAVAILABLE, "no live link leads there")
+    assert none == rs.NoRoute(HB, Intent.DIRECT, Code.UNAVAILABLE, "no live link leads there")
 
     registry = linked()
     assert registry.route(HB, Intent.DIRECT) == PQ
@@ -201,11 +200,11 @@ def test_after_the_last_try_everything_of_the_link_goes():
     registry = linked()
     registry.status(PQ, "disconnected")
     connects = [registry.wait() for _ in range(RECONNECT_TRIES - 1)]
-    assert all(effects == [do.Connect(PQ, PHB)] for effects in connects)
+    assert all(effects == [rs.Connect(PQ, PHB)] for effects in connects)
     assert registry.now >= DIAL_TIMEOUT * (RECONNECT_TRIES - 1)
     ended = registry.wait()
-    assert ended[0] == do.Disconnect(PQ, RB, PQ)
-    assert {do.Undeploy(PQ), do.RemovePath(PQ)} <= set(ended)
+    assert ended[0] == rs.Disconnect(PQ, RB, PQ)
+    assert {rs.Undeploy(PQ), rs.RemovePath(PQ)} <= set(ended)
     assert registry.core.links() == ()
 
 
@@ -213,34 +212,34 @@ def test_a_failed_link_is_removed_with_its_records_and_cools_down():
     """P2P-04, P2P-06."""
     registry = requesting()
     ended = registry.status(PQ, "failed")
-    assert {do.Undeploy(PQ), do.RemovePath(PQ), do.RoutesChanged()} == set(ended)
+    assert {rs.Undeploy(PQ), rs.RemovePath(PQ), rs.RoutesChanged()} == set(ended)
     route, read = registry.ask()
-    assert (route.url, read) == (S1, do.ReadRecord(HB))
-    assert registry.feed(reported.RecordRead(HB, RECORD)) == []
+    assert (route.url, read) == (S1, rs.ReadRecord(HB))
+    assert registry.feed(rs.RecordRead(HB, RECORD)) == []
     registry.now = RETRY_COOL_DOWN
-    assert do.SetPath(f"{RA}/p2prequester/2") in registry.ask()
+    assert rs.SetPath(f"{RA}/p2prequester/2") in registry.ask()
 
 
 def test_a_path_that_is_set_for_a_link_that_is_gone_is_removed():
     """P2P-06."""
     registry = with_node()
-    assert do.ReadRecord(HB) in registry.ask()
-    assert do.SetPath(PQ) in registry.feed(reported.RecordRead(HB, RECORD))
-    registry.feed(reported.Closing())
-    assert registry.feed(reported.PathSet(PQ)) == [do.RemovePath(PQ)]
+    assert rs.ReadRecord(HB) in registry.ask()
+    assert rs.SetPath(PQ) in registry.feed(rs.RecordRead(HB, RECORD))
+    registry.feed(rs.Closing())
+    assert registry.feed(rs.PathSet(PQ)) == [rs.RemovePath(PQ)]
 
 
 def test_a_crashed_requester_is_removed():
     """P2P-06."""
     registry = linked()
-    assert do.RemovePath(PQ) in registry.feed(reported.StubGone(PQ))
+    assert rs.RemovePath(PQ) in registry.feed(rs.StubGone(PQ))
     assert registry.route() == S1
 
 
 def test_events_of_a_stub_that_is_gone_only_end_it():
     registry = requesting()
     registry.status(PQ, "failed")
-    assert registry.status(PQ, "failed") == [do.Undeploy(PQ), do.RemovePath(PQ)]
+    assert registry.status(PQ, "failed") == [rs.Undeploy(PQ), rs.RemovePath(PQ)]
     assert registry.status(PQ, "in-progress") == []
 
 
@@ -248,7 +247,7 @@ def test_a_link_is_bound_to_so_many_entities_and_the_node_carries_the_rest():
     registry = linked()
     for number in range(5000):
         url = f"hyperty://b.ex/{number}"
-        registry.feed(reported.OwnerRead(url, Record(url, RB)))
+        registry.feed(rs.OwnerRead(url, Record(url, RB)))
     assert len(registry.core.links()[0].entities) == 4096
     assert registry.route("hyperty://b.ex/1") == PQ
     assert registry.route("hyperty://b.ex/4999") == S1
@@ -258,6 +257,6 @@ def test_a_peer_cannot_take_over_who_is_known_to_live_elsewhere():
     registry = linked()
     registry.status(PH, "created", PC, remote=RC)
     registry.status(PH, "live", PC, remote=RC)
-    registry.feed(reported.LinkRegistered(PC))
-    registry.feed(reported.OwnerAsked(HB, RC), reported.OwnerRead(HB, RECORD))
+    registry.feed(rs.LinkRegistered(PC))
+    registry.feed(rs.OwnerAsked(HB, RC), rs.OwnerRead(HB, RECORD))
     assert registry.route(HB) == PQ

@@ -2,8 +2,7 @@
 
 import pytest
 
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import REPLY_TIMEOUT
@@ -26,71 +25,71 @@ def knows(effects, kind):
 
 
 def reads(registry):
-    return knows(registry.ask(), do.ReadRecord)
+    return knows(registry.ask(), rs.ReadRecord)
 
 
 @pytest.mark.parametrize("status", [AWAY, DEAD])
 def test_a_record_that_is_away_is_not_linked_to_nor_asked_for(status):
     registry = with_node()
-    registry.feed(reported.RecordReported(HB, status))
-    assert [type(effect) for effect in registry.ask()] == [do.Route]
+    registry.feed(rs.RecordReported(HB, status))
+    assert [type(effect) for effect in registry.ask()] == [rs.Route]
 
 
 def test_a_record_that_is_live_again_is_looked_up_anew_and_linked_to():
     registry = with_node()
-    registry.feed(reported.RecordReported(HB, AWAY), reported.RecordReported(HB, LIVE))
-    assert reads(registry) == [do.ReadRecord(HB)]
-    assert registry.feed(reported.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
+    registry.feed(rs.RecordReported(HB, AWAY), rs.RecordReported(HB, LIVE))
+    assert reads(registry) == [rs.ReadRecord(HB)]
+    assert registry.feed(rs.RecordRead(HB, RECORD)) == [rs.SetPath(PQ)]
 
 
 def test_an_answer_that_is_older_than_what_was_reported_does_not_count():
     registry = with_node()
-    assert reads(registry) == [do.ReadRecord(HB)]
-    registry.feed(reported.RecordReported(HB, AWAY))
+    assert reads(registry) == [rs.ReadRecord(HB)]
+    registry.feed(rs.RecordReported(HB, AWAY))
     assert registry.core.searches == 0
-    assert registry.feed(reported.RecordRead(HB, RECORD)) == []
+    assert registry.feed(rs.RecordRead(HB, RECORD)) == []
     assert reads(registry) == []
 
 
 def test_what_was_reported_is_believed_only_as_long_as_older_answers_can_come():
     registry = with_node()
-    registry.feed(reported.RecordReported(HB, AWAY))
+    registry.feed(rs.RecordReported(HB, AWAY))
     registry.now += REPLY_TIMEOUT
-    assert reads(registry) == [do.ReadRecord(HB)]
+    assert reads(registry) == [rs.ReadRecord(HB)]
 
 
 def test_a_remembered_record_that_may_have_changed_is_read_again():
     """RES-03."""
     registry = with_node()
-    bare = reported.RecordRead(HB, Record(HB, RECORD.runtime))
+    bare = rs.RecordRead(HB, Record(HB, RECORD.runtime))
     registry.ask()
     registry.feed(bare)
     assert reads(registry) == []
-    registry.feed(reported.RecordReported(HB, None))
-    assert reads(registry) == [do.ReadRecord(HB)]
+    registry.feed(rs.RecordReported(HB, None))
+    assert reads(registry) == [rs.ReadRecord(HB)]
 
 
 def test_a_live_link_stays_the_way_while_the_registry_has_lost_the_other():
     registry = linked()
-    assert registry.feed(reported.RecordReported(HB, AWAY)) == []
+    assert registry.feed(rs.RecordReported(HB, AWAY)) == []
     assert registry.route() == PQ
 
 
 def test_who_comes_back_may_live_elsewhere_and_is_looked_for_by_the_node():
     registry = linked()
-    assert registry.feed(reported.RecordReported(HB, AWAY), reported.RecordReported(HB, LIVE)) == [
-        do.RoutesChanged()
+    assert registry.feed(rs.RecordReported(HB, AWAY), rs.RecordReported(HB, LIVE)) == [
+        rs.RoutesChanged()
     ]
-    assert knows(registry.ask(), do.Route | do.ReadRecord) == [
-        do.Route(HB, REACH, S1, registry.now + 1, "the node of b.ex"),
-        do.ReadRecord(HB),
+    assert knows(registry.ask(), rs.Route | rs.ReadRecord) == [
+        rs.Route(HB, REACH, S1, registry.now + 1, "the node of b.ex"),
+        rs.ReadRecord(HB),
     ]
-    registry.feed(reported.RecordRead(HB, RECORD))
+    registry.feed(rs.RecordRead(HB, RECORD))
     assert registry.route() == PQ
 
 
 def test_a_search_that_waits_for_a_link_ends_when_its_record_comes_anew():
     registry = requesting()
     assert registry.core.searches == 1
-    registry.feed(reported.RecordReported(HB, LIVE))
+    registry.feed(rs.RecordReported(HB, LIVE))
     assert registry.core.searches == 0

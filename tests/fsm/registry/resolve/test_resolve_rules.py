@@ -2,8 +2,7 @@
 
 import pytest
 
-from fsm.registry.resolve import effects as do
-from fsm.registry.resolve import inputs as reported
+from fsm.registry.resolve import resolve_io as rs
 from specs.routing import RULES, Aside, Route, Target
 from tests.support.runtime.registry_core import HB, PQ, RA, RECORD, S1, Registry, linked, requesting
 from tests.support.runtime.registry_core import with_node as knowing_nobody
@@ -18,7 +17,7 @@ def link_lost():
 def no_stub():
     registry = Registry()
     registry.ask()
-    registry.feed(reported.DeployFailed(S1, "it cannot be had"))
+    registry.feed(rs.DeployFailed(S1, "it cannot be had"))
     return registry
 
 
@@ -42,7 +41,7 @@ def asked(target):
     registry = make()
     effects = registry.ask(address)
     record = RECORD if target is Target.LINK_POSSIBLE else None
-    return registry, [*effects, *registry.feed(reported.RecordRead(HB, record))]
+    return registry, [*effects, *registry.feed(rs.RecordRead(HB, record))]
 
 
 def test_all_that_is_not_found_at_the_bus_itself_is_tried_here():
@@ -53,13 +52,13 @@ def test_all_that_is_not_found_at_the_bus_itself_is_tried_here():
 @pytest.mark.parametrize("rule", RESOLVED, ids=[rule.target for rule in RESOLVED])
 def test_a_message_goes_where_its_rule_says(rule):
     _, effects = asked(rule.target)
-    (way,) = [each for each in effects if isinstance(each, do.Route | do.NoRoute)]
+    (way,) = [each for each in effects if isinstance(each, rs.Route | rs.NoRoute)]
     assert kind(way) is rule.route
     assert getattr(way, "code", None) == rule.refusal
 
 
 def kind(way):
-    if isinstance(way, do.NoRoute):
+    if isinstance(way, rs.NoRoute):
         return Route.NOWHERE
     return Route.P2P_STUB if "/p2p" in way.url else Route.NODE_STUB
 
@@ -69,6 +68,6 @@ def test_what_is_begun_beside_it_is_what_its_rule_says(rule):
     """A lost link is called back when it is lost, not by who asks (RES-12)."""
     registry, effects = asked(rule.target)
     begun = [*getattr(registry, "lost", []), *effects]
-    found = {type(each) for each in begun} & {do.SetPath, do.Connect}
-    wanted = {Aside.SET_UP_LINK: {do.SetPath}, Aside.RECONNECT: {do.Connect}}
+    found = {type(each) for each in begun} & {rs.SetPath, rs.Connect}
+    wanted = {Aside.SET_UP_LINK: {rs.SetPath}, Aside.RECONNECT: {rs.Connect}}
     assert found == wanted.get(rule.aside, set())

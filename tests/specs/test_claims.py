@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from specs.claims.all import CATALOGUE, CLAIMS
-from specs.claims.claim import Reach
+from specs.claims import CATALOGUE, CLAIMS, Reach
 
 SIZES = {
     "T": 10, "B": 12, "L": 5, "R": 10, "S": 11, "P": 22, "C": 6,
