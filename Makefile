@@ -5,6 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := actors fsm spark specs transports
 ARGS ?=
 COUNT ?= 1000000
@@ -17,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage check lint bench soak simulate
+.PHONY: demo test coverage check lint bench soak simulate lock
 
 demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
@@ -57,9 +58,23 @@ soak: $(STAMP)
 simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) $(ARGS)
 
-# Installed anew when pyproject.toml changes. What is installed is told on stderr: stdout is data.
-$(STAMP): pyproject.toml
+# The versions and hashes that are installed, after a change of the dependencies in pyproject.toml.
+# `make lock ARGS=--upgrade` takes newer versions, `make lock ARGS="--upgrade-package trio"` of one.
+LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+lock: $(STAMP)
+	@$(LOCK) $(ARGS) --output-file requirements/build.txt requirements/build.in
+	@$(LOCK) $(ARGS) --output-file requirements/dev.txt --extra dev pyproject.toml
+	@$(LOCK) --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
+	@$(MAKE) --no-print-directory $(STAMP)
+	@$(BIN)/python requirements/licences.py > requirements/licences.txt
+
+# Installed anew when what is locked changes. What is installed is told on stderr: stdout is data.
+$(STAMP): pyproject.toml requirements/build.txt requirements/dev.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
 	@echo "installing into $(VENV) (once)" >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' >&2
+	@$(INSTALL) --require-hashes --requirement requirements/build.txt >&2
+	@$(INSTALL) --require-hashes --no-build-isolation --requirement requirements/dev.txt >&2
+	@$(INSTALL) --no-build-isolation --no-deps --editable . >&2
 	@touch $@

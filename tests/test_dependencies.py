@@ -1,0 +1,71 @@
+"""What `make` installs is locked with hashes, and fits what the project says it needs."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "requirements"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = ("build", "dev", "run")
+OWN = PROJECT["project"]["name"]
+
+
+def entries(name):
+    """Return the requirements of a lock, each with what follows it."""
+    text = (FOLDER / f"{name}.txt").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    return [(Requirement(line.partition(" --hash")[0]), line) for line in lines]
+
+
+def locked(name):
+    """Return the versions of a lock for this interpreter, by name."""
+    here = [one for one, _ in entries(name) if one.marker is None or one.marker.evaluate()]
+    return {canonicalize_name(one.name): str(one.specifier).removeprefix("==") for one in here}
+
+
+def wanted(texts):
+    """Return requirements, those of the project's own extras included."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    for one in map(Requirement, texts):
+        if one.name == OWN:
+            yield from wanted(line for extra in one.extras for line in extras[extra])
+        elif one.marker is None or one.marker.evaluate():
+            yield one
+
+
+def unmet(texts, name):
+    versions = locked(name)
+    return [
+        str(one)
+        for one in wanted(texts)
+        if not one.specifier.contains(versions.get(canonicalize_name(one.name), "0"))
+    ]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_each_entry_has_a_version_and_a_hash_and_no_place(name):
+    for one, line in entries(name):
+        assert re.fullmatch(r"==\S+", str(one.specifier)), line[:80]
+        assert "--hash=sha256:" in line, line[:80]
+    text = (FOLDER / f"{name}.txt").read_text()
+    assert re.search(r"://|--(extra-)?index|--find-links", text) is None
+
+
+def test_the_locks_fit_what_the_project_needs():
+    project = PROJECT["project"]
+    extra = project["optional-dependencies"]["dev"]
+    assert unmet([*project["dependencies"], *extra], "dev") == [], "run `make lock`"
+    assert unmet(project["dependencies"], "run") == [], "run `make lock`"
+    assert unmet(PROJECT["build-system"]["requires"], "build") == [], "run `make lock`"
+    assert locked("run").items() <= locked("dev").items()
+
+
+def test_each_locked_distribution_has_its_licence_listed():
+    lines = (FOLDER / "licences.txt").read_text().splitlines()[1:]
+    listed = dict(line.partition(" | ")[0].split() for line in lines)
+    assert listed == locked("dev"), "run `make lock`"
