@@ -143,7 +143,7 @@ GAUGES: Final[_Gauges] = MappingProxyType({
     Gauge.LINKS:           Meaning((),            "Links that are open."),
     Gauge.LINKS_PENDING:   Meaning((),            "Links that are open and have no session yet."),
     Gauge.OUTBOX_MESSAGES: Meaning((),            "Messages that wait to be written to links."),
-    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes of messages that wait for links or sessions."),
+    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes of messages that wait to be sent."),
     Gauge.ADDRESSES:       Meaning((),            "Addresses that sessions own."),
     Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
     Gauge.RECORDS:         Meaning((),            "Records of the domain registry."),
