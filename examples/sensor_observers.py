@@ -15,7 +15,7 @@ class Sensor(actors.Hyperty):
     """Reports a temperature, to everybody."""
 
     async def on_subscribe(self, url: str, observer: str) -> None:
-        """Let everybody observe: to return is to consent."""
+        """Accept every observer: returning is consent."""
 
 
 class Display(actors.Hyperty):

@@ -27,4 +27,4 @@ def test_every_program_of_the_page_is_run():
 def test_the_page_names_the_limits_that_hold():
     assert f"{VALUE_BYTES:,} bytes or deeper than {VALUE_DEPTH}" in TEXT
     assert f"{WRITES_WAITING} writes wait" in TEXT
-    assert f"more than {CHANGES_KEPT} behind" in TEXT
+    assert f"more than {CHANGES_KEPT} changes behind" in TEXT

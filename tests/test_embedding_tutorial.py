@@ -40,6 +40,6 @@ def test_every_program_of_the_page_is_run():
 
 
 def test_every_public_name_is_explained():
-    _, names = TEXT.split("## The names")
+    _, names = TEXT.split("## All names")
     rows = re.findall(r"^\| (`.*?) \|", names, re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == actors.__all__

@@ -68,7 +68,7 @@ async def test_a_message_to_another_domain_goes_by_its_node(join, abroad, far_fo
     assert (answer["body"]["code"], answer["body"]["value"]) == (200, "and back")
 
 
-async def test_who_is_asked_from_abroad_may_ask_back(join, abroad):
+async def test_a_requested_peer_of_another_domain_may_send_a_request_back(join, abroad):
     """MN-19, MN-18: the session between the nodes carries both ways."""
     alice, bob = await join(), await abroad()
     (ha,), (hb,) = await alice.allocate(), await bob.allocate()
@@ -84,7 +84,7 @@ async def test_who_is_asked_from_abroad_may_ask_back(join, abroad):
     assert (await bob.answer_to(back))["body"]["code"] == 200
 
 
-async def test_messages_over_the_border_keep_their_order(join, abroad):
+async def test_messages_between_domains_keep_their_order(join, abroad):
     """MN-19, I-L3."""
     alice, bob = await join(), await abroad()
     (hb,) = await bob.allocate()
@@ -94,7 +94,7 @@ async def test_messages_over_the_border_keep_their_order(join, abroad):
     assert [(await bob.hear())["body"]["value"] for _ in range(50)] == list(range(50))
 
 
-async def test_nobody_there_is_notified_here(join):
+async def test_an_unknown_address_of_the_other_domain_is_refused_here(join):
     """MN-19, MN-27: 404 of the other node comes back."""
     peer = await join()
     assert await peer.code("read", peer.part("ua"), f"hyperty://{OTHER}/nobody") == 404
@@ -107,7 +107,7 @@ async def test_a_domain_whose_node_cannot_be_reached_gets_503(join):
     assert await peer.allocate()
 
 
-async def test_nobody_here_speaks_as_somebody_there(join, abroad):
+async def test_a_local_runtime_cannot_send_as_an_address_of_the_other_domain(join, abroad):
     """MN-13, MN-19, I-B10, S14."""
     alice, bob = await join(), await abroad()
     (hb,) = await bob.allocate()
@@ -142,7 +142,7 @@ async def test_a_connector_that_is_not_there_is_said_to_be_so(join, address, typ
     assert answer["from"] == address
 
 
-async def test_a_stub_that_dies_takes_only_its_own_way_along(tmp_path, guests):
+async def test_a_dead_stub_removes_only_its_own_route(tmp_path, guests):
     """MN-20, SC-15: the other node ends; who asks for it hears 503, others hear nothing of it."""
     options = ("--domain", "c.ex", *EVERY_FORM, *UNHURRIED)
     with node_process(tmp_path / "third", *options) as third:

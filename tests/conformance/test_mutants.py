@@ -13,7 +13,7 @@ from tests.support.wire.wire_socket import Left
 FOUND_BY = {
     "no_owner_check": (
         "bus.test_ownership",
-        "test_forged_events_reach_nobody_and_are_not_answered",
+        "test_forged_events_are_neither_delivered_nor_answered",
     ),
     "news_go_back_to_the_publisher": (
         "sync.test_subscription",
@@ -28,16 +28,22 @@ FOUND_BY = {
         "session.test_sessions",
         "test_a_close_releases_everything_and_harms_no_other",
     ),
-    "unsubscribing_does_nothing": ("sync.test_subscription", "test_who_unsubscribed_hears_no_more"),
+    "unsubscribing_does_nothing": (
+        "sync.test_subscription",
+        "test_an_unsubscribed_observer_receives_nothing_more",
+    ),
     "whoever_asks_may_free": (
         "registry.test_hyperty_allocation",
-        "test_who_is_not_the_owner_frees_nothing_of_a_list",
+        "test_a_session_that_does_not_own_the_whole_list_frees_nothing",
     ),
     "any_token_will_do": (
         "session.test_sessions",
         "test_an_open_without_the_token_takes_nobodys_session",
     ),
-    "nobody_has_to_consent": ("bus.test_ownership", "test_the_consent_of_anybody_else_is_none"),
+    "nobody_has_to_consent": (
+        "bus.test_ownership",
+        "test_consent_by_another_session_does_not_count",
+    ),
     "circles_go_on": ("bus.test_routing", "test_a_circle_is_broken"),
     "what_waited_comes_backwards": (
         "session.test_sessions",

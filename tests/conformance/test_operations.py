@@ -74,7 +74,7 @@ async def test_what_is_refused_and_dropped_is_counted(join):
     assert any("malformed" in name for name in drops)
 
 
-async def test_metrics_name_nobody(join):
+async def test_metrics_name_no_peer(join):
     """S11: no address, no runtime, no token in names or labels."""
     peer = await join()
     (address,) = await peer.allocate()
@@ -92,7 +92,7 @@ async def test_other_paths_are_not_found(node):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-async def test_a_node_that_is_ended_takes_leave_of_everybody(tmp_path, how):
+async def test_an_ending_node_closes_every_link_in_order(tmp_path, how):
     """MN-07: each link is closed with a word, the process ends with 0, soon."""
     with node_process(tmp_path / "log", *OPTIONS) as node:
         guests = Joining(node, "link")
@@ -135,7 +135,7 @@ async def test_a_browser_of_another_origin_is_shown_out(node):
     assert refused.value.status == 403
 
 
-async def test_who_sends_too_fast_is_read_more_slowly_and_loses_nothing(tmp_path):
+async def test_a_too_fast_sender_is_read_more_slowly_and_loses_nothing(tmp_path):
     """L5: paced, not dropped."""
     options = ("--domain", DOMAIN, "--allow-legacy", "--message-rate", "50:10")
     with node_process(tmp_path / "log", *options) as node:

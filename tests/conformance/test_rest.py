@@ -58,7 +58,7 @@ async def test_a_post_of_the_same_number_is_taken_once(rest):
 
 
 @pytest.mark.parametrize("after", ["99", "x", "-1", "", "9" * 40])
-async def test_nobody_reads_what_was_not_sent(rest, after):
+async def test_unsent_messages_cannot_be_acknowledged(rest, after):
     """CON-06: 400, and the session goes on."""
     peer = await rest()
 
@@ -68,7 +68,7 @@ async def test_nobody_reads_what_was_not_sent(rest, after):
     assert await peer.allocate()
 
 
-async def test_who_asks_later_is_answered_and_who_asked_before_is_not(rest):
+async def test_a_later_poll_is_answered_instead_of_an_earlier_one(rest):
     """CON-06: 409 at once."""
     peer = await rest()
     send, receive = trio.open_memory_channel(2)
@@ -175,7 +175,7 @@ async def test_what_is_no_http_is_refused(rest):
     assert await peer.allocate()
 
 
-async def test_who_comes_back_says_what_was_read(rest):
+async def test_a_resuming_client_acknowledges_what_it_has_read(rest):
     """MN-06: what was not read is given to the new link, what was is not."""
     peer = await rest()
     await reported(rest, peer, 1, 2, 3)

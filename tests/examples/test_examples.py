@@ -77,7 +77,7 @@ def test_the_program_says(program, said):
         (("out", "nowhere"), "its endpoint 'nowhere' names no host", 3),
     ],
 )
-def test_who_publishes_wrongly_is_notified(arguments, said, status, tmp_path):
+def test_an_invalid_publication_is_reported(arguments, said, status, tmp_path):
     if arguments:
         arguments = (tmp_path / arguments[0], *arguments[1:])
     done = run_warm(EXAMPLES / "write_a_stub/publish.py", *arguments)

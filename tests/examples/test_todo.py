@@ -185,7 +185,7 @@ class Unwritable:
 
 
 @pytest.mark.parametrize("where", ["write", "flush"])
-async def test_who_asks_is_notified_why_the_list_cannot_be_written(where):
+async def test_the_user_is_notified_why_the_list_cannot_be_written(where):
     """SYN-13: too many writes wait, or the list is gone."""
     keeper = todo_example().Keeper()
     error = actors.ObjectError("comm://home.example/list", 503, "256 writes of it wait already")

@@ -43,7 +43,7 @@ HISTORIES = {
     ),
     "tests.actors.runtime.p2p.set_up.test_p2p_objects": (
         "test_a_gap_that_the_read_does_not_close_is_read_again",
-        "test_whoever_is_not_the_reporter_changes_and_deletes_nothing",
+        "test_a_component_that_is_not_the_reporter_changes_and_deletes_nothing",
         "test_a_peer_that_deletes_its_object_ends_the_copy",
         "test_a_change_that_comes_before_the_snapshot_is_applied_after_it",
     ),
@@ -64,10 +64,10 @@ HISTORIES = {
         "test_deleting_the_object_ends_its_invitations",
         "test_provisional_answers_to_an_invitation_are_relayed_as_they_come",
         "test_the_silence_of_the_reporter_is_a_refusal",
-        "test_who_leaves_before_the_decision_is_never_admitted",
+        "test_an_observer_that_leaves_before_the_decision_is_never_admitted",
     ),
     "tests.actors.runtime.sync.observer.test_leased": (
-        "test_a_farewell_that_is_lost_ends_with_the_lease",
+        "test_an_unsubscription_that_is_lost_ends_with_the_lease",
     ),
     "tests.actors.runtime.sync.delegation.test_delegation": (
         "test_the_machines_of_a_hand_over_are_traced_by_both_ends",
@@ -75,45 +75,45 @@ HISTORIES = {
     "tests.fsm.sync.test_reporter_delegated": (
         "test_another_runtime_goes_on_with_all_that_is_known_of_it",
     ),
-    "tests.fsm.sync.test_object_delegation": ("test_the_stories_take_every_row_of_both_tables",),
+    "tests.fsm.sync.test_object_delegation": ("test_the_histories_take_every_row_of_both_tables",),
     "tests.actors.runtime.sync.test_sync_manager": (
         "test_an_object_deleted_while_the_reporter_decides_is_not_found",
     ),
     "tests.actors.node.session.test_sessions": ("test_a_lost_link_detaches_and_keeps_all_tables",),
     "tests.actors.node.registry.test_allocation": (
-        "test_a_runtime_that_comes_back_claims_what_it_had_and_nobody_else_does",
+        "test_a_returning_runtime_claims_its_addresses_and_no_other_runtime_can",
     ),
-    "tests.actors.node.sync.test_consent": ("test_these_are_all_ways_a_held_path_can_go",),
+    "tests.actors.node.sync.test_consent": ("test_these_are_all_paths_of_a_held_path",),
     "tests.actors.node.upstream.test_legacy_plain": (
         "test_the_newest_of_several_connections_has_the_session",
         "test_one_that_does_not_come_back_is_forgotten",
     ),
     "tests.actors.node.registry.test_registry": (
-        "test_a_record_nobody_comes_back_to_dies",
+        "test_an_unclaimed_record_ends",
         "test_a_keep_alive_brings_an_expired_record_back",
     ),
     "tests.actors.play.test_stage": ("test_an_object_is_at_its_version_with_its_observers",),
     # What needs odd company happens to the cores alone: steps, and no trace.
     "tests.fsm.sync.test_object_copy": (
-        "test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other",
+        "test_the_histories_of_a_copy_take_every_row_of_its_table_and_no_other",
     ),
     "tests.fsm.sync.subscriptions.test_subscriptions": (
         "test_a_path_goes_with_the_last_lease_of_its_runtime",
     ),
-    "tests.fsm.registry.resolve.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
+    "tests.fsm.registry.resolve.test_p2p_entries": ("test_these_are_all_paths_of_an_entry",),
     "tests.fsm.p2p.test_p2p_ends": (
         "test_a_requester_that_yields_goes_on_where_it_was",
-        "test_these_are_all_ways_an_end_can_dial",
+        "test_these_are_all_paths_of_a_dialling_end",
     ),
-    "tests.fsm.p2p.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
-    "tests.fsm.registry.resolve.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
+    "tests.fsm.p2p.test_p2p_controllers": ("test_these_are_all_paths_of_a_controller",),
+    "tests.fsm.registry.resolve.test_resolve_jobs": ("test_these_are_all_paths_of_a_search",),
     "tests.actors.node.upstream.test_legacy_session": (
         "test_what_it_registered_outlives_its_session",
     ),
     "tests.fsm.registry.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
         "test_records_that_never_were_live_die_unreported_with_their_runtime",
-        "test_these_are_all_ways_to_a_record_that_lasts",
+        "test_these_are_all_paths_to_a_lasting_record",
     ),
 }
 

@@ -319,7 +319,7 @@ def test_failed_is_absorbing_and_so_is_dead():
         ("registration", RecordStatus),
     ],
 )
-def test_messages_tell_of_states_in_the_machines_words(machine, words):
+def test_messages_report_states_in_the_machines_words(machine, words):
     """C-57; that a record is `lasting` is its registry's affair: all others see it live."""
     states = {state.value for state in MACHINES[machine].states} - {"lasting"}
     assert {word.value for word in words} == states

@@ -126,7 +126,7 @@ def test_a_flaw_is_found(mutant, corpus, record_property):
     assert (finder is None) == (str(mutant) in EQUIVALENT)
 
 
-def test_every_way_of_finding_is_needed():
+def test_every_method_of_finding_is_needed():
     if sum(FINDERS.values()) < len(MUTANTS):
         pytest.skip("not all mutants were looked at")
 

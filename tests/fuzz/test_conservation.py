@@ -60,7 +60,7 @@ async def test_what_is_not_answered_is_counted(tmp_path, slot):
     "fault",
     ["no_owner_check", "nobody_has_to_consent", "refusals_are_said_twice", "a_loss_now_and_then"],
 )
-async def test_a_siege_finds_a_fault(tmp_path, fault):
+async def test_an_attack_finds_a_seeded_fault(tmp_path, fault):
     """F1: the siege can fail."""
     launcher = ("-m", "tests.support.node.node_mutant", fault)
     with (

@@ -36,7 +36,7 @@ def node(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_what_found_something_once_harms_nobody_any_more(node, case):
+async def test_former_findings_of_the_fuzzer_affect_no_other_message(node, case):
     """F5: the node answers another peer afterwards, and says nothing unusual in its log."""
     number = next(NUMBERS)
     sender = FORMS[case["form"]](node.urls, DOMAIN, f"sender-{number}")

@@ -18,7 +18,9 @@ LEGACY = ("--domain", DOMAIN, "--allow-legacy")
     [(UNHURRIED, BATCH_OF_CI), (("--handshake-rate", "none"), 4_000)],
     ids=["as fast as it goes", "with the limits as they are"],
 )
-async def test_a_siege_changes_nothing_between_honest_peers(tmp_path, options, frames, capsys):
+async def test_mutated_frames_change_nothing_between_honest_peers(
+    tmp_path, options, frames, capsys
+):
     """MN-25, CON-05, I-B9, I-B10, I-A3, S1, S3: no crash, no hang, no forged or stray message.
 
     Refused requests are answered once; memory stays; what honest peers send each other

@@ -49,7 +49,7 @@ def test_no_hyperty_is_deployed_while_the_registry_cannot_write():
 
 
 @pytest.mark.parametrize("amount", [-7_200.0, 7_200.0])
-def test_nobody_logs_in_at_a_node_whose_clock_is_wrong(amount):
+def test_no_runtime_logs_in_at_a_node_with_a_wrong_clock(amount):
     death = Fault(5.0, Wrong.RUNTIME, "r1", lasts=1.0)
     wrong = Fault(4.0, Wrong.CLOCK, "n0", lasts=10.0, amount=amount)
 

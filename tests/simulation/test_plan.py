@@ -50,7 +50,7 @@ def test_counts_shrink_as_far_as_they_may():
     assert small.acts == (attrs.evolve(plan.acts[0], count=5),)
 
 
-def test_who_is_still_named_is_not_left_out():
+def test_a_participant_that_the_plan_still_names_is_kept():
     plan = Plan(1, (("r0", 0), ("r1", 0), ("r2", 0)), acts=(Act(0.0, Deed.ASK, "r0", "r1"),))
 
     small = shrunk(plan, lambda one: bool(one.acts))

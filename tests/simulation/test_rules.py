@@ -128,7 +128,7 @@ def test_an_answer_that_comes_too_late_is_none():
     assert [breach.rule for breach in breaches(history_of(late))] == ["answered"]
 
 
-def test_an_answer_to_something_else_is_one_to_nobody():
+def test_an_answer_to_another_request_is_no_answer():
     mixed = [Asked(0.0, 1, A, B), Executed(0.1, 1, B), Answered(0.2, 1, 200, 7)]
 
     assert [breach.rule for breach in breaches(history_of(mixed))] == ["addressee"]

@@ -107,7 +107,7 @@ def assert_agreed(session, directory, report):
     return judged
 
 
-def test_of_each_story_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
+def test_of_each_history_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
     # Each story is a world of its own: its names are told apart by its number.
     lines = []
     for number, case in enumerate(STORIES):

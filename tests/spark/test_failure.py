@@ -17,7 +17,7 @@ SAID = {
 
 
 @pytest.mark.parametrize(("text", "words"), SAID.values(), ids=SAID.keys())
-def test_a_failure_is_told_without_stack_and_codes(text, words):
+def test_a_failure_is_reported_without_stack_and_codes(text, words):
     with pytest.raises(SparkFailedError) as caught, failures_told("Spark gave up"):
         raise PySparkException(text)
     assert str(caught.value) == f"Spark gave up: {words}"

@@ -127,7 +127,7 @@ def test_a_hole_lies_between_the_records_around_it(figures, lines):
     assert around == pytest.approx((times[HOLE - 1], times[HOLE + 1]), abs=1e-6)
 
 
-def test_messages_are_counted_by_sender_way_and_time(figures, lines):
+def test_messages_are_counted_by_sender_route_and_time(figures, lines):
     first, last = min(one["wall_ns"] for one in lines), max(one["wall_ns"] for one in lines)
     width = (last - first) // BINS + 1
     counts = Counter(
@@ -160,7 +160,7 @@ def test_the_p2p_share_counts_each_message_once(figures, lines):
     assert traffic.share == pytest.approx(len(direct) / (traffic.direct + traffic.by_node))
 
 
-def test_latencies_are_those_of_requests_that_went_one_way(figures, lines):
+def test_latencies_are_those_of_requests_that_used_one_route(figures, lines):
     ways = defaultdict(set)
     for one, way in sends(lines):
         if one["node"] == "a":

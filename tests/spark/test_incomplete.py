@@ -110,7 +110,7 @@ def test_lines_that_are_no_records_are_quarantined_with_file_line_and_reason(fou
     assert found.quarantined == len(found.bad_lines) == len(BAD_LINES) + 2
 
 
-def test_what_is_not_told_makes_the_whole_incomplete_and_not_wrong(found):
+def test_a_missing_record_makes_the_whole_incomplete_and_not_wrong(found):
     assert (found.verdict, found.violations) == (Verdict.INCOMPLETE, 0)
     whole = {node.node for node in found.nodes if node.verdict is Verdict.CONFORMANT}
     assert whole == {"alice", "packed", NAME}
@@ -118,7 +118,7 @@ def test_what_is_not_told_makes_the_whole_incomplete_and_not_wrong(found):
 
 
 @pytest.mark.parametrize("flaw", Flaw)
-def test_a_trace_with_one_flaw_is_told_with_it(found, flaw):
+def test_the_verdict_on_a_trace_with_one_flaw_names_it(found, flaw):
     assert [node.flaws for node in nodes(found, flaw.value)] == [{flaw}]
 
 
@@ -132,7 +132,7 @@ def test_a_killed_process_spoils_its_own_trace_only(found):
     assert told == {"alice": ("conformant", set()), "killed": ("incomplete", {Flaw.NO_END})}
 
 
-def test_a_node_that_told_nothing_is_not_forgotten(found):
+def test_a_node_without_records_is_not_forgotten(found):
     (silent,) = nodes(found, "silent")
     assert (silent.verdict, silent.records) == (Verdict.INCOMPLETE, 0)
 
@@ -142,7 +142,7 @@ def test_rotated_and_packed_parts_are_one_trace(found):
     assert (node.verdict, node.records) == (Verdict.CONFORMANT, 6)
 
 
-def test_a_run_that_told_nothing_is_not_hidden_by_another_of_the_same_name(found):
+def test_a_run_without_records_is_not_hidden_by_another_of_the_same_name(found):
     told = [(node.run, node.records, node.verdict.value) for node in nodes(found, NAME)]
     assert told == [("r1", 2, "conformant"), ("r2", 0, "incomplete")]
 

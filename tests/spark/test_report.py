@@ -40,7 +40,7 @@ def page(outcome):
     return outcome.report.html.read_text()
 
 
-def test_people_are_told_the_verdict_first_and_the_places_last(outcome):
+def test_people_see_the_verdict_first_and_the_files_last(outcome):
     first, *_, last = outcome.as_text()
     assert first == "violations: 3 events, 1 entity, 1 violation, 0 lines quarantined"
     place = outcome.report.html.parent
@@ -48,13 +48,13 @@ def test_people_are_told_the_verdict_first_and_the_places_last(outcome):
     assert not outcome.is_conformant
 
 
-def test_machines_are_told_the_violations_first_and_the_verdict_last(outcome):
+def test_the_json_output_has_the_violations_first_and_the_verdict_last(outcome):
     *violations, verdict = map(json.loads, outcome.as_json())
     assert [one["schema"] for one in violations] == ["protofly.violation/1"]
     assert (verdict["schema"], verdict["verdict"]) == ("protofly.verdict/1", "violations")
 
 
-def test_everybody_is_told_what_was_checked_and_what_was_not(outcome, page):
+def test_every_reader_sees_what_was_checked_and_what_was_not(outcome, page):
     text = "\n".join(outcome.as_text())
     on_messages = f"{len(CLAIMS_JUDGED)} on messages, tables and links"
     assert f"checked: 6 claims on the steps of machines, {on_messages}\n" in text
@@ -112,7 +112,7 @@ def test_every_entry_of_the_contents_leads_to_a_section(page):
     assert set(targets) <= set(re.findall(r'<h2 id="([^"]+)"', page))
 
 
-def test_a_violation_has_its_story_with_the_violating_record_last(page):
+def test_a_violation_has_its_history_with_the_violating_record_last(page):
     assert "Records before the violation of ends_at_rest" in page
     assert page.count('<g class="broken">') == 1
 
@@ -139,7 +139,7 @@ def test_what_changed_since_a_former_report_is_shown(page):
     assert cells[:3] == ["verdict", "conformant", "violations"]
 
 
-def test_the_stories_lie_beside_the_page(outcome, spark_session):
+def test_the_histories_lie_beside_the_page(outcome, spark_session):
     place = outcome.report.html.parent / "stories.parquet"
     rows = spark_session.read.parquet(str(place)).orderBy("at").collect()
     assert [(row["claim"], row["at"], row["new"]) for row in rows] == [("ends_at_rest", 1, "open")]

@@ -111,7 +111,7 @@ def test_the_events_are_those_of_the_page():
     assert {kind.id for kind in KINDS if kind.is_event} == {f"M-{n:02}" for n in EVENTS}
 
 
-def test_only_what_can_be_done_in_several_ways_has_several_rows():
+def test_only_messages_of_several_forms_have_several_rows():
     several = {name for name, rows in Counter(kind.id for kind in KINDS).items() if rows > 1}
     assert several == {"M-12", "M-36", "M-38", "M-49", "M-51", "M-52", "M-54", "M-58"}
 

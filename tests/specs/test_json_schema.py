@@ -188,7 +188,7 @@ envelopes = st.fixed_dictionaries(
 
 @settings(max_examples=examples(80))
 @given(raw=envelopes)
-def test_what_the_envelopes_schema_takes_is_taken_at_the_door(raw):
+def test_all_messages_that_the_envelope_schema_accepts_are_decoded(raw):
     """Not the other way round: the door reads spellings of old peers, too."""
     if ENVELOPE.is_valid(raw) and raw["type"] != "forward" and raw["id"] != 2.0:
         assert normalise(raw).to

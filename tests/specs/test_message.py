@@ -46,7 +46,7 @@ def test_an_event_or_an_answer_is_not_answered():
             reply_to(message, Code.OK)
 
 
-def test_who_sent_an_event_may_be_notified_that_it_was_refused_but_no_answer_is():
+def test_a_refused_event_may_be_reported_to_its_sender_but_not_answered():
     """SC-36 step 6."""
     assert refuse(ask(type=MessageType.UPDATE, to=f"{O}/changes"), 403, "no").code == 403
     with pytest.raises(BadMessageError, match="nothing answers"):
@@ -95,7 +95,7 @@ def test_only_answers_are_final():
         (MessageType.UPDATE, "domain://registry.a.ex", False),
     ],
 )
-def test_nobody_answers_an_event_and_somebody_every_request(type_, to, event):
+def test_events_have_no_answer_and_requests_always_have_one(type_, to, event):
     """ADR-05, ADR-06 and the event marks of the catalogue."""
     message = ask(type=type_, to=to)
     assert (message.is_event, message.is_request) == (event, not event)

@@ -44,7 +44,7 @@ def test_a_target_without_a_row_is_a_mistake_in_the_table():
 
 
 @pytest.mark.parametrize("checks", [RUNTIME_CHECKS, NODE_CHECKS], ids=["runtime", "node"])
-def test_who_sends_is_checked_before_policy_and_only_memory_comes_after(checks):
+def test_senders_are_checked_before_policy_and_only_deduplication_comes_after(checks):
     """C-22, BUS-12, MN-03."""
     order = [row.check for row in checks]
     assert order.index(Check.SOURCE) < order.index(Check.POLICY)

@@ -22,7 +22,7 @@ def many_sockets():
 
 
 @pytest.mark.timeout(300)
-async def test_nobody_who_reads_is_lost_in_a_burst():
+async def test_no_reading_subscriber_is_closed_in_a_burst():
     """L2: charged to each link, 3,000 updates of 10 kB would be four times this budget."""
     burst = await measure(FEW, "--outbox-budget", str(24 * MIB))
 
@@ -30,7 +30,7 @@ async def test_nobody_who_reads_is_lost_in_a_burst():
 
 
 @pytest.mark.timeout(300)
-async def test_who_does_not_read_is_given_up_and_readers_are_unharmed():
+async def test_a_peer_that_does_not_read_is_closed_and_readers_are_unaffected():
     """L2, L3: 200 peers that do not read are sent messages of their own, 40 MB of text."""
     burst = await measure(SILENT, "--outbox-budget", str(32 * MIB))
 

@@ -142,7 +142,7 @@ async def test_peers_that_do_not_read_do_not_keep_a_node():
         assert await ended(node) == ExitCode.OK
 
 
-async def test_while_it_drains_it_lives_is_not_ready_and_takes_in_nobody():
+async def test_a_draining_node_runs_is_not_ready_and_admits_no_connection():
     async with besieged() as node:
         page = str(node.ready["http_url"])
         assert (await get(f"{page}/readyz")).status == 200

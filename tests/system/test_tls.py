@@ -146,7 +146,7 @@ async def test_a_new_certificate_is_shown_after_sighup_and_a_wrong_one_is_not(
         assert await shown(node.url) == second
 
 
-async def test_who_speaks_no_tls_harms_nobody(certificates, with_tls):
+async def test_a_client_without_tls_affects_no_other_client(certificates, with_tls):
     async with serving(*with_tls) as node:
         place = urlsplit(node.url)
         plain = await asked(node.url.replace("wss:", "ws:"))

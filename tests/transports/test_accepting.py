@@ -24,7 +24,7 @@ async def taken_in(listener, size):
     return batches
 
 
-async def test_who_is_there_already_comes_along_up_to_a_batch():
+async def test_waiting_connections_are_accepted_up_to_a_batch():
     listener, address = await bind_tcp("127.0.0.1:0")
     async with listener:
         dialled = crowd(address, 2 * ACCEPT_BATCH + 3)

@@ -74,7 +74,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.text("xyz", min_size=1, max_size=5), json_values, max_size=5))
-def test_body_keys_nobody_knows_survive_the_round_trip(body):
+def test_unknown_body_keys_survive_the_round_trip(body):
     message = Message(1, MessageType.EXECUTE, ALICE, BOB, body)
 
     assert decode_frame(encode(message)) == [message]
@@ -197,7 +197,7 @@ def test_what_is_within_the_limits_passes(body):
         ({"type": "response", "body": {}}, False),
     ],
 )
-def test_a_bad_request_is_answered_if_it_says_to_whom(changes, answered):
+def test_a_bad_request_with_a_sender_is_answered(changes, answered):
     answer = decode_line(line(**changes)).answer
 
     assert (answer is not None) is answered

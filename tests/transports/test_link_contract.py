@@ -53,7 +53,7 @@ async def test_the_largest_frame_arrives(ends):
         assert await receiver.receive() == LARGEST
 
 
-async def test_a_frame_over_the_limit_is_refused_and_the_link_lives(ends):
+async def test_a_frame_over_the_limit_is_refused_and_the_link_stays_open(ends):
     sender, receiver = ends
     with pytest.raises(FrameTooLargeError):
         await sender.send_many([b"unsent", TOO_LARGE])
@@ -67,7 +67,7 @@ async def test_both_ends_know_what_was_asked_for(pair):
     assert pair.dialler.name != pair.acceptor.name
 
 
-async def test_the_farewell_comes_after_the_last_frame(ends):
+async def test_the_orderly_end_comes_after_the_last_frame(ends):
     leaver, other = ends
     async with trio.open_nursery() as nursery:
         await leaver.send(b"last words")
@@ -80,7 +80,7 @@ async def test_the_farewell_comes_after_the_last_frame(ends):
     assert caught.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
-async def test_an_end_that_vanishes_leaves_no_farewell(ends):
+async def test_a_vanished_end_closes_without_a_close_reason(ends):
     leaver, other = ends
     await trio.aclose_forcefully(leaver)
 

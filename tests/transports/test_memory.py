@@ -44,7 +44,7 @@ async def test_both_ends_of_a_cut_link_see_a_break(network, pair, end):
             await link.send(b"more")
 
 
-async def test_a_cut_ends_those_who_wait(network, pair, nursery):
+async def test_a_cut_ends_waiting_readers(network, pair, nursery):
     ends = []
 
     async def wait(link):
@@ -62,7 +62,7 @@ async def test_a_cut_ends_those_who_wait(network, pair, nursery):
     assert sorted(ends) == ["tcp-1-in", "tcp-1-out"]
 
 
-async def test_open_wires_are_those_nobody_left_or_cut(network, listener):
+async def test_open_wires_are_those_that_neither_end_left_or_cut(network, listener):
     one, two, three = [await network.dial(Kind.TCP, listener.address) for _ in range(3)]
     await two.aclose()
     network.cut(three)
@@ -130,7 +130,7 @@ async def test_patterns_can_be_set_before_the_link_is_there(network, listener):
     assert [await dialler.receive(), await dialler.receive()] == [b"1", b"3"]
 
 
-async def test_nobody_accepting_is_no_answer(network, listener, autojump_clock):
+async def test_a_listener_that_does_not_accept_gives_no_answer(network, listener, autojump_clock):
     for _ in range(LINK_BACKLOG):
         await network.dial(Kind.TCP, listener.address)
     start = trio.current_time()
@@ -140,7 +140,7 @@ async def test_nobody_accepting_is_no_answer(network, listener, autojump_clock):
     assert trio.current_time() - start == pytest.approx(DIAL_TIMEOUT)
 
 
-async def test_a_link_nobody_accepted_breaks_with_its_listener(network):
+async def test_an_unaccepted_link_breaks_with_its_listener(network):
     async with network.listen(Kind.UNIX, "/s") as listener:
         link = await network.dial(Kind.UNIX, listener.address)
 
@@ -152,13 +152,15 @@ async def test_a_link_nobody_accepted_breaks_with_its_listener(network):
     ("path", "subprotocol", "answer"),
     [("/nowhere", "protofly.v1", "404"), ("/link", None, "400"), ("/link", "other", "400")],
 )
-async def test_doors_are_kept_as_by_a_real_server(network, path, subprotocol, answer):
+async def test_listeners_in_memory_behave_like_those_of_a_real_server(
+    network, path, subprotocol, answer
+):
     async with network.listen(Kind.WEBSOCKET, "127.0.0.1:0") as listener:
         with pytest.raises(DialError, match=answer):
             await network.dial(Kind.WEBSOCKET, listener.address + path, subprotocol)
 
 
-async def test_a_cut_is_seen_at_once_by_who_waits_for_a_frame_on_its_way(
+async def test_a_cut_ends_a_wait_for_a_frame_in_transit_at_once(
     network, pair, nursery, autojump_clock
 ):
     ends = []

@@ -19,7 +19,7 @@ async def test_a_link_outlives_its_listener(place):
         assert await acceptor.receive() == b"still here"
 
 
-async def test_dialling_where_nobody_listens_is_refused_in_time(place):
+async def test_dialling_without_a_listener_is_refused_in_time(place):
     async with place.network.listen(place.kind, place.where) as listener:
         address = place.dialled(listener.address)
 

@@ -82,7 +82,7 @@ async def test_a_socket_left_by_a_dead_process_is_replaced(network, path):
         await trio.aclose_forcefully(await network.dial(Kind.UNIX, listener.address))
 
 
-async def test_a_socket_somebody_listens_on_is_left_alone(network, path):
+async def test_a_socket_file_with_a_listener_is_left_alone(network, path):
     with socket.socket(socket.AF_UNIX) as alive:
         alive.bind(path)
         alive.listen()
@@ -101,7 +101,7 @@ async def test_a_file_that_is_no_socket_is_left_alone(network, path):
     assert is_untouched(path)
 
 
-async def test_a_socket_somebody_else_put_there_is_not_removed(network, path):
+async def test_a_foreign_socket_file_is_not_removed(network, path):
     async with network.listen(Kind.UNIX, path):
         write(path)
 

@@ -70,7 +70,7 @@ async def test_a_piece_is_not_what_was_sent_together(pair):
     assert came == b"hello\n"
 
 
-async def test_hanging_up_is_the_only_farewell(ends):
+async def test_closing_is_the_only_orderly_end(ends):
     leaver, other = ends
     async with trio.open_nursery() as nursery:
         nursery.start_soon(leaver.aclose, CloseReason.SLOW_CONSUMER)
@@ -89,7 +89,7 @@ async def test_nothing_can_be_done_with_a_link_that_was_closed(ends):
         await link.receive()
 
 
-async def test_a_sender_waits_while_nobody_reads(ends):
+async def test_a_sender_waits_while_its_peer_does_not_read(ends):
     sender, _ = ends
     with trio.move_on_after(0.2) as patience:
         while True:
@@ -122,7 +122,7 @@ async def test_what_came_before_a_half_close_is_read_before_its_end(plain):
     assert outsider.recv(1) == b""
 
 
-async def test_a_reset_is_no_farewell(plain):
+async def test_a_reset_is_no_orderly_end(plain):
     link, outsider = plain
     outsider.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
     outsider.close()
@@ -132,7 +132,7 @@ async def test_a_reset_is_no_farewell(plain):
 
 
 @pytest.mark.parametrize("family", ["memory-stream", "system-stream"])
-async def test_where_nobody_listens_nothing_is_dialled(family, tmp_path):
+async def test_without_a_listener_dialling_fails(family, tmp_path):
     async with open_place(family, tmp_path) as place:
         async with place.network.listen(place.kind, place.where) as listener:
             pass

@@ -122,19 +122,19 @@ _Gauges: TypeAlias = Mapping[Gauge, Meaning]
 TALLIES: Final[_Tallies] = MappingProxyType({
     Tally.REFUSALS:           Meaning(("code",),     "Messages refused before any effect."),
     Tally.LINKS_OPENED:       Meaning(("form",),     "Links that the listener accepted."),
-    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, and why."),
+    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, by reason."),
     Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections that the listener refused."),
-    Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that are over."),
+    Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that ended."),
     Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
     Tally.STUBS_OPENED:       Meaning((),            "Foreign stubs that were started."),
     Tally.STUBS_GONE:         Meaning((),            "Foreign stubs that have ended."),
-    Tally.DESCRIPTORS:        Meaning(("outcome",),  "Stubs of other domains that were judged."),
+    Tally.DESCRIPTORS:        Meaning(("outcome",),  "Descriptors of stubs that were verified."),
 })
 """The counters."""
 
 TIMINGS: Final[_Timings] = MappingProxyType({
     Timing.COMMIT:    Meaning((), "Commits of the domain registry's file."),
-    Timing.CONNECTOR: Meaning(("connector", "outcome"), "Questions to services behind the node."),
+    Timing.CONNECTOR: Meaning(("connector", "outcome"), "Requests to back ends."),
 })
 """The histograms."""
 
@@ -143,12 +143,12 @@ GAUGES: Final[_Gauges] = MappingProxyType({
     Gauge.LINKS:           Meaning((),            "Links that are open."),
     Gauge.LINKS_PENDING:   Meaning((),            "Links that are open and have no session yet."),
     Gauge.OUTBOX_MESSAGES: Meaning((),            "Messages that wait to be written to links."),
-    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes that wait for links or for sessions."),
+    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes of messages that wait to be sent."),
     Gauge.ADDRESSES:       Meaning((),            "Addresses that sessions own."),
     Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
     Gauge.RECORDS:         Meaning((),            "Records of the domain registry."),
     Gauge.STUBS:           Meaning((),            "Foreign stubs that run."),
-    Gauge.TRACE_LOST:      Meaning((),            "Records that the trace had to drop."),
+    Gauge.TRACE_LOST:      Meaning((),            "Records that the trace dropped."),
 })
-"""The gauges; one that nobody feeds is not shown."""
+"""The gauges; a gauge without a value is not shown."""
 # fmt: on

@@ -87,16 +87,16 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 # fmt: off
 CONSTANT: Final = MappingProxyType({
-    "messages_received":  Meaning(("form",),     "Messages that came over links, unchecked."),
-    "messages_sent":      Meaning(("form",),     "Messages handed to links to be written."),
+    "messages_received":  Meaning(("form",),     "Messages received over links, before any check."),
+    "messages_sent":      Meaning(("form",),     "Messages passed to links for writing."),
     "messages_admitted":  Meaning((),            "Messages that passed every check."),
     "policy_decisions":   Meaning(("decision",), "Decisions of the policy engine."),
     "messages_dropped":   Meaning(("reason",),   "Messages that were not delivered."),
-    "actor_restarts":     Meaning(("actor",),    "Parts of the node that were started again."),
-    "dead_letters":       Meaning((),            "Messages left to a part that was gone."),
+    "actor_restarts":     Meaning(("actor",),    "Restarts of parts of the node."),
+    "dead_letters":       Meaning((),            "Messages for parts that had ended."),
     "monitor_violations": Meaning(("machine",),  "Steps that no table declares: bugs."),
-    "monitor_resets":     Meaning((),            "Times that a claim's check began anew."),
-    "monitor_broken_claims": Meaning(("claim",), "Claims that the process itself found broken."),
+    "monitor_resets":     Meaning((),            "Resets of the checks of claims."),
+    "monitor_broken_claims": Meaning(("claim",), "Broken claims that the process itself found."),
 })
 """Counters that `Counters` keeps separately, because they are hot or older."""
 # fmt: on
@@ -157,7 +157,7 @@ class _Reader(Collector):
 
 
 def _build() -> Metric:
-    info = InfoMetricFamily(f"{_PREFIX}_build", "What runs here.")
+    info = InfoMetricFamily(f"{_PREFIX}_build", "Versions of the program and of Python.")
     info.add_metric([], {"version": _version(), "python": platform.python_version()})
     return info
 

@@ -26,7 +26,7 @@ async def test_a_profile_that_is_right_is_taken(domain, autojump_clock):
     assert (await runtime(domain).found()).node_url == NODE_B
 
 
-async def test_a_package_that_is_right_reaches_the_sandbox_and_nobody_else(domain, archive):
+async def test_only_the_correct_package_reaches_the_sandbox(domain, archive):
     """The one who would open it is called with the very bytes that were hashed."""
     domain.serves(domain.code(archive))
     with pytest.raises(pytest.fail.Exception, match="would have been run"):

@@ -90,7 +90,7 @@ async def test_an_older_list(domain, autojump_clock):
     await again.refused("list-rolled-back", "has the counter 1, and another with 2 was seen")
 
 
-async def test_a_list_that_somebody_else_signed(domain, autojump_clock):
+async def test_a_list_with_a_foreign_signature(domain, autojump_clock):
     domain.offers()
     domain.revokes(key=make_key("EdDSA", "domain"))
     await runtime(domain).refused("bad-signature", "its signature does not fit")

@@ -40,13 +40,13 @@ async def test_an_unknown_stub(domain, autojump_clock):
 # ---- keys
 
 
-async def test_a_domain_that_nobody_trusts(domain, autojump_clock):
+async def test_an_untrusted_domain(domain, autojump_clock):
     domain.offers()
     asked = Runtime(domain, Trust({}))
     await asked.refused("unknown-domain", "nobody here trusts b.ex")
 
 
-async def test_no_catalogue_is_asked_for_a_domain_that_nobody_trusts(domain, autojump_clock):
+async def test_no_catalogue_is_asked_for_an_untrusted_domain(domain, autojump_clock):
     def opened(_):
         pytest.fail("a catalogue was opened")
 
@@ -78,7 +78,7 @@ async def test_keys_of_first_use_are_kept_only_if_they_signed(domain, autojump_c
     assert await Runtime(domain, trust, asked.shelf).found()
 
 
-async def test_published_keys_need_a_place_that_proves_whose_they_are(domain, autojump_clock):
+async def test_published_keys_need_a_place_that_proves_its_owner(domain, autojump_clock):
     domain.offers()
     source = domain.source()
     source.proves_domain = False
@@ -87,9 +87,7 @@ async def test_published_keys_need_a_place_that_proves_whose_they_are(domain, au
     await asked.refused("wrong-key", "nothing proves whose they are")
 
 
-async def test_published_keys_may_change_where_the_place_proves_whose_they_are(
-    domain, autojump_clock
-):
+async def test_published_keys_may_change_at_a_place_that_proves_its_owner(domain, autojump_clock):
     domain.offers()
     trust = Trust({"b.ex": DomainTrust(KeyTrust.PUBLISHED)})
     asked = Runtime(domain, trust)

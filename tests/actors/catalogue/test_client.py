@@ -111,7 +111,7 @@ async def test_a_package_is_fetched_once(domain, tmp_path):
     assert asked(path) == 1
 
 
-async def test_two_who_need_the_same_ask_once(domain, autojump_clock):
+async def test_two_concurrent_fetches_of_one_descriptor_ask_once(domain, autojump_clock):
     client, asked = counted(domain)
     async with trio.open_nursery() as nursery:
         for _ in range(5):

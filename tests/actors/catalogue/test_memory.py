@@ -60,14 +60,14 @@ async def test_two_processes_lose_nothing_of_each_other(tmp_path):
     assert {entry: known.seen.counter for entry, known in both.known.items()} == {ONE: 7, TWO: 1}
 
 
-async def test_no_counter_goes_back_whoever_saves_last(tmp_path):
+async def test_no_counter_decreases_for_any_order_of_saving(tmp_path):
     one, two = FileMemory(tmp_path / "m.json"), FileMemory(tmp_path / "m.json")
     await one.save(kept(counter=7))
     await two.save(kept(counter=6))
     assert (await one.load()).known[ONE].seen.counter == 7
 
 
-async def test_no_list_of_what_is_revoked_goes_back_whoever_saves_last(tmp_path):
+async def test_no_revocation_list_is_replaced_by_an_older_one_for_any_order_of_saving(tmp_path):
     """T14: a process that saw the older list does not bring it back for the next one."""
     domain = Publishing()
     lists = []

@@ -165,7 +165,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for(autojump_clock):
         await source.aclose()
 
 
-async def test_a_private_server_is_not_dialled_for_somebody_else():
+async def test_a_private_server_is_not_dialled_for_another_domain():
     """S15: not even asked; the name is judged by what it stands for when it is dialled."""
 
     async def handler(_):
@@ -181,7 +181,7 @@ async def test_a_private_server_is_not_dialled_for_somebody_else():
         assert server.connections == 0
 
 
-async def test_a_name_that_nobody_knows_is_away():
+async def test_an_unknown_name_is_away():
     source = HttpSource(ServerUrl.read("http://nobody.invalid"), PUBLIC)
     with pytest.raises(SourceAwayError, match=r"nobody\.invalid:80 cannot be read"):
         await source.read(STUB_B.path, 10)

@@ -37,13 +37,13 @@ def test_a_known_error_is_a_sentence_with_its_status(error, code):
     assert "\n" not in str(failure)
 
 
-def test_the_border_reports_more_than_who_passed_its_error_on():
+def test_the_top_level_reports_an_error_beyond_its_last_raiser():
     outer = RestartLimitError("node", "bus")
     outer.__cause__ = DIAL
     assert first_known(ExceptionGroup("g", [outer])) is DIAL
 
 
-def test_an_error_nobody_can_act_on_is_not_hidden():
+def test_an_unexpected_error_is_not_hidden():
     async def work():
         raise ExceptionGroup("g", [ValueError("a bug")])
 

@@ -60,7 +60,7 @@ async def test_steps_of_links_are_reported_and_can_be_awaited(capsys):
     assert (reported.text, reported.beat) == ("link to S: live (requester)", Beat.LINK_LIVE)
 
 
-def test_requests_are_counted_by_the_way_they_went():
+def test_requests_are_counted_by_their_route():
     inner = MemoryTracer()
     seen = ObservingTracer("alice", inner, "hyperty://b.ex/1")
     facts = [step("created", "live"), sent("R/p2prequester/1"), sent("R/protostub/1")]
@@ -120,7 +120,7 @@ def test_every_json_line_has_a_schema_and_its_act(capsys):
     assert second["schema"] == "protofly.ready/1"
 
 
-def test_both_ways_stand_side_by_side():
+def test_both_routes_are_shown_side_by_side():
     ways = Latencies(1000, 2111.4, 5430, 449.2), Latencies(1000, 1055.7, 2715, 898.4)
     assert compared(*ways) == [
         "             requests         p50         p99  per second",

@@ -114,7 +114,7 @@ def test_a_fact_is_a_sentence_and_a_step(fact, text, beat):
         Fact(k=Kind.MSG, op=Op.SUBMIT, from_=H, by=H, to=f"{H}/status"),
     ],
 )
-def test_what_nobody_wants_to_hear_is_not_reported(fact):
+def test_unrequested_facts_are_not_reported(fact):
     assert Narrator().tell("bus", fact) is None
 
 
@@ -127,11 +127,11 @@ def test_what_nobody_wants_to_hear_is_not_reported(fact):
         ("minibus:x", Op.DEL, Beat.OFF_MINIBUS),
     ],
 )
-def test_who_listens_to_a_link_is_reported(actor, op, beat):
+def test_a_listener_of_a_link_is_reported(actor, op, beat):
     assert Narrator().tell(actor, table("listeners", op, PC, "x")).beat is beat
 
 
-def test_the_same_way_and_the_same_row_are_reported_once():
+def test_the_same_route_and_the_same_row_are_reported_once():
     narrator = Narrator(H)
     asked = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=H)
     found = Fact(k=Kind.RESOLVE, op=Op.DONE, to=H, result=f"{R}/alice/protostub/1", why="w")
@@ -210,7 +210,7 @@ def test_there_are_seven_acts_and_the_last_is_the_verdict():
     assert "verdict" in ACTS[-1].title
 
 
-def test_who_is_ahead_of_the_others_is_kept_for_the_next_act():
+def test_an_early_report_is_kept_for_the_next_act():
     programme = Programme()
     director = Director(programme)
     for act in range(4):

@@ -44,7 +44,7 @@ async def place(network=None):
         yield here, there
 
 
-async def test_who_deployed_a_hyperty_asks_in_its_name(autojump_clock):
+async def test_the_handle_of_a_hyperty_requests_in_its_name(autojump_clock):
     async with place() as (here, there):
         greeter, caller = await there.deploy(Greeter), await here.deploy(Caller)
         answer = await caller.request(greeter.url, "Alice")
@@ -231,7 +231,7 @@ async def test_a_node_of_no_domain_is_refused(domain):
         ("a.example", "ra", "http://127.0.0.1/link", "it is no URL such as ws://host:port/path"),
     ],
 )
-async def test_a_runtime_that_nobody_could_reach_is_refused(domain, name, node, said):
+async def test_an_unreachable_runtime_is_refused(domain, name, node, said):
     with pytest.raises(BadUrlError, match=said):
         async with actors.open_runtime(domain, name, node=node):
             pytest.fail("it opened")

@@ -82,7 +82,7 @@ async def test_nothing_but_the_configured_server_is_ever_dialled(asked, url):
             await client._pool.request("GET", url)
 
 
-async def test_nobody_there_is_an_error():
+async def test_a_missing_server_is_an_error():
     async with open_http_server(echo) as server:
         url = server.url
     client = HttpClient(ServerUrl.read(url))
@@ -128,7 +128,7 @@ async def test_a_cancelled_request_leaves_a_client_that_works(asked):
         assert orjson.loads((await client.ask("GET", "/")).body) == "there"
 
 
-async def test_no_more_requests_are_under_way_than_there_may_be_connections(asked):
+async def test_no_more_requests_run_than_there_may_be_connections(asked):
     async def slow(_):
         await trio.sleep(0.01)
         return Said()

@@ -43,7 +43,7 @@ def test_what_is_said_is_read_as_it_was(word, number, text, rest):
     "line",
     [b"[]", b'{"k":"shout"}', b'{"k":"ping","n":"1"}', b'{"k":"ping","f":[]}', b'{"k":1}', b"{"],
 )
-def test_what_nobody_says_is_refused(line):
+def test_a_message_of_an_unknown_kind_is_refused(line):
     with pytest.raises(PipeError):
         read_message(line)
 

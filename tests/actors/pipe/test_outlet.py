@@ -34,7 +34,7 @@ async def pipe(autojump_clock):
     ],
     ids=["words", "bytes"],
 )
-async def test_who_leaves_too_much_unread_is_sent_nothing_any_more(pipe, said, most):
+async def test_a_reader_with_too_many_unread_messages_is_sent_nothing(pipe, said, most):
     outlet, _ = pipe
     for _ in range(most - 1):
         outlet.put(said)
@@ -49,7 +49,7 @@ async def test_who_leaves_too_much_unread_is_sent_nothing_any_more(pipe, said, m
         await outlet.flushed()
 
 
-async def test_who_waits_for_room_waits_no_longer_than_anybody_writes(pipe):
+async def test_a_wait_for_space_ends_with_the_writer(pipe):
     outlet, _ = pipe
     while outlet.offer(PipeMessage(Word.TOOK, 1)):
         pass
@@ -63,7 +63,7 @@ async def test_who_waits_for_room_waits_no_longer_than_anybody_writes(pipe):
                 await trio.lowlevel.checkpoint()
 
 
-async def test_who_reads_is_sent_everything_in_order_however_much_it_is(pipe):
+async def test_a_reader_gets_everything_in_order_for_any_amount(pipe):
     outlet, far = pipe
     count = 2 * SANDBOX_UNREAD
     heard = []

@@ -66,7 +66,7 @@ class Complaints(trio.abc.ReceiveStream):
         await trio.lowlevel.checkpoint()
 
 
-async def test_who_says_much_to_nobody_has_to_wait(autojump_clock):
+async def test_a_sandbox_that_writes_much_to_stderr_is_throttled(autojump_clock):
     """R11: what a sandbox writes to its stderr costs its host no more than so much a second."""
     complaints, seconds = Complaints(), 10
     with trio.move_on_after(seconds):
@@ -86,7 +86,7 @@ async def test_a_sandbox_that_has_stopped_is_killed_all_the_same():
 
 
 @pytest.mark.parametrize("spare", [0, 1, 2, 3, 4, 5])
-async def test_without_descriptors_there_is_no_room_and_nothing_is_left(spare):
+async def test_without_descriptors_a_start_fails_and_leaves_nothing(spare):
     async with open_process_sandbox("first"):
         pass
     before, others = descriptors(), children()

@@ -88,7 +88,7 @@ async def test_a_sandbox_has_no_more_links_than_it_needs(bench):
     assert [bench.dial(number) for number in range(1, most + 2)] == [*[True] * most, False]
 
 
-async def test_bytes_that_are_no_frames_go_both_ways_in_order(bench):
+async def test_bytes_that_are_no_frames_pass_in_both_directions_in_order(bench):
     async with bench.network.listen(Kind.STREAM, "127.0.0.1:40003") as listener:
         assert bench.dial(1, "127.0.0.1:40003", "stream")
         assert (await bench.hear()).word is Word.OPEN
@@ -100,7 +100,7 @@ async def test_bytes_that_are_no_frames_go_both_ways_in_order(bench):
         assert (await bench.hear()).rest + (await bench.hear()).rest == b"welcome\n"
 
 
-async def test_frames_go_both_ways_and_are_acknowledged(bench):
+async def test_frames_pass_in_both_directions_and_are_acknowledged(bench):
     bench.dial(1)
     assert (await bench.hear()).word is Word.OPEN
     far = await bench.listener.accept()
@@ -112,7 +112,7 @@ async def test_frames_go_both_ways_and_are_acknowledged(bench):
     assert (said.word, said.rest) == (Word.DATA, b"in")
 
 
-async def test_a_sandbox_that_sends_more_than_may_be_on_its_way_is_misbehaving(bench):
+async def test_a_sandbox_with_too_many_unacknowledged_frames_is_misbehaving(bench):
     bench.dial(1)
     await bench.hear()
     for _ in range(SANDBOX_WINDOW + 1):
@@ -137,7 +137,7 @@ async def test_no_more_is_read_than_the_sandbox_takes(bench):
     assert heard == SANDBOX_WINDOW
 
 
-async def test_the_end_of_a_link_is_reported_with_its_farewell(bench):
+async def test_the_end_of_a_link_is_reported_with_its_close_reason(bench):
     bench.dial(1)
     await bench.hear()
     await (await bench.listener.accept()).aclose()

@@ -42,13 +42,13 @@ async def test_a_hyperty_sends_and_answers_what_the_script_says(autojump_clock):
         ]
 
 
-async def test_nobody_sends_what_no_line_has_sent(autojump_clock):
+async def test_a_message_without_a_line_is_never_sent(autojump_clock):
     outcome = await play(scenario(ASKED[1]))
     assert outcome.difference is not None
     assert outcome.difference.number == 1
 
 
-async def test_what_nobody_asked_cannot_be_answered(autojump_clock):
+async def test_an_unsent_request_cannot_be_answered(autojump_clock):
     script = scenario(*done("HA2", ANSWER))
     async with open_stage(script, Observer(), Names()) as stage:
         with pytest.raises(StageError, match="nothing to answer"):
@@ -89,7 +89,7 @@ async def test_a_runtime_that_is_shut_down_closes_its_session(autojump_clock):
     assert outcome.difference is None
 
 
-async def test_a_session_whose_link_is_cut_comes_back_by_itself(autojump_clock):
+async def test_a_session_whose_link_is_cut_reconnects(autojump_clock):
     outcome = await play(
         scenario(
             {"fault": "link cut", "between": ["RA", "MNA"]},
@@ -112,7 +112,7 @@ async def test_a_runtime_that_vanishes_is_only_missed_in_time(autojump_clock):
     assert outcome.difference is None
 
 
-async def test_a_silent_node_answers_nobody(autojump_clock):
+async def test_a_silent_node_sends_no_answer(autojump_clock):
     ask = msg("HA>RA.bus", f"1 read {HA} {HB}", {"resource": HB})
     unheard = msg(
         "RA.bus>HA", f"1 response {HB} {HA}", {"code": 408, "description": "..."}, synthetic=True
@@ -132,7 +132,7 @@ async def test_a_jump_of_the_clock_makes_all_due_at_once(autojump_clock):
         assert trio.current_time() - before >= 5000
 
 
-async def test_a_clock_that_nobody_moves_does_not_jump():
+async def test_a_clock_without_jumps_does_not_jump():
     script = scenario({"fault": "clock jump", "seconds": 5}, time(0), given=TWO[:1])
     async with open_stage(script, Observer(), Names()) as stage:
         with pytest.raises(StageError, match="play under a virtual clock"):

@@ -24,7 +24,7 @@ async def judged(name: str, whole: Recorded, *more) -> object:
     return await added.judge(scenario_of(lines_of(name)))
 
 
-async def test_what_nobody_reports_may_happen(autojump_clock):
+async def test_unreported_steps_may_happen(autojump_clock):
     whole = await recorded("SC-07")
     row = Fact(k=Kind.TABLE, op=Op.ADD, table="stubs", key="c.ex", val="x")
     assert await judged("SC-07", whole, ("elsewhere", "registry", row)) is None
@@ -65,7 +65,7 @@ async def test_a_message_that_is_reported_may_not_be_dropped_after_all(autojump_
     assert await judged("SC-02", whole, (ask.who, ask.actor, copy)) is None
 
 
-async def test_who_is_not_named_gets_nothing(autojump_clock):
+async def test_an_unnamed_participant_gets_nothing(autojump_clock):
     lines = lines_of("SC-31")
     reported = [line | ({"deliver_to": ["HC"]} if line.get("n") == 4 else {}) for line in lines]
     difference = await (await recorded("SC-31")).judge(scenario_of(reported))

@@ -72,7 +72,7 @@ async def difference(steps):
     ],
     ids=["out 1", "out 2", "later hop", "out", "back 1", "back 2", "back"],
 )
-async def test_who_asks_is_notified_that_nothing_was_heard(autojump_clock, steps):
+async def test_the_requester_is_notified_of_the_missing_answer(autojump_clock, steps):
     assert await difference([*steps, *UNHEARD]) is None
 
 

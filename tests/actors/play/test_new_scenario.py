@@ -84,7 +84,7 @@ async def test_a_difference_is_reported_in_the_words_of_the_scenario(autojump_cl
     assert "by another route (no deliver to minibus:hyperty://b.ex/hb)" in nearest
 
 
-async def test_a_message_that_nobody_sends_is_missed(autojump_clock):
+async def test_a_message_that_no_actor_sends_is_missed(autojump_clock):
     event = {**ASK, "from": "SAB", "to": "SAB/status", "type": "update", "body": {"value": "odd"}}
     silent = {"k": "msg", "hop": "SAB>RA.bus>RA.registry", "msg": event, "event": True}
     outcome = await play(new([*CALL, silent]))
@@ -140,7 +140,7 @@ async def test_what_a_registry_has_no_reason_to_ask_is_missed(autojump_clock, st
         ({"deliver_to": ["HB"]}, "it was delivered to hyperty://a.ex/ha2"),
     ],
 )
-async def test_who_gets_a_message_is_held_against_its_receivers(autojump_clock, change, seen):
+async def test_the_receivers_of_a_message_are_compared(autojump_clock, change, seen):
     outcome = await play(new([SENT, SOUGHT[1] | change]))
     assert outcome.difference is not None
     assert outcome.difference.seen == (seen,)
@@ -172,7 +172,7 @@ async def test_an_entity_is_named_by_its_address_not_by_any_word(autojump_clock)
     assert outcome.difference.number == 2
 
 
-async def test_who_answers_what_nobody_asked_is_reported_in_the_words_of_the_scenario(
+async def test_an_unrequested_answer_is_reported_in_the_words_of_the_scenario(
     autojump_clock,
 ):
     outcome = await play(new([ANSWERED, {**CALL[5], "hop": "zoe>RB.bus"}]))

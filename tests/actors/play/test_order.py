@@ -50,7 +50,7 @@ def test_what_it_leaves_open_is_open(name, earlier, later):
     assert not is_ordered(name, earlier, later)
 
 
-def test_who_reports_an_answer_before_its_request_reports_what_cannot_be():
+def test_an_answer_reported_before_its_request_is_impossible():
     *given, ask, route, answer = [one for one in lines_of("SC-02") if "do" not in one]
     ask["n"], answer["n"] = 3, 1
     order = Order(scenario_of([*given, answer, route, ask]))

@@ -63,7 +63,7 @@ async def test_a_pending_scenario_goes_otherwise_where_it_is_known_to(autojump_c
     assert outcome.difference.number == PENDING[name].at
 
 
-async def test_a_link_is_set_up_as_reported_but_for_the_way_of_changes(autojump_clock):
+async def test_a_link_is_set_up_as_reported_except_the_path_of_changes(autojump_clock):
     """SC-16, with steps 42 and 43 as SC-31 has them.
 
     The file lets changes of C1 (of a.ex) go by the node of b.ex, the observer's. There

@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there_is_reported(tmp_path):
         ("loop: again", False, DropReason.LOOP),
     ],
 )
-def test_a_message_is_lost_by_the_network_or_dropped_by_somebody(drop, is_lost, reason):
+def test_a_message_is_lost_by_the_network_or_dropped_by_a_component(drop, is_lost, reason):
     (scenario,) = read(MESSAGE | {"drop": drop})
     assert (scenario.steps[0].is_lost, scenario.steps[0].drop) == (is_lost, reason)
 
@@ -130,7 +130,7 @@ def test_a_message_is_lost_by_the_network_or_dropped_by_somebody(drop, is_lost, 
         ("HA>RA.bus>..", [Ride.HANDED]),
     ],
 )
-def test_a_way_is_read_leg_by_leg(text, rides):
+def test_a_hop_is_read_place_by_place(text, rides):
     assert [carrier.ride for carrier in read_hop(text).carriers] == rides
 
 

@@ -68,7 +68,9 @@ async def test_every_spoilt_step_is_named(autojump_clock, name):
 
 
 @pytest.mark.parametrize(("how", "where"), ONE_OF_A_KIND.items(), ids=list(ONE_OF_A_KIND))
-async def test_each_way_to_spoil_is_found_with_the_actors_at_work(autojump_clock, how, where):
+async def test_each_mutation_of_a_scenario_is_found_with_the_actors_at_work(
+    autojump_clock, how, where
+):
     name, number = where
     (one,) = [each for each in spoilt(lines_of(name)) if each.how == how and number in each.at][:1]
     recorded = await record(scenario_of(one.lines))
@@ -76,6 +78,6 @@ async def test_each_way_to_spoil_is_found_with_the_actors_at_work(autojump_clock
     assert recorded.difference.number in one.at
 
 
-def test_every_way_to_spoil_is_tried():
+def test_every_kind_of_mutation_is_tried():
     ways = {how for by_kind in WAYS.values() for how in by_kind} | {"order"}
     assert set(ONE_OF_A_KIND) == ways

@@ -71,7 +71,7 @@ async def test_a_record_is_disconnected_if_its_first_step_leaves_that(autojump_c
         assert ends(observer, "registration")[names.actual(HB)] == "disconnected"
 
 
-async def test_everybody_takes_leave_in_good_order(autojump_clock):
+async def test_all_participants_leave_in_good_order(autojump_clock):
     observer = Observer()
     async with open_world(golden("SC-25"), observer, Names()) as world:
         for hyperty in world.setting.hyperties:

@@ -59,7 +59,9 @@ def all_but(*crashed):
     [("alice", "bob", "node"), ("bob", "alice", "node"), ("node", "alice", "bob")],
     ids=" ".join,
 )
-async def test_whoever_goes_first_all_entities_of_all_machines_end_at_rest(order, autojump_clock):
+async def test_for_any_order_of_leaving_all_entities_of_all_machines_end_at_rest(
+    order, autojump_clock
+):
     async with at_work() as processes:
         for name in order:
             await processes[name].stop()
@@ -81,7 +83,7 @@ async def test_what_a_copy_applies_is_reported_by_the_name_of_the_copy(autojump_
 
 
 @pytest.mark.parametrize("crashed", ["alice", "bob"])
-async def test_who_crashes_leaves_an_incomplete_trace_and_no_work_for_others(
+async def test_a_crashed_process_leaves_an_incomplete_trace_and_no_work_for_others(
     crashed, autojump_clock
 ):
     async with at_work() as processes:

@@ -78,7 +78,7 @@ def reported(feed, entity, *triggers, given=frozenset()):
         feed.step("sm", entity.step(trigger, given=given))
 
 
-async def test_a_model_lives_along_with_a_direct_link(protofly_domain, autojump_clock):
+async def test_a_model_follows_a_direct_link(protofly_domain, autojump_clock):
     async with protofly_domain("ra", "rb", kinds=(Kind.TCP,)) as domain:
         there = domain["rb"].url
         links = await domain["ra"].follow("p2p_connection", Awaited, about=there)
@@ -158,7 +158,7 @@ async def test_an_entity_that_begins_anew_has_another_model(feed, followers, cop
     assert list(following.models) == [copy.key]
 
 
-async def test_who_has_stopped_hears_no_more(feed, followers, copy):
+async def test_a_stopped_model_follows_no_more_steps(feed, followers, copy):
     async with await followers.follow("observer_copy", Model) as following:
         reported(feed, copy, Trigger.OBSERVE)
     reported(feed, copy, Trigger.SNAPSHOT)

@@ -68,7 +68,7 @@ async def open_world():
 
 
 @pytest.mark.parametrize(("how", "code"), [(WRONG, Code.INTERNAL), (TASK, Code.UNAVAILABLE)])
-async def test_a_hyperty_that_missteps_is_reported_and_harms_nobody_else(
+async def test_an_undeclared_step_of_a_hyperty_is_reported_and_affects_no_other_hyperty(
     how, code, autojump_clock, log
 ):
     async with open_world() as world:

@@ -119,7 +119,7 @@ async def test_a_request_crosses_the_node_and_comes_back(autojump_clock):
     assert {place.verdict(name) for name in ("ra", "rb")} == {Verdict.CONFORMANT}
 
 
-async def test_two_hyperties_of_one_runtime_need_no_way_out(autojump_clock):
+async def test_two_hyperties_of_one_runtime_need_no_route_out(autojump_clock):
     async with open_place() as place, place.runtime("ra") as ra:
         caller = Caller()
         await ra.deploy("caller", lambda: caller)
@@ -129,7 +129,7 @@ async def test_two_hyperties_of_one_runtime_need_no_way_out(autojump_clock):
         assert not [f for f in place.tracers["ra"].facts if f.k is About.RESOLVE and f.to == there]
 
 
-async def test_nobody_there_is_404_wherever_there_is(autojump_clock):
+async def test_an_unknown_address_is_404_in_every_topology(autojump_clock):
     async with open_pair() as (_, caller, _, _):
         abroad = await caller.request("hyperty://a.ex/nobody", 1)
         at_home = await caller.request("hyperty-runtime://a.ex/ra/nobody", 1)
@@ -154,7 +154,7 @@ async def test_a_refusal_carries_its_words(autojump_clock):
         assert (answer.code, answer.body["description"]) == (403, "not today")
 
 
-async def test_an_exception_of_a_handler_is_answered_500_and_the_hyperty_lives_on(autojump_clock):
+async def test_an_exception_of_a_handler_is_answered_500_and_the_hyperty_continues(autojump_clock):
     async with open_pair() as (_, caller, server, there):
         lives = Server.lives
         codes = [(await caller.request(there, "fail")).code for _ in range(50)]
@@ -242,7 +242,9 @@ async def test_a_lost_link_comes_back_and_traffic_with_it(autojump_clock):
     assert {place.verdict(name) for name in ("ra", "rb")} == {Verdict.CONFORMANT}
 
 
-async def test_when_the_node_is_gone_everybody_gets_an_answer_and_leaves_in_time(autojump_clock):
+async def test_when_the_node_is_gone_all_requests_are_answered_and_the_runtime_leaves_in_time(
+    autojump_clock,
+):
     network = MemoryNetwork()
     caller = Caller()
     async with trio.open_nursery() as nursery:

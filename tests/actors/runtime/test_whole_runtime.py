@@ -178,7 +178,7 @@ class Crashing(Hyperty):
         raise ZeroDivisionError
 
 
-async def test_a_sandbox_that_ends_in_crashes_stops_nobody_else(autojump_clock):
+async def test_a_sandbox_that_ends_in_crashes_stops_no_other_sandbox(autojump_clock):
     """BUS-15: the bus and the other sandboxes go on; who asks it is answered."""
     async with open_domain("ra") as domain:
         one = domain["ra"]

@@ -119,7 +119,7 @@ def test_what_was_given_up_is_reported(tried):
     assert "limits, privileges, dumps, orphans" in tried["summary"]
 
 
-def test_who_is_orphaned_before_it_is_confined_ends():
+def test_a_process_orphaned_before_its_confinement_ends():
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); "
         "from actors.sandbox.confine import confine; confine(1 << 30)"

@@ -188,7 +188,9 @@ ENDS = {
 
 
 @pytest.mark.parametrize(("attack", "why"), ENDS.values(), ids=ENDS)
-async def test_what_nobody_says_ends_it_and_whoever_waits_is_reported(attack, why):
+async def test_a_message_of_an_unknown_kind_ends_the_process_and_waiting_senders_are_notified(
+    attack, why
+):
     async with open_sandbox_world(guest(attack)) as world:
         assert await world.load() is None
         beside = await world.bus.component(f"{R}/beside")
@@ -216,7 +218,7 @@ async def test_a_step_that_no_table_declares_ends_it_and_is_a_violation():
         assert world.statuses() == ["created"]
 
 
-async def test_who_speaks_for_another_domain_is_not_heard():
+async def test_a_stub_that_sends_for_another_domain_is_dropped():
     forged = event_of("hyperty://a.ex/alice", f"{R}/beside")
     attack = f"await bus.post({forged}); return 'said'"
     async with open_sandbox_world(guest(attack)) as world:
@@ -268,7 +270,7 @@ LASTING = {
 }
 
 
-async def test_who_hangs_or_floods_is_ended_before_anybody_has_waited_too_long():
+async def test_a_blocking_or_flooding_process_is_ended_in_time():
     """All at once: each is answered 503 for its own, and in less than a request waits for 408."""
     came, now = {}, trio.Event()
 

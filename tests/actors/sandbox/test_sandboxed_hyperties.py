@@ -75,7 +75,7 @@ async def test_an_answer_that_cannot_be_handed_in_is_a_refusal_and_ends_nothing(
         assert answers[0].body["value"] == {"code": 413, "value": None}
 
 
-async def test_who_never_answers_is_timed_out_by_the_router_and_others_are_not(autojump_clock):
+async def test_a_request_without_answer_times_out_at_the_router_and_others_do_not(autojump_clock):
     """HYP-01, MSG-06: a hyperty that waits for ever still gives signs of life."""
     async with open_sandbox_world(NO_STUB, spawn=open_local_sandbox) as world:
         await world.host(ROUGH, open_local_sandbox)

@@ -33,7 +33,7 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("what", ["hyperty", "object", "runtime"])
-async def test_nobody_speaks_as_another_however_it_is_spelt(join, what, spelling):
+async def test_a_session_cannot_send_as_another_in_any_spelling(join, what, spelling):
     """MN-03, MN-13, I-A3, I-B9, I-B10, S1: 400 or 401, and nobody hears of it."""
     alice, bob, carol = [await join() for _ in range(3)]
     address = alice.inside if what == "runtime" else (
@@ -50,7 +50,7 @@ async def test_nobody_speaks_as_another_however_it_is_spelt(join, what, spelling
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-async def test_nobody_names_another_as_the_true_source(join, spelling):
+async def test_a_peer_cannot_name_another_peer_as_the_true_source(join, spelling):
     """MN-03, I-B10, C-10: `source` is held to the same rule as `from`."""
     alice, bob, carol = [await join() for _ in range(3)]
     (address,) = await alice.allocate()
@@ -70,7 +70,7 @@ async def test_nobody_names_another_as_the_true_source(join, spelling):
         f"domain://idm.{DOMAIN}", "hyperty-runtime://b.ex/rb/ua", "mn:/session",
     ],
 )  # fmt: skip
-async def test_nobody_speaks_as_a_part_of_a_node_or_a_foreign_runtime(join, from_):
+async def test_a_session_cannot_send_as_a_part_of_a_node_or_a_foreign_runtime(join, from_):
     """MN-03, MN-13, I-B10, ADR-04, S1."""
     alice, bob = await join(), await join()
     await bob.say("create", from_, bob.spelt(f"{alice.inside}/ua"), value="forged")
@@ -79,7 +79,7 @@ async def test_nobody_speaks_as_a_part_of_a_node_or_a_foreign_runtime(join, from
     assert await alice.rest() == []
 
 
-async def test_forged_events_reach_nobody_and_are_not_answered(join):
+async def test_forged_events_are_neither_delivered_nor_answered(join):
     """MN-25, I-B9, I-M5, S1: news of an object come from its owner."""
     alice, bob, mallory = [await join() for _ in range(3)]
     thing = await an_object(alice)
@@ -95,7 +95,7 @@ async def test_forged_events_reach_nobody_and_are_not_answered(join):
     assert values(heard) == ["true"]
 
 
-async def test_forged_answers_reach_nobody(join):
+async def test_forged_answers_are_not_delivered(join):
     """I-B10, MN-25: an answer comes from who was asked."""
     alice, bob, mallory = [await join() for _ in range(3)]
     (ha,) = await alice.allocate()
@@ -116,7 +116,7 @@ async def test_forged_answers_reach_nobody(join):
 
 
 @pytest.mark.parametrize("part", ["changes", "observers", "children/x"])
-async def test_nobody_hears_of_an_object_before_its_owner_consents(join, part):
+async def test_no_change_is_delivered_before_its_owner_consents(join, part):
     """MN-14, S3, I-D9: a path alone brings nothing; consent does, from then on."""
     alice, bob = await join("link"), await join()
     thing = await an_object(alice)
@@ -136,7 +136,7 @@ async def publish(reporter, thing, part, value):
 
 
 @pytest.mark.parametrize("code", [401, 403, 404, 408, 500])
-async def test_who_was_refused_hears_nothing(join, code):
+async def test_a_refused_observer_receives_nothing(join, code):
     """MN-14, S3, I-D9."""
     alice, bob = await join("link"), await join()
     thing = await an_object(alice)
@@ -149,7 +149,7 @@ async def test_who_was_refused_hears_nothing(join, code):
     assert values(await bob.rest()) == []
 
 
-async def test_the_consent_of_anybody_else_is_none(join):
+async def test_consent_by_another_session_does_not_count(join):
     """S3, I-D9: not the observer's own word, nor a third party's, nor for another object."""
     alice, bob, mallory = await join("link"), await join(), await join()
     thing, other = await an_object(alice), await an_object(alice)

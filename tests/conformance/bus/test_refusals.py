@@ -56,7 +56,7 @@ async def test_what_kills_upstreams_nodes_is_refused_and_the_session_kept(join, 
 
 @pytest.mark.parametrize("missing", ["id", "type", "from", "to", "body"])
 @pytest.mark.parametrize("part", ["sm", "address-allocation", "session"])
-async def test_a_field_that_is_missing_harms_nobody(join, missing, part):
+async def test_a_missing_field_does_not_affect_other_messages(join, missing, part):
     """MN-03, MN-25."""
     peer = await join()
     message = {

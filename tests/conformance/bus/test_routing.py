@@ -29,7 +29,7 @@ async def test_every_form_talks_to_every_form(guests, asker, asked):
 
 
 @pytest.mark.parametrize("publisher", WIRE_FORMS)
-async def test_news_reach_subscribers_of_every_form(guests, publisher):
+async def test_notifications_reach_subscribers_of_every_form(guests, publisher):
     """MN-02, MN-16."""
     alice = await guests(publisher)
     others = [await guests(form) for form in WIRE_FORMS]
@@ -94,7 +94,7 @@ async def test_what_the_node_does_not_know_survives(join):
         f"domain://msg-node.{DOMAIN}/nothing", f"domain://nowhere.{DOMAIN}",
     ],
 )  # fmt: skip
-async def test_requests_to_nobody_get_404(join, to):
+async def test_requests_to_unknown_addresses_get_404(join, to):
     """MN-27, MN-25, I-B12, SC-07."""
     peer = await join()
     answer = await peer.ask("create", peer.part("ua"), peer.spelt(to), value=1)
@@ -104,7 +104,7 @@ async def test_requests_to_nobody_get_404(join, to):
 
 
 @pytest.mark.parametrize("type_", ["update", "create"])
-async def test_events_to_nobody_are_dropped_without_a_word(join, type_):
+async def test_events_to_unknown_addresses_are_dropped_silently(join, type_):
     """MN-27, MN-25."""
     peer = await join()
     thing = await an_object(peer)
@@ -113,7 +113,7 @@ async def test_events_to_nobody_are_dropped_without_a_word(join, type_):
     assert await peer.rest() == []
 
 
-async def test_an_answer_nobody_asked_for_is_dropped_without_a_word(join):
+async def test_an_unrequested_answer_is_dropped_silently(join):
     """MN-25, MN-27: to nobody, to oneself, and to the node."""
     peer = await join()
     for to in (f"hyperty://{DOMAIN}/nobody", peer.part("x"), f"{peer.node}/sm"):
@@ -122,7 +122,7 @@ async def test_an_answer_nobody_asked_for_is_dropped_without_a_word(join):
     assert await peer.rest() == []
 
 
-async def test_the_only_way_back_to_oneself_is_none(join):
+async def test_a_message_never_returns_to_its_sender(join):
     """MN-16, I-L5: a request is not sent back over its own link."""
     peer = await join()
     assert await peer.code("read", peer.part("ua"), peer.part("sm")) == 404
@@ -171,7 +171,7 @@ async def test_a_runtime_of_another_domain_is_served_by_its_own_address(guests):
         assert (await foreign.answer_to(sent))["body"]["code"] == 200
 
 
-async def test_an_address_of_another_domain_belongs_to_who_used_it_first(join):
+async def test_an_address_of_another_domain_belongs_to_its_first_user(join):
     """MN-13, MN-24: bound to that session, 401 for every other."""
     alice, bob = await join(), await join()
     hyperty = f"hyperty://b.ex/first-{alice.name}"
@@ -204,7 +204,7 @@ async def test_nothing_is_learnt_from_what_passes_by(join):
     assert await bob.code("read", bob.part("ua"), squatted) == 404
 
 
-async def test_a_foreign_domain_without_a_way_gets_404_or_503(join):
+async def test_a_foreign_domain_without_a_route_gets_404_or_503(join):
     """MN-27, MN-19: never silence."""
     peer = await join()
     assert await peer.code("read", peer.part("ua"), "hyperty://unheard.ex/x") in {404, 503}

@@ -164,7 +164,7 @@ async def test_freeing_again_or_what_never_was_is_fine(join):
         assert await freed(peer, **body) == 200
 
 
-async def test_who_is_not_the_owner_frees_nothing_of_a_list(join):
+async def test_a_session_that_does_not_own_the_whole_list_frees_nothing(join):
     """MN-12, I-A6: 403, all or none."""
     alice, bob = await join(), await join()
     (hers,), (his,) = await alice.allocate(), await bob.allocate()

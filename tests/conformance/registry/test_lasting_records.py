@@ -51,7 +51,7 @@ async def test_what_upstreams_forms_registered_outlives_the_session(guests, spok
 
 
 @UPSTREAMS
-async def test_nobody_is_notified_that_a_lasting_record_is_away(guests, spoken):
+async def test_subscribers_are_not_notified_that_a_lasting_record_is_away(guests, spoken):
     """M-30, I-G5: it is not; then its runtime unregisters it in another session."""
     peer, other = await guests(spoken), await guests("link")
     url = await registered(peer)
@@ -68,7 +68,7 @@ async def test_nobody_is_notified_that_a_lasting_record_is_away(guests, spoken):
 
 
 @UPSTREAMS
-async def test_a_message_to_a_record_whose_runtime_is_away_reaches_nobody(guests, spoken):
+async def test_a_message_to_a_record_whose_runtime_is_away_is_not_delivered(guests, spoken):
     """MN-27: 404, as for any address that no session owns."""
     peer, other = await guests(spoken), await guests("link")
     url = await registered(peer)

@@ -51,7 +51,7 @@ async def test_the_whole_of_an_object_is_reached(join, part):
     assert (await bob.answer_to(sent))["body"]["code"] == 200
 
 
-async def test_an_object_whose_name_begins_like_anothers_is_another(join):
+async def test_an_object_whose_name_begins_like_another_is_a_different_one(join):
     """ADR-04, U-33: borders of segments count."""
     alice, bob = await join(), await join()
     (address,) = await alice.allocate("comm")
@@ -87,7 +87,7 @@ async def test_an_address_made_by_the_runtime_is_claimed_by_its_path(join):
     assert (await bob.answer_to(sent))["body"]["code"] == 200
 
 
-async def test_nobody_claims_what_somebody_has(join):
+async def test_an_owned_address_cannot_be_claimed(join):
     """ALC-02, MN-14, C-44, U-28."""
     alice, bob = await join(), await join()
     (allocated,) = await alice.allocate()

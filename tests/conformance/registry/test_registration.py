@@ -153,7 +153,7 @@ async def test_a_keep_alive_is_answered(join):
     assert (await reported(alice, "update", resource=f"{url}x"))[0] == 404
 
 
-async def test_whoever_watches_a_record_is_sent_its_changes(join):
+async def test_followers_of_a_record_are_sent_its_changes(join):
     """CON-08, I-G5, M-29, M-30, C-55: real changes only, in order."""
     alice, bob = await join(), await join()
     url = await registered(alice)

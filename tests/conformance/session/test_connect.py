@@ -12,7 +12,7 @@ from tests.support.wire.wire_socket import Left, Refused, open_wire
 from tests.support.wire.wire_speakers import FORMS
 
 
-async def test_whoever_comes_is_sent_nothing_it_did_not_ask_for(join):
+async def test_a_new_connection_is_sent_nothing_unrequested(join):
     """CON-05: there is no welcome message."""
     peer = await join()
 
@@ -91,7 +91,7 @@ async def test_upstreams_stubs_are_answered_as_they_spell(guests, legacy, id_, t
 
 
 @pytest.mark.parametrize("frame", [b"{", b"hello", b"[]", b"{}", b'"x"', b"7", b"null"])
-async def test_what_is_no_message_harms_nobody(join, frame):
+async def test_an_unreadable_message_affects_no_other_message(join, frame):
     """CON-05, MN-25: counted, and the link is kept."""
     peer = await join()
 
@@ -110,7 +110,7 @@ async def test_what_is_no_message_harms_nobody(join, frame):
         {"body": None},
     ],
 )
-async def test_a_malformed_request_that_says_whom_to_tell_gets_400(join, wrong):
+async def test_a_malformed_request_with_a_sender_gets_400(join, wrong):
     """MN-03, MN-25, CON-05."""
     peer = await join()
     message = {
@@ -128,7 +128,7 @@ async def test_a_malformed_request_that_says_whom_to_tell_gets_400(join, wrong):
 
 
 @needs("frames of WebSocket")
-async def test_a_binary_frame_is_read_like_text_or_counted_and_harms_nobody(join):
+async def test_a_binary_frame_is_read_like_text_or_counted_and_other_links_are_unaffected(join):
     """CON-05."""
     peer = await join()
     other = await join()
@@ -238,7 +238,7 @@ async def test_upstreams_forms_hold_one_message_a_frame(guests, legacy):
     assert await peer.rest() == []
 
 
-async def test_the_command_of_another_runtime_disconnects_nobody(guests):
+async def test_the_command_of_another_runtime_disconnects_no_session(guests):
     """MN-07, MN-21: the plain form's command is about its own session only."""
     peer = await guests("plain")
 

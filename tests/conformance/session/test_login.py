@@ -84,7 +84,7 @@ async def test_without_a_token_nothing_can_be_done(guests):
 
 
 @pytest.mark.parametrize("path", ["/ws", "/stub/connect?runtimeURL=hyperty-runtime://a.ex/r"])
-async def test_upstreams_doors_are_shut(node, path):
+async def test_upstreams_paths_are_refused(node, path):
     """POL-18, CON-05: they are opened by --allow-legacy only."""
     with pytest.raises(Refused):
         await open_wire(node.urls["url"].removesuffix("/link") + path)
@@ -133,7 +133,7 @@ async def test_a_session_that_was_logged_in_comes_back_by_its_own_token(guests, 
     assert await again.code("read", address, again.part("nobody")) == 404
 
 
-async def test_who_is_an_administrator_manages_policies(guests, known):
+async def test_an_administrator_manages_policies(guests, known):
     """POL-05: by messages to `MN(d)/policy`; others get 403."""
     admin, other = await guests.outsider(), await guests.outsider()
     await admin.open(token=known.token("--role", "admin"))
@@ -152,7 +152,7 @@ async def test_who_is_an_administrator_manages_policies(guests, known):
     assert (await admin.hear())["to"] == admin.part("closed")
 
 
-async def test_the_identity_connector_validates_for_whoever_has_a_session(guests, known):
+async def test_the_identity_connector_validates_for_every_session(guests, known):
     """CON-01, PFY-05, ADR-04, M-55: 200 with who it is, else 401."""
     peer = await guests.outsider()
     await peer.open(token=known.token())
@@ -190,7 +190,7 @@ async def test_what_the_session_form_shows_is_no_login(mixed, known):
         assert (await (await others.outsider()).open(token=token))["body"]["code"] == 200
 
 
-async def test_where_logins_exist_nobody_gets_a_detached_session_for_its_name(mixed):
+async def test_with_logins_a_name_alone_does_not_resume_a_detached_session(mixed):
     """MN-04, MN-06, C-84, S2: the token is asked for, as of any other form."""
     guests = Joining(mixed, "session")
     async with guests.stack:

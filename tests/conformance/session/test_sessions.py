@@ -27,7 +27,7 @@ async def test_nothing_is_done_before_a_session_is_open(join, method):
 
 
 @needs("a token")
-async def test_events_before_a_session_reach_nobody(join):
+async def test_events_before_a_session_are_not_delivered(join):
     """MN-03, MN-25, I-M1."""
     alice, bob = await join(), await join()
     thing = await an_object(alice)
@@ -67,7 +67,7 @@ async def test_opening_with_the_token_replaces_the_link(join):
     assert await newer.code("read", address, newer.part("nobody")) == 404
 
 
-async def test_who_comes_again_by_the_plain_form_takes_over(guests):
+async def test_a_new_plain_session_takes_the_old_one_over(guests):
     """MN-04, MN-06, MN-21: its URL is all it has; the newest link owns the session."""
     peer = await guests("plain")
     (address,) = await peer.allocate()
@@ -237,7 +237,7 @@ async def test_upstreams_session_control_knows_three_words(guests, type_):
     assert (answer["id"], answer["from"], answer["body"]["code"]) == (3, "mn:/session", 400)
 
 
-async def test_nobody_opens_a_session_in_another_runtimes_name(guests):
+async def test_a_runtime_cannot_open_a_session_as_another_runtime(guests):
     """MN-04, I-B10: `from` must be of the runtime that is named."""
     outsider, other = await guests.outsider("link"), await guests("link")
     answer = await outsider.ask(
@@ -263,7 +263,7 @@ async def test_upstreams_forms_are_alive_as_long_as_their_link(guests, legacy):
     assert await peer.allocate()
 
 
-async def test_the_token_is_seen_by_nobody_else(join):
+async def test_the_token_is_sent_to_no_other_session(join):
     """MN-05, I-M2, S11: not in messages to others, not in the node's log."""
     alice, bob = await join(), await join()
     await alice.say(
@@ -277,7 +277,7 @@ async def test_the_token_is_seen_by_nobody_else(join):
         assert alice.token not in join.node.log.read_text()
 
 
-async def test_who_comes_again_is_answered_as_it_spells_now(guests):
+async def test_a_resumed_session_is_answered_in_its_new_spelling(guests):
     """MN-06, N3: its first message may come before its session; found by the siege."""
     peer = await guests("plain")
     await peer.say_as(7, "READ", peer.part("ua"), f"{peer.node}/nothing", {})

@@ -7,7 +7,7 @@ from tests.support.wire.wire_sync import an_object, asked, change, values
 
 
 @pytest.mark.parametrize("own", ["", "/sm", "/registry", "/p2phandler/1", "/subscription"])
-async def test_nobody_subscribes_to_what_is_addressed_to_another(join, own):
+async def test_paths_below_another_sessions_address_cannot_be_subscribed_to(join, own):
     """MN-14, I-M6, S3: a runtime's own addresses are not for others to hear."""
     alice, bob = await join(), await join()
     answer = await bob.paths("subscribe", bob.spelt(alice.inside) + own, source=bob.runtime)
@@ -19,7 +19,7 @@ async def test_nobody_subscribes_to_what_is_addressed_to_another(join, own):
 
 
 @pytest.mark.parametrize("part", ["", "/subscription"])
-async def test_nobody_subscribes_to_another_sessions_object_itself(join, part):
+async def test_another_sessions_object_itself_cannot_be_subscribed_to(join, part):
     """MN-14, S3."""
     alice, bob = await join(), await join()
     thing = await an_object(alice)
@@ -33,7 +33,7 @@ async def test_nobody_subscribes_to_another_sessions_object_itself(join, part):
         f"domain://registry.{DOMAIN}/changes", "global://registry",
     ],
 )  # fmt: skip
-async def test_nobody_subscribes_to_the_parts_of_the_node(join, backend):
+async def test_parts_of_the_node_cannot_be_subscribed_to(join, backend):
     """MN-14, ADR-04, S3."""
     assert (await (await join()).paths("subscribe", backend))["body"]["code"] == 403
 

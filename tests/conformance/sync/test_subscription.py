@@ -7,7 +7,7 @@ from tests.support.wire.wire_socket import Left
 from tests.support.wire.wire_sync import an_object, asked, change, observe, resources, values
 
 
-async def test_what_is_published_reaches_who_subscribed(join):
+async def test_published_events_reach_subscribers(join):
     """MN-02, MN-14, MN-16, I-M5: once, as it was sent."""
     alice, bob = await join(), await join()
     thing = await an_object(alice)
@@ -72,7 +72,7 @@ async def test_children_are_reported_to_their_author_too(join):
     assert values(await bob.rest()) == [2]
 
 
-async def test_a_child_of_a_number_without_end_is_refused_and_the_node_lives(join):
+async def test_a_child_with_an_endless_number_is_refused_and_the_node_continues(join):
     """MN-16, I-D10: Python reads no number of 5,000 digits."""
     alice, bob = await join(), await join()
     thing = await an_object(alice, "children/resources")
@@ -115,7 +115,7 @@ async def test_subscribing_twice_delivers_once(join):
     assert values(await bob.rest()) == [1]
 
 
-async def test_who_unsubscribed_hears_no_more(join):
+async def test_an_unsubscribed_observer_receives_nothing_more(join):
     """MN-15, I-M7: from the 200 on."""
     alice, bob, carol = [await join() for _ in range(3)]
     thing = await an_object(alice)
@@ -240,7 +240,7 @@ async def test_the_seeds_form_names_an_object_and_its_children(join):
     assert values(await bob.rest()) == ["changes", "child"]
 
 
-async def test_what_nobody_subscribed_to_is_dropped_without_a_word(join):
+async def test_events_without_subscribers_are_dropped_silently(join):
     """MN-27: events to nobody are fine."""
     alice = await join()
     thing = await an_object(alice)
@@ -249,7 +249,7 @@ async def test_what_nobody_subscribed_to_is_dropped_without_a_word(join):
     assert await alice.rest() == []
 
 
-async def test_who_leaves_is_sent_no_more(join):
+async def test_an_unsubscribed_runtime_is_sent_nothing(join):
     """MN-07, I-M4: others still are."""
     alice, bob, carol = [await join() for _ in range(3)]
     thing = await an_object(alice)

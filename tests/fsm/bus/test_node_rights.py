@@ -69,7 +69,7 @@ def foreign_and_free(address):
 
 @pytest.mark.parametrize("where", ["from", "source"])
 @pytest.mark.parametrize("seed", range(5))
-def test_s1_no_variant_of_a_forged_source_is_taken_for_somebody_elses(seed, where):
+def test_s1_no_variant_of_a_forged_source_passes_for_another_session(seed, where):
     """10^5 in all: refused as malformed or foreign, or canonicalised to something owned."""
     refused = 0
     for text in variants(seed, 10_000):
@@ -104,7 +104,7 @@ def test_s1_whatever_is_said(type_):
         assert isinstance(NODE.routing.admit(message, RA), Refusal)
 
 
-def test_a_path_for_somebody_else_is_forbidden():
+def test_a_path_for_another_runtime_is_forbidden():
     """MN-14: 403, where any other foreign source gets 401."""
     path = {"id": 1, "type": "subscribe", "from": f"{RA}/sm", "to": f"{MN}/sm"}
     for to, code in ((f"{MN}/sm", 403), (f"{OB}/subscription", 401)):
@@ -128,7 +128,7 @@ def test_a_path_for_somebody_else_is_forbidden():
         f"{MN}/changes", "global://registry/changes", "domain://registry.a.ex/registration",
     ],
 )  # fmt: skip
-def test_s3_nobody_hears_what_is_addressed_to_somebody_else(resource):
+def test_s3_messages_for_another_session_cannot_be_subscribed_to(resource):
     part = resource.removeprefix(OB)
     is_observed = part in {"/changes", "/children/chat"}
 
@@ -169,7 +169,7 @@ def test_registrations_are_public(url):
 
 
 @pytest.mark.parametrize("part", ["changes", "children/chat"])
-def test_who_knows_no_consent_is_not_asked_for_it(part):
+def test_an_owner_without_consents_is_not_asked_for_one(part):
     """An object of an upstream peer is open; so is every one, if nobody is to be asked."""
     assert NODE.rights.hearing(f"{HO}/{part}", RA) is Hearing.AT_ONCE
     assert Node(Observation.OPEN).rights.hearing(f"{OB}/{part}", RA) is Hearing.AT_ONCE

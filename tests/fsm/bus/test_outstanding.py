@@ -50,7 +50,7 @@ def test_requests_of_two_with_one_number_are_two(core):
     assert core.unanswered() == [request(1)]
 
 
-def test_what_was_answered_in_another_way_is_forgotten(core):
+def test_requests_that_were_answered_by_another_route_are_forgotten(core):
     core.ask(request(1), 0.0)
     core.forget(request(1))
     core.forget(request(1))
@@ -67,7 +67,7 @@ def test_all_that_is_not_answered_is_taken_out_once(core):
 
 
 @pytest.mark.parametrize(("later", "left"), [(-0.1, [1, 2]), (0.0, [2])])
-def test_who_does_not_wait_any_more_is_forgotten(core, later, left):
+def test_an_abandoned_request_is_forgotten(core, later, left):
     core.ask(request(1), 0.0)
     core.ask(request(2), REPLY_TIMEOUT + later)
     assert core.unanswered() == [request(number) for number in left]

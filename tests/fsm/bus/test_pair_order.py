@@ -82,7 +82,7 @@ def test_an_answer_that_was_not_under_way_shows_that_what_was_is_lost():
     assert core.arrives(answer(ask(9)), NODE_PATH, "ninth") == ["eighth", "ninth"]
 
 
-def test_of_very_many_answers_under_way_the_older_ones_are_not_known():
+def test_of_very_many_open_answers_the_older_ones_are_not_known():
     core = PairOrderCore()
     under_way = frozenset(range(100, 100 + ORDER_SENT))
     core.announced(Behind(B, A, f"{A}#163>{B}!200", answers=under_way), THERE, 0.0)
@@ -172,7 +172,7 @@ def test_late_messages_of_the_node_alone_are_repeats_and_no_concern_of_order():
     assert not core.is_late(answer(ask(1)), THERE)
 
 
-def test_no_more_messages_of_a_link_wait_than_there_is_room_for():
+def test_no_more_messages_of_a_link_wait_than_the_limit_allows():
     core = PairOrderCore()
     core.announced(Behind(A, B, 1, 1), THERE, 0.0)
     for number in range(2, ORDER_HELD + 2):
@@ -181,7 +181,7 @@ def test_no_more_messages_of_a_link_wait_than_there_is_room_for():
     assert len(core.tick(REPLY_TIMEOUT)) == ORDER_HELD
 
 
-def test_no_more_pairs_of_a_link_wait_than_there_is_room_for():
+def test_no_more_pairs_of_a_link_wait_than_the_limit_allows():
     core = PairOrderCore()
     for number in range(ORDER_WAITS + 1):
         core.announced(Behind(A, f"{B}/{number}", 1, 1), THERE, 0.0)

@@ -106,7 +106,7 @@ def test_a_link_that_gave_messages_back_announces_the_pair_anew():
     assert fourth.behind is None
 
 
-def test_no_more_wait_than_there_is_room_for():
+def test_no_more_messages_wait_than_the_limit_allows():
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
     for number in range(2, STUB_QUEUE + 3):

@@ -78,7 +78,7 @@ def test_a_mini_bus_gives_the_rest_to_the_catch_all():
 
 
 @pytest.mark.parametrize("address", ["route", "to", ANY])
-def test_by_whatever_it_is_found_all_who_listen_there_are(address):
+def test_all_listeners_of_an_address_are_found_by_each_lookup(address):
     """I-B2."""
     table = core()
     for ear in (Y, X):

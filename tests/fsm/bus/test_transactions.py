@@ -26,12 +26,12 @@ def opened(*requests, now=0.0):
     return core
 
 
-def test_an_answer_finds_who_waits():
+def test_an_answer_finds_its_waiting_requester():
     core = opened(ask(1), ask(2))
     assert core.answered(answer(ask(2)), 1.0).transaction.waiter == "waiter 2"
 
 
-def test_only_the_one_who_was_asked_can_answer():
+def test_only_the_receiver_of_a_request_can_answer():
     core = opened(ask(1))
     forged = attrs.evolve(answer(ask(1)), from_=C)
     assert core.answered(forged, 1.0).drop is DropReason.UNMATCHED
@@ -66,19 +66,19 @@ def test_the_last_of_several_that_are_asked_ends_the_wait():
     assert len(core) == 0
 
 
-def test_who_of_several_does_not_answer_is_waited_for_no_longer_than_another():
+def test_one_silent_receiver_of_several_is_awaited_no_longer_than_another():
     core = asked_of_several()
     core.answered(of(B), 10.0)
     assert [ended.waiter for ended in core.overdue(REPLY_TIMEOUT)] == ["waiter"]
     assert core.answered(of(C), REPLY_TIMEOUT).drop is DropReason.LATE_RESPONSE
 
 
-def test_a_router_that_names_nobody_answers_for_all_of_several():
+def test_a_router_that_names_no_receiver_answers_for_all_of_several():
     core = asked_of_several()
     assert core.answered(answer(ask(1), 404), 1.0).is_last
 
 
-def test_who_is_asked_alone_may_name_whom_it_likes():
+def test_a_single_receiver_may_name_any_source():
     core = opened(ask(1))
     assert core.answered(of(C), 1.0).is_last
 
@@ -144,7 +144,7 @@ def reported(old, cause, new, why=""):
     return Step("transaction", KEY, old, new, cause, why)
 
 
-def test_a_request_and_its_answers_are_a_story():
+def test_a_request_and_its_answers_are_a_history():
     core = TransactionsCore()
 
     assert core.open(ask(1), None, 0.0) == reported(None, "opened", "pending")
@@ -220,7 +220,7 @@ def play(core, deeds):
 
 
 @given(DEEDS)
-def test_whatever_happens_the_story_of_each_request_is_a_walk_of_its_table(deeds):
+def test_the_history_of_each_request_is_always_a_walk_of_its_table(deeds):
     steps, _ = play(TransactionsCore(), deeds)
     lines = [
         step(f"{one.old or '[*]'} {one.cause} {one.new}", one.key, one.machine)
@@ -313,7 +313,7 @@ def test_an_answer_ends_the_repeating():
     assert core.deadline() == math.inf
 
 
-def test_who_is_repeated_waits_behind_who_was_asked_later():
+def test_a_repeated_request_waits_behind_later_receivers():
     """MSG-07, I-T6: nobody's 408 comes too late because another is asked again."""
     core = TransactionsCore()
     core.open(ask(1), None, 0.0, Terms(attempts=2))

@@ -110,7 +110,7 @@ def test_what_was_seen_elsewhere_does_not_count():
         {"object_name": "other"},
     ],
 )
-def test_a_descriptor_cannot_be_moved(fields):
+def test_a_descriptor_is_valid_only_at_its_own_place(fields):
     assert reason(changed(**fields)) is Reason.MISPLACED
 
 

@@ -210,7 +210,7 @@ def test_a_mirror_follows_the_table_and_nothing_else():
         ("dial dialled session-opened close", ["ended"]),
     ],
 )
-def test_the_link_of_a_stub_whose_sandbox_is_no_more_ends(causes, rests):
+def test_the_link_of_a_stub_ends_with_its_sandbox(causes, rests):
     ways = {"dial": "dialling", "dialled": "opening", "session-opened": "open"}
     ways |= {"ping": "pinging", "lost": "paused", "close": "closing"}
     mirror = StubMirror(STUB)
@@ -227,7 +227,7 @@ def test_a_node_is_kept_out_after_so_many_offences_and_forgiven_later():
     assert not core.offended(NODE, QUARANTINE)
 
 
-def test_a_pace_lets_a_burst_through_and_then_its_rate():
+def test_a_rate_allows_a_burst_and_then_its_rate():
     pace = TokenBucket(10.0, 2)
     assert [pace.spend(100.0) for _ in range(2)] == [0.0, 0.0]
     assert pace.spend(100.0) == pytest.approx(0.1)

@@ -102,21 +102,21 @@ def test_a_seeded_flaw_is_found(seed):
     assert finding in check(door(**changes))
 
 
-def test_a_circle_without_a_way_out_is_a_dead_end():
+def test_a_circle_without_exit_is_a_dead_end():
     table = door(rows=(tables.BUILD, tables.SHUT, tables.OPEN))
 
     dead = [finding.subject for finding in check(table) if finding.rule is Rule.DEAD_END]
     assert dead == ["open", "shut"]
 
 
-def test_the_shortest_way_is_found():
+def test_the_shortest_path_is_found():
     paths = shortest_paths(DOOR)
 
     assert paths[None] == ()
     assert [row.trigger for row in paths[Door.GONE]] == [Push.BUILD, Push.SHUT, Push.TEAR_DOWN]
 
 
-def test_states_with_a_way_out_are_found_backwards():
+def test_states_with_an_exit_are_found_backwards():
     assert can_end(DOOR) == frozenset(Door)
 
 
@@ -124,7 +124,7 @@ def test_guards_that_cover_every_case_are_complete():
     assert check(LOCKED) == []
 
 
-def test_one_word_on_two_edges_is_clear_where_guards_tell_them_apart():
+def test_one_word_on_two_edges_is_clear_where_guards_distinguish_them():
     slammed = [
         attrs.evolve(SHUT_WITH_KEY, label="slam"),
         attrs.evolve(SHUT_WITHOUT, label="slam", target=Door.GONE),

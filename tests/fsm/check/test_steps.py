@@ -57,7 +57,7 @@ def test_a_step_that_a_test_takes_does_not_count():
     assert times == {}
 
 
-def test_a_step_that_is_reported_to_nobody_counts():
+def test_a_step_without_a_recipient_of_reports_counts():
     with counted() as times:
         TransactionsCore(Steps.UNREPORTED).open(ask(), "nobody", 0.0)
 

@@ -187,7 +187,7 @@ def test_check_says_what_it_could_not_check(a_door):
     )
 
 
-def test_check_reads_who_fires_triggers_from_the_sources(monkeypatch):
+def test_check_reads_the_callers_of_triggers_from_the_sources(monkeypatch):
     monkeypatch.setattr(commands_check, "MACHINE_USERS", ("fsm.machines",))
 
     assert "session: never-fired: expire: no core fires it\n" in run("check", "session").stdout
@@ -211,7 +211,7 @@ def test_check_holds_the_rows_against_the_steps_taken(a_door, tmp_path):
     ]
 
 
-def test_check_finds_steps_of_a_machine_that_nobody_declares(tmp_path):
+def test_check_finds_steps_of_an_undeclared_machine(tmp_path):
     file = tmp_path / "steps.jsonl"
     file.write_text(census("[*] build open"))
 

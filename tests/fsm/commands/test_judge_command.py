@@ -58,7 +58,7 @@ def test_a_broken_machine_is_reported(tmp_path):
     assert done.stdout.startswith("machine address broken 1 time: declared step\n")
 
 
-def test_a_trace_that_does_not_tell_all_is_no_conformant_one(tmp_path):
+def test_an_incomplete_trace_is_not_conformant(tmp_path):
     done = run(write(tmp_path, KEPT + "cut"))
 
     assert done.exit_code == 1

@@ -62,10 +62,10 @@ def test_a_deadline_is_reported_with_what_happens_then():
     assert "without end: nobody may ever come" in reported
 
 
-def test_a_bar_in_a_word_is_no_border_of_a_cell():
+def test_a_bar_in_a_word_does_not_end_a_table_cell():
     assert "| swings \\| creaks |" in page([door(meanings={Door.OPEN: "swings | creaks"})])
 
 
-def test_a_claim_nobody_made_is_an_error():
+def test_an_undeclared_claim_is_an_error():
     with pytest.raises(KeyError):
         page([door(claims=("I-Z9",))])

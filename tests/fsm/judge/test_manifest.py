@@ -25,13 +25,13 @@ def differences(*participants, history=HISTORY):
 BOTH = (Participant(RA, "ra"), Participant(RB, "rb"))
 
 
-def test_who_is_declared_and_has_a_trace_is_all_right():
+def test_a_declared_participant_with_a_trace_is_complete():
     assert differences(*BOTH) == []
     assert differences(Participant(RA), Participant(RB)) == []
     assert differences(Participant(RA, "ra", "run"), Participant(RB)) == []
 
 
-def test_who_is_declared_traced_needs_a_trace_even_if_nobody_mentions_it():
+def test_a_participant_declared_as_traced_needs_a_trace_even_if_unmentioned():
     assert differences(*BOTH, Participant(RC, "rc")) == [
         ("rc", f"the manifest declares {RC} traced, and it has no trace here")
     ]
@@ -44,13 +44,13 @@ def test_a_run_that_is_declared_has_to_be_there_itself():
     ]
 
 
-def test_who_is_mentioned_and_declared_untraced_is_not_missed():
+def test_a_mentioned_participant_declared_as_untraced_is_not_missed():
     history = HISTORY + OPENED
     assert len(differences(*BOTH, history=history)) == 1
     assert differences(*BOTH, Participant(RC, traced=False), history=history) == []
 
 
-def test_who_is_mentioned_and_declared_traced_is_missed_once():
+def test_a_mentioned_participant_declared_as_traced_is_missed_once():
     assert len(differences(*BOTH, Participant(RC), history=HISTORY + OPENED)) == 1
 
 
@@ -58,7 +58,7 @@ def test_a_trace_that_is_not_declared_makes_the_verdict_incomplete():
     assert differences(BOTH[0]) == [("rb", "the manifest does not declare this process")]
 
 
-def test_a_trace_of_who_is_declared_untraced_makes_the_verdict_incomplete():
+def test_a_trace_of_a_declared_untraced_participant_makes_the_verdict_incomplete():
     assert differences(BOTH[0], Participant(RB, traced=False)) == [
         ("rb", f"the manifest declares {RB} untraced, and here is its trace")
     ]
@@ -122,7 +122,7 @@ def test_the_command_takes_a_manifest(tmp_path):
     assert judged(tmp_path, *BOTH).exit_code == 0
 
 
-def test_the_command_names_who_has_no_trace(tmp_path):
+def test_the_command_names_participants_without_a_trace(tmp_path):
     done = judged(tmp_path, *BOTH, Participant(RC, "rc"))
 
     assert done.exit_code == 1

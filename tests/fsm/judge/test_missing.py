@@ -61,7 +61,7 @@ def test_a_stub_that_was_never_used_proves_no_node():
     assert found(*trace(LISTENS, STUB_ROW)) == []
 
 
-def test_of_who_speaks_an_unknown_protocol_no_trace_is_expected():
+def test_a_peer_with_an_unknown_protocol_needs_no_trace():
     """Its stub runs in a sandbox, which numbers nothing."""
     assert found(*trace(LISTENS, STUB_ROW, SENT | {"seq": None})) == []
 

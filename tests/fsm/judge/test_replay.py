@@ -150,11 +150,11 @@ def test_one_flawed_node_does_not_harm_the_entities_of_another():
     assert [entity.verdict for entity in judged.entities] == ["conformant", "incomplete"]
 
 
-def test_where_a_story_may_end_a_new_one_begins_under_the_same_key():
+def test_where_a_history_may_end_a_new_one_begins_under_the_same_key():
     assert judge(trace(OPENED, CLOSED, OPENED, CLOSED)).verdict is Verdict.CONFORMANT
 
 
-def test_where_a_story_may_not_end_no_new_one_begins():
+def test_where_a_history_may_not_end_no_new_one_begins():
     judged = judge(trace(OPENED, OPENED, CLOSED))
     assert judged.by_claim == {Claim.NO_GAP_BETWEEN_STEPS: 1}
 

@@ -60,7 +60,7 @@ def test_behind_a_hole_nothing_is_judged():
     assert judge(lines[: finding.ln]) == (finding,)
 
 
-def test_of_a_trace_whose_sink_could_not_keep_up_nothing_is_judged():
+def test_a_trace_with_an_overloaded_sink_is_not_judged():
     *lines, end = reported(BROKEN)
     dropped = attrs.evolve(end, k="dropped")
 

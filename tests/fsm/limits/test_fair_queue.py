@@ -10,14 +10,14 @@ from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 A, B = "alice", "bob"
 
 
-def test_who_is_alone_is_never_held_up():
+def test_a_single_sender_is_never_delayed():
     """R11."""
     core = FairQueueCore()
     assert all(core.taken(A, 1.0) for _ in range(10_000))
     assert core.deadline() == math.inf
 
 
-def test_who_takes_more_than_a_share_while_another_wants_one_waits():
+def test_a_sender_beyond_its_share_waits_while_another_wants_one():
     """R11: a burst is free; then the rate counts."""
     core = FairQueueCore()
     core.taken(B, 1.0)
@@ -44,7 +44,7 @@ def test_what_could_not_be_given_in_time_is_not_made_up_for():
     assert turns(core) == pytest.approx([2.0 + n / SUBMIT_RATE for n in (1, 2, 3, 4)])
 
 
-def test_each_that_waits_has_turns_of_its_own():
+def test_each_waiting_sender_has_permits_of_its_own():
     """R11."""
     core = FairQueueCore()
     for by in (B, *[A, B] * (SUBMIT_BURST + 1)):
@@ -52,7 +52,7 @@ def test_each_that_waits_has_turns_of_its_own():
     assert [sorted(core.due(now)) for now in (2.0, 3.0)] == [[A, B], []]
 
 
-def test_who_keeps_to_its_share_is_not_held_up_by_one_who_does_not():
+def test_a_sender_within_its_share_is_not_delayed_by_one_beyond_it():
     """R11."""
     core = FairQueueCore()
     for _ in range(1000):
@@ -70,6 +70,6 @@ def test_when_the_other_has_gone_there_is_no_share_to_keep_to():
     assert core.taken(A, later)
 
 
-def test_the_first_is_not_held_up_by_who_never_came():
+def test_the_first_sender_is_not_delayed_by_absent_ones():
     """R11."""
     assert FairQueueCore().taken(A, 0.0)

@@ -57,7 +57,7 @@ def test_a_burst_passes_and_then_the_rate_holds():
     assert all(0 < pause <= 1 / RATE + 1e-9 for pause in keeper.said[BURST:])
 
 
-def test_who_goes_on_without_a_rest_floods():
+def test_a_continuous_flood_is_found():
     keeper = Keeper()
     assert not keeper.hears([0.0] * 1000)
     assert len(keeper.said) >= BURST + PATIENCE * RATE
@@ -65,7 +65,7 @@ def test_who_goes_on_without_a_rest_floods():
 
 
 @given(late=st.lists(st.floats(0, 0.3), min_size=1), work=st.floats(0, 0.5 / RATE))
-def test_who_floods_is_found_however_late_one_wakes(late, work):
+def test_a_flood_is_found_despite_late_checks(late, work):
     keeper = Keeper(late, work)
     assert not keeper.hears([0.0] * 10_000)
     assert keeper.now < 4 * PATIENCE
@@ -95,30 +95,30 @@ def test_too_large_a_burst_is_none_if_what_was_held_back_is_soon_worked_off(exce
 
 
 @given(jitter=st.lists(st.floats(0, 2 / RATE), min_size=2, max_size=20))
-def test_who_keeps_to_the_rate_unevenly_is_no_flood(jitter):
+def test_uneven_sending_within_the_rate_is_no_flood(jitter):
     even = steadily(0.1, 1.01 / RATE, 300)
     arrivals = [one + jitter[place % len(jitter)] for place, one in enumerate(even)]
     assert Keeper().hears([0.0] * BURST + sorted(arrivals))
 
 
-def test_who_comes_in_pairs_and_is_waited_for_as_long_as_held_back_is_no_flood():
+def test_messages_in_pairs_after_the_requested_delay_are_no_flood():
     pairs = [at for at in steadily(1 / RATE, 2.02 / RATE, 150) for _ in range(2)]
     assert Keeper().hears([0.0] * BURST + pairs)
 
 
-def test_who_rests_now_and_then_is_no_flood():
+def test_a_sender_with_pauses_is_no_flood():
     arrivals = [at for since in range(50) for at in [2.4 * since] * (BURST + 17)]
     assert Keeper().hears(arrivals)
 
 
-def test_a_slow_keeper_takes_nobody_for_a_flood_who_is_below_the_rate():
+def test_a_slow_sandbox_host_reports_no_flood_below_the_rate():
     work = 0.9 / RATE
     every = 1 / (0.95 * RATE)
     assert Keeper(work=work).hears([0.0] * BURST + steadily(every, every, 300))
 
 
 @pytest.mark.parametrize("quiet", [0.5, 1.0, 5.0])
-def test_who_floods_after_a_quiet_time_is_found_as_soon(quiet):
+def test_a_flood_after_a_quiet_time_is_found_as_soon(quiet):
     keeper = Keeper()
     every = 1.01 / RATE
     assert keeper.hears([0.0] * BURST + steadily(every, every, int(quiet / every)))

@@ -9,7 +9,7 @@ def test_a_host_has_its_share_and_others_have_theirs():
     assert [shares.enter(f"192.0.2.{n}") for n in (2, 3, 4)] == [True, True, False]
 
 
-def test_who_has_left_makes_room_for_its_own_and_for_all():
+def test_a_left_host_frees_its_own_share_and_the_common_one():
     shares = HostShares(2, 1)
     assert shares.enter("192.0.2.1")
     assert shares.enter("192.0.2.2")
@@ -26,7 +26,7 @@ def test_addresses_of_one_site_are_one_host():
     assert shares.enter("2001:db8:0:1::1")
 
 
-def test_who_is_not_there_any_more_is_not_remembered():
+def test_an_absent_host_is_not_remembered():
     shares = HostShares(9, 2)
     for number in range(1000):
         assert shares.enter(f"198.51.100.{number}")

@@ -35,7 +35,7 @@ def shed(limit, sizes):
     return gone, budget
 
 
-def test_nobody_gives_way_while_there_is_room():
+def test_no_link_gives_way_below_the_budget():
     assert shed(100, [60, 40])[0] == []
 
 
@@ -53,12 +53,12 @@ def test_an_eighth_is_freed_so_that_the_next_look_is_far_away():
     assert budget.used == 700
 
 
-def test_without_a_limit_nobody_ever_gives_way():
+def test_without_a_limit_no_link_gives_way():
     assert shed(math.inf, [2**60])[0] == []
 
 
 @given(st.integers(1, 1000), st.lists(st.integers(0, 300), max_size=30))
-def test_who_stays_holds_no_more_than_who_had_to_go(limit, sizes):
+def test_a_remaining_link_holds_no_more_than_the_closed_ones(limit, sizes):
     gone, budget = shed(limit, sizes)
 
     kept = [size for who, size in enumerate(sizes) if who not in gone]

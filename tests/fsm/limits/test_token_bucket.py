@@ -34,7 +34,7 @@ def test_a_sender_waits_as_long_as_a_bucket_of_tokens_says(rate, steps):
 
 
 @given(RATES, STEPS)
-def test_whoever_waits_as_reported_keeps_to_the_rate(rate, steps):
+def test_a_sender_that_waits_as_reported_keeps_to_the_rate(rate, steps):
     meter, now, sent = TokenBuckets(rate), 0.0, 0
     for pause, count in steps:
         now += pause
@@ -66,7 +66,7 @@ def test_each_has_a_bucket_of_its_own():
     assert meter.spend("b", 1, 0.0) == 0.0
 
 
-def test_without_a_limit_nobody_waits():
+def test_without_a_limit_no_sender_waits():
     meter = TokenBuckets(Rate(math.inf, 1))
 
     assert meter.spend("a", 10**9, 0.0) == 0.0
@@ -74,7 +74,7 @@ def test_without_a_limit_nobody_waits():
     assert len(meter) == 0
 
 
-def test_only_who_was_busy_lately_takes_room():
+def test_only_recently_busy_senders_take_memory():
     meter = TokenBuckets(Rate(20.0, 100))
     for number in range(100_000):
         meter.spend(f"host-{number}", 1, number / 1000)

@@ -10,7 +10,7 @@ from fsm.limits.unauthenticated_links import UnauthenticatedLinks, host_key
 ANY = Rate(math.inf, 1)
 
 
-def test_the_oldest_of_a_host_makes_room_for_the_next_one():
+def test_the_oldest_of_a_host_gives_way_to_the_next_one():
     outsiders = UnauthenticatedLinks(ANY, most=2000, most_per_host=100)
     first, *_ = (outsiders.knock("192.0.2.1", 0.0) for _ in range(100))
     other = outsiders.knock("192.0.2.2", 0.0)
@@ -20,7 +20,7 @@ def test_the_oldest_of_a_host_makes_room_for_the_next_one():
     assert len(outsiders) == 101
 
 
-def test_the_oldest_of_all_makes_room_when_the_node_is_full():
+def test_the_oldest_of_all_gives_way_when_the_node_is_full():
     outsiders = UnauthenticatedLinks(ANY, most=3, most_per_host=2)
     first, second, _ = (outsiders.knock(f"192.0.2.{n}", 0.0) for n in range(3))
 
@@ -29,7 +29,7 @@ def test_the_oldest_of_all_makes_room_when_the_node_is_full():
     assert len(outsiders) == 3
 
 
-def test_who_is_known_counts_no_longer():
+def test_a_connection_with_a_session_counts_no_longer():
     outsiders = UnauthenticatedLinks(ANY, most=1, most_per_host=1)
     known = outsiders.knock("192.0.2.1", 0.0)
     outsiders.forget(known.number)

@@ -65,7 +65,7 @@ def near(kind="tcp", address="127.0.0.1:22"):
 
 
 @pytest.mark.parametrize("candidate", [near(), near("unix", "/x"), near("tcp", "[::1]:1")])
-def test_a_place_of_this_machine_is_dialled_if_who_names_it_is_on_it(candidate):
+def test_a_place_of_this_machine_is_dialled_if_its_sender_is_on_it(candidate):
     assert HERE.allows(HERE.signed(candidate), RB)
     assert not HERE.allows(THERE.signed(candidate), RB)
     assert not HERE.allows(candidate, RB)

@@ -23,11 +23,11 @@ def test_the_runtimes_of_one_domain_do_not_take_all_there_is():
     assert quota.refusal("hyperty-runtime://c.ex/rc", many, 0.0) is None
 
 
-def test_who_has_a_link_may_have_it_anew_also_when_all_are_taken():
+def test_a_peer_with_a_link_may_replace_it_also_when_all_are_taken():
     quota, many = HandlerQuota(), runtimes(HANDLED_OF_DOMAIN)
     assert quota.refusal(many[0], many, 0.0) is None
 
 
-def test_there_is_an_end_whoever_asks():
+def test_the_quota_holds_for_every_requester():
     many = [f"hyperty-runtime://d{number}.ex/r" for number in range(HANDLED_LINKS)]
     assert "too many" in HandlerQuota().refusal("hyperty-runtime://c.ex/rc", many, 0.0)

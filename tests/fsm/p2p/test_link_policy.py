@@ -69,7 +69,7 @@ def test_the_first_that_covers_a_peer_counts():
         (LinkPolicy(NEVER, (PeerPolicy("b.ex", NEVER),)), False),
     ],
 )
-def test_who_wants_a_link_to_nobody_takes_none(options, wants_any):
+def test_a_runtime_without_wanted_peers_accepts_no_link(options, wants_any):
     assert options.wants_any is wants_any
 
 
@@ -100,7 +100,7 @@ def test_a_link_is_looked_for_if_it_is_wanted(wanted, intent, is_sought):
 
 
 @pytest.mark.parametrize("peer", ["b.ex", RB])
-def test_no_link_is_set_up_to_who_is_not_wanted(peer):
+def test_no_link_is_set_up_to_an_unwanted_peer(peer):
     registry = with_node(wanted=LinkPolicy(ALWAYS, (PeerPolicy(peer, NEVER),)))
     registry.ask()
     registry.feed(rs.RecordRead(HB, RECORD))
@@ -108,7 +108,7 @@ def test_no_link_is_set_up_to_who_is_not_wanted(peer):
     assert registry.route() == S1
 
 
-def test_a_link_is_set_up_to_the_one_who_is_wanted():
+def test_a_link_is_set_up_to_a_wanted_peer():
     registry = with_node(wanted=LinkPolicy(NEVER, (PeerPolicy("b.ex", ALWAYS),)))
     registry.ask()
     assert rs.SetPath(PQ) in registry.feed(rs.RecordRead(HB, RECORD))
@@ -146,7 +146,7 @@ def test_what_is_no_request_does_not_wait():
 
 
 @pytest.mark.parametrize("status", ["failed", "disconnected"])
-def test_who_waits_goes_by_the_node_if_there_is_no_link(status):
+def test_a_waiting_message_goes_by_the_node_if_there_is_no_link(status):
     """RES-10, RES-12, I-R9: each question is answered once."""
     registry = setting_up()
     ended = registry.status(PQ, status)
@@ -157,7 +157,7 @@ def test_who_waits_goes_by_the_node_if_there_is_no_link(status):
     assert routes(registry.feed(rs.TimePassed())) == []
 
 
-def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
+def test_messages_during_the_loss_of_a_link_go_by_the_node_at_once():
     """RES-12."""
     registry = setting_up()
     registry.status(PQ, "live")
@@ -165,7 +165,7 @@ def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
     assert [route.url for route in routes(registry.ask())] == [S1]
 
 
-def test_nobody_waits_longer_than_a_set_up_may_take():
+def test_no_message_waits_longer_than_a_set_up_may_take():
     """RES-09: at most T_p2p, each; who comes after that does not wait at all."""
     registry = awaiting()
     registry.feed(rs.RecordRead(HB, RECORD))
@@ -179,12 +179,12 @@ def test_nobody_waits_longer_than_a_set_up_may_take():
 
 
 @pytest.mark.parametrize("record", [None, Record(HB, RB)], ids=["none", "no p2p"])
-def test_who_cannot_have_a_link_does_not_wait_for_one(record):
+def test_a_message_does_not_wait_for_an_impossible_link(record):
     registry = awaiting()
     assert [route.url for route in routes(registry.feed(rs.RecordRead(HB, record)))] == [S1]
 
 
-def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
+def test_after_a_failed_link_no_message_waits_before_the_next_attempt():
     """RES-10: the cool-down."""
     registry = setting_up()
     registry.status(PQ, "failed")

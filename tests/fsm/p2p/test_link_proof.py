@@ -65,12 +65,12 @@ def test_of_two_diallers_with_one_secret_the_second_is_refused():
 
 
 @given(tag=st.binary(min_size=32, max_size=32), nonce=st.binary(max_size=20))
-def test_who_does_not_know_the_secret_is_sent_nothing(tag, nonce):
+def test_a_peer_without_the_secret_is_sent_nothing(tag, nonce):
     with pytest.raises(ProofError):
         ListenerProof(listening(), HERE, b"l").feed(Hello(nonce, tag))
 
 
-def test_nobody_may_dial_an_address_that_was_not_offered():
+def test_an_unoffered_address_cannot_be_dialled():
     with pytest.raises(ProofError):
         ListenerProof(listening(), "elsewhere", b"l").feed(DiallerProof(SECRET, b"d").hello())
 

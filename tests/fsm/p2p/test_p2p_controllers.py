@@ -175,7 +175,7 @@ def test_a_controller_goes_so(history, expected):
     assert reported == {f"{handler.url}/conn/1": expected}
 
 
-def test_these_are_all_ways_a_controller_can_go():
+def test_these_are_all_paths_of_a_controller():
     taken = [edges(HANDLER_CONTROLLER, history().steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(HANDLER_CONTROLLER)
 

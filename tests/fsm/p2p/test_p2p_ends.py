@@ -147,7 +147,7 @@ def test_of_two_links_that_cross_both_ends_keep_the_one_the_requester_dialled(ma
 
 
 @BOTH
-def test_a_farewell_of_the_peer_is_the_end(make):
+def test_a_goodbye_of_the_peer_ends_the_link(make):
     core = live(make)
     effects = fed(core, seen.LinkLost("L1", seen.Loss.ORDERLY), now=1.0)
     assert effects[-2:] == [do.Withdraw(), do.Ended()]
@@ -235,7 +235,7 @@ def dialled(core, *inputs):
     return [each.new for each in dial_steps(core, *inputs)]
 
 
-def test_these_are_all_ways_an_end_can_dial():
+def test_these_are_all_paths_of_a_dialling_end():
     """No row of the table is without use, and no step without a row."""
     over, lost = seen.DisconnectAsked("closing"), seen.LinkLost("L1", seen.Loss.BROKEN)
     opened, failed, connect = (

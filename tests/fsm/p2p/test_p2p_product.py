@@ -125,7 +125,7 @@ def test_a_simultaneous_open_is_decided_alike_in_both_orders(first, second):
     assert (RA, f"{RA}/p2prequester/1") in world.links[link]
 
 
-def test_who_lost_its_requester_and_asks_anew_gets_a_new_link():
+def test_a_peer_that_lost_its_requester_gets_a_new_link():
     world = World(RA, RB)
     world.start(RA)
     world.settle()
@@ -184,7 +184,7 @@ def test_when_no_candidate_of_the_handler_opens_the_handler_dials():
     assert len(world.live_links()) == 1
 
 
-def test_when_nobody_can_be_dialled_both_ends_fail_before_the_time_is_over():
+def test_without_a_dialable_peer_both_ends_fail_before_the_time_is_over():
     world = World(RA, RB)
     world.start(RA)
     for _ in range(30):
@@ -217,7 +217,7 @@ def entries_of(world: World) -> list[str]:
     return [step.cause for step in world.others if step.machine == "p2p_entry"]
 
 
-def test_a_link_whose_listeners_have_all_moved_comes_back_by_a_new_offer():
+def test_a_link_whose_listeners_have_all_changed_returns_by_a_new_offer():
     world = linked()
     world.move(RA)
     world.move(RB)
@@ -277,7 +277,7 @@ def test_a_new_offer_of_which_nothing_comes_fails_at_both_ends():
     assert entries_of(world)[-2:] == ["ended", "ended"]
 
 
-def test_a_new_offer_that_nobody_hears_fails_when_the_time_is_over():
+def test_an_unheard_new_offer_fails_when_the_time_is_over():
     world = linked()
     world.cut()
     while State.IN_PROGRESS not in steps_of(world, "requester")[len(IN_PLACE) :]:

@@ -26,7 +26,7 @@ def test_messages_are_numbered_from_one_in_order():
     assert [(item.seq, item.message.id) for item in written] == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_no_more_than_the_window_is_on_its_way():
+def test_no_more_than_the_window_is_unacknowledged():
     core = sending(STUB_QUEUE)
     written = core.take_output(MANY, 0.0)
     assert len(written) == LINK_WINDOW
@@ -191,7 +191,7 @@ def test_what_is_not_acknowledged_is_a_ping_that_is_not_answered():
     assert [each.id for each in core.owed()] == [1, 2]
 
 
-def test_who_acknowledges_some_has_time_for_the_rest():
+def test_a_peer_that_acknowledges_some_frames_has_time_for_the_rest():
     core = sending(2)
     core.take_output(MANY, 1.0)
     core.heard(Ack(1), 9.0)

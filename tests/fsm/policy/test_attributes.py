@@ -135,7 +135,7 @@ WITHOUT = ["srcUsername", "srcIDPDomain", "srcIDP", "srcRoles"]
 
 @pytest.mark.parametrize("name", WITHOUT)
 @pytest.mark.parametrize("identity", [None, OVER], ids=["nobody", "over"])
-def test_what_nobody_vouches_for_cannot_be_had(name, identity):
+def test_attributes_without_a_login_are_unavailable(name, identity):
     assert ask(name, identity=identity) is None
 
 

@@ -93,7 +93,7 @@ def test_what_has_no_rules_is_reported():
     assert remarks([]) == ["s/p has no rules, so nothing of it ever applies"]
 
 
-def test_tasks_nobody_does_are_reported():
+def test_tasks_without_an_implementation_are_reported():
     log, odd = [{"do": "log"}], [{"do": "dance"}]
     found = remarks([{"effect": "deny", "obligations": {"permit": log}, "advice": {"deny": odd}}])
     assert len(found) == 2

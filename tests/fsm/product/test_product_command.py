@@ -61,7 +61,7 @@ def test_what_is_found_is_reported_and_written(tmp_path, flawed):
     assert {p.name for p in written.glob("trace/*/*")} == {"part-00000.jsonl"}
 
 
-def test_the_scenario_of_those_who_wait_for_ever_ends_with_time(tmp_path, flawed):
+def test_the_scenario_of_an_endless_wait_ends_with_time(tmp_path, flawed):
     run(flawed, "-o", str(tmp_path))
     written = next(tmp_path.glob("*deadlock*/scenario.jsonl"))
     last = json.loads(written.read_text("utf-8").splitlines()[-1])

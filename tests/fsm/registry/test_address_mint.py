@@ -50,7 +50,7 @@ def test_what_is_no_name_is_none(address):
 
 
 @given(random=RANDOM)
-def test_whom_a_name_was_made_for_is_known_from_the_name(random):
+def test_the_runtime_of_an_allocated_name_is_known_from_the_name(random):
     address = f"comm://a.ex/{MINT.name(random, R)}"
 
     assert MINT.made_for(address, R)

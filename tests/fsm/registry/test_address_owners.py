@@ -23,7 +23,7 @@ def proven(record=None):
     return registry
 
 
-def test_a_record_is_read_once_for_all_who_ask():
+def test_a_record_is_read_once_for_all_requesters():
     registry = linked()
     assert registry.feed(ASKED, rs.OwnerAsked(OTHER, RC)) == [READ]
 
@@ -45,7 +45,7 @@ def test_another_runtime_than_is_remembered_has_the_record_read_anew():
     assert registry.route(OTHER) != PQ
 
 
-def test_a_record_that_is_away_names_its_owner_and_is_no_way():
+def test_a_record_that_is_away_names_its_owner_and_is_no_route():
     """A runtime that has lost its node speaks by its links."""
     record = Record(OTHER, RB, status=RecordStatus.DISCONNECTED.value)
     registry = proven(record)
@@ -114,12 +114,12 @@ def test_what_is_remembered_is_bounded_and_what_is_forgotten_counts_no_longer():
     ]
 
 
-def test_an_answer_that_nobody_waits_for_proves_nothing():
+def test_an_unawaited_answer_proves_nothing():
     registry = linked()
     assert registry.feed(rs.OwnerRead(HC, Record(HC, RA))) == []
 
 
-def test_a_link_whose_peer_forges_is_ended_and_not_tried_again_soon():
+def test_a_link_with_a_forging_peer_is_ended_and_not_tried_again_soon():
     """S1."""
     registry = linked()
     ended = registry.feed(rs.LinkForged(PQ))

@@ -18,7 +18,7 @@ def kept():
     return core
 
 
-def test_one_of_the_same_purpose_has_the_oldest_and_nobody_has_it_twice(kept):
+def test_the_oldest_address_of_a_purpose_is_reused_and_given_out_once(kept):
     assert [kept.take_alike(CHAT) for _ in range(3)] == [H1, H2, None]
 
 
@@ -39,7 +39,7 @@ def test_what_cannot_be_known_again_has_nothing_again():
     (H2, OTHER, False),
     ("hyperty://a.ex/unknown", CHAT, False),
 ])  # fmt: skip
-def test_who_names_an_address_has_that_or_none(kept, address, purpose, is_had):
+def test_a_requested_address_is_given_or_none(kept, address, purpose, is_had):
     assert kept.take(address, purpose) is is_had
     assert kept.take(address, purpose) is False
 

@@ -177,7 +177,7 @@ RUNS, STEPS = examples(250), 50
 
 @pytest.mark.chance
 @pytest.mark.parametrize("seed", range(10))
-def test_whatever_is_wished_the_table_is_as_the_model_says(seed):
+def test_the_table_always_equals_its_model(seed):
     """RELIABILITY F3: a failing run is named by its seed."""
     for run in range(RUNS // 10):
         random = Random(f"{seed}.{run}")  # noqa: S311 - no secret
@@ -219,7 +219,7 @@ def test_a_domain_has_no_more_than_its_share(monkeypatch):
     assert MAX_DOMAIN_ADDRESSES >= 100 * MAX_ADDRESSES
 
 
-def test_graves_are_bounded_and_then_nothing_more_is_claimed(monkeypatch):
+def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed(monkeypatch):
     """I-A1 holds on: what was released is not forgotten, so nobody else gets it."""
     monkeypatch.setattr(allocation, "MAX_TOMBSTONES", 2)
     core = AllocationCore(MINT)
@@ -232,7 +232,7 @@ def test_graves_are_bounded_and_then_nothing_more_is_claimed(monkeypatch):
     assert MAX_TOMBSTONES >= 10**6
 
 
-def test_what_the_node_made_needs_no_grave():
+def test_addresses_allocated_by_the_node_need_no_tombstone():
     core = AllocationCore(MINT)
     for address, owner in MADE_FOR.items():
         core.feed(Allocate(owner, (address,)), 0.0)
@@ -244,7 +244,7 @@ def test_what_the_node_made_needs_no_grave():
 
 
 @pytest.mark.parametrize("address", [MADE[0], CLAIMED[0]])
-def test_a_runtime_has_again_what_was_released_of_it_and_nobody_else_has(address):
+def test_only_its_last_runtime_gets_a_released_address_again(address):
     """SYN-25, RT-03: what was stored comes back at its address, I-A1."""
     core, (mine, other) = AllocationCore(MINT), OWNERS[:2]
     taken = Allocate(mine, (address,)) if address in MADE else Claim(mine, (address,))
@@ -260,7 +260,7 @@ def test_a_runtime_has_again_what_was_released_of_it_and_nobody_else_has(address
     assert refusals(core.feed(Claim(other, (address,)), 0.0)) == [403]
 
 
-def test_a_grave_takes_little_room():
+def test_a_tombstone_takes_little_memory():
     core = AllocationCore()
     core.feed(Allocate("r1", tuple(f"hyperty://a.ex/{n}" for n in range(10_000))), 0.0)
     tracemalloc.start()

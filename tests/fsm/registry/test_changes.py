@@ -66,7 +66,7 @@ def following(*live):
     return publishing
 
 
-def test_who_asks_over_a_live_link_is_sent_the_list_after_it_is_sent_what_changes():
+def test_a_request_over_a_live_link_gets_the_list_before_changes():
     """P2P-23, P2P-24, I-C1, I-C2: nothing reported later can be missed, or come before."""
     publishing = Publishing(HA, OBJ)
     publishing.feed(LinkUp(RB, PC))
@@ -84,7 +84,7 @@ def test_an_empty_list_is_a_list():
     assert answer.body["value"] == []
 
 
-def test_who_asks_before_the_link_is_live_here_is_answered_when_it_is():
+def test_a_request_before_the_link_is_live_here_is_answered_when_it_is():
     """The answer must take the link; one end is live before the other."""
     publishing = Publishing(HA)
     assert steps(publishing.ask()) == ["requested"]
@@ -94,7 +94,7 @@ def test_who_asks_before_the_link_is_live_here_is_answered_when_it_is():
     assert publishing.core.deadline() == float("inf")
 
 
-def test_who_asks_by_a_link_that_never_becomes_live_is_refused_in_time():
+def test_a_request_by_a_link_that_never_becomes_live_is_refused_in_time():
     publishing = Publishing()
     publishing.ask()
     publishing.now = publishing.core.deadline()
@@ -105,7 +105,7 @@ def test_who_asks_by_a_link_that_never_becomes_live_is_refused_in_time():
 
 
 @pytest.mark.parametrize("news", [LinkUp(RB, PQ), LinkDown(RB), LinkGone(RB)])
-def test_who_asked_by_a_link_that_is_no_more_is_refused(news):
+def test_a_request_by_an_ended_link_is_refused(news):
     publishing = Publishing()
     publishing.ask()
     effects = publishing.feed(news)
@@ -113,14 +113,14 @@ def test_who_asked_by_a_link_that_is_no_more_is_refused(news):
     assert [answer.code for answer in answers(effects)] == [410]
 
 
-def test_who_asks_twice_is_answered_twice_and_follows_once():
+def test_two_requests_of_one_runtime_get_two_answers_and_one_subscription():
     publishing = following(HA)
     effects = publishing.ask(2)
     assert steps(effects) == []
     assert [answer.id for answer in answers(effects)] == [2]
 
 
-def test_who_asks_twice_before_the_link_is_live_is_answered_the_second_time():
+def test_the_second_of_two_requests_before_the_link_is_live_is_answered():
     publishing = Publishing()
     publishing.ask(1)
     effects = publishing.ask(2)
@@ -142,12 +142,12 @@ def test_what_comes_and_goes_is_reported_once_each():
     ]
 
 
-def test_nothing_is_reported_where_nobody_follows():
+def test_changes_are_not_reported_without_followers():
     assert Publishing().feed(do.LocalLive(HA)) == []
 
 
 @pytest.mark.parametrize("url", ["connection://a.ex/c1", f"{RA}/p2phandler/1"])
-def test_what_links_are_made_of_is_reported_to_nobody(url):
+def test_addresses_of_which_links_are_made_are_not_reported(url):
     """I-P13: signalling takes no link."""
     publishing = following()
     assert publishing.feed(do.LocalLive(url)) == []
@@ -164,7 +164,7 @@ def test_a_link_that_is_live_no_longer_ends_it(news):
     assert publishing.feed(news) == []
 
 
-def test_who_wants_to_hear_no_more_does_not_and_may_say_so_twice():
+def test_an_unsubscription_is_idempotent():
     """M-10."""
     publishing = following()
     leave = do.LeaveAsked(request(2, MessageType.UNSUBSCRIBE), RB)
@@ -216,7 +216,7 @@ def test_what_is_reported_before_the_list_is_kept_for_it_in_order():
     assert core.known(RA) == (OBJ,)
 
 
-def test_who_reports_too_much_before_its_list_is_listened_to_no_longer():
+def test_a_peer_with_too_many_reports_before_its_list_is_ignored():
     core, _ = asking()
     reported = do.Reported(RA, PQ, ADD, (HA,))
     ends = [core.feed(reported) for _ in range(EARLY_CHANGES + 1)][-1]
@@ -224,7 +224,7 @@ def test_who_reports_too_much_before_its_list_is_listened_to_no_longer():
     assert core.feed(do.SnapshotRead(RA, 1, (HA,))) == []
 
 
-def test_who_refuses_is_listened_to_no_longer_and_what_it_said_before_is_forgotten():
+def test_a_refusing_peer_is_ignored_and_its_earlier_reports_are_forgotten():
     """P2P-23: the link is as good; what may be stale is not believed."""
     core, _ = asking()
     core.feed(do.SnapshotRead(RA, 1, (HA,)))

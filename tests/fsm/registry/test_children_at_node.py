@@ -47,27 +47,27 @@ def is_refused(found):
 
 
 @pytest.mark.parametrize("type_", WRITING)
-def test_the_reporter_and_who_observes_may_write_children_of_their_own(type_):
+def test_the_reporter_and_observers_may_write_children_of_their_own(type_):
     node = Node()
     assert isinstance(node.admits(said(HA, type_), RA), Admitted)
     assert isinstance(node.admits(said(HB, type_), RB), Admitted)
 
 
 @pytest.mark.parametrize("type_", WRITING)
-def test_who_does_not_observe_may_not_nor_its_neighbour_of_one_who_does(type_):
+def test_only_an_observer_writes_children_not_its_neighbour(type_):
     node = Node()
     assert is_refused(node.admits(said(HC, type_), RC))
     assert is_refused(node.admits(said(HB2, type_), RB))
 
 
 @pytest.mark.parametrize("type_", WRITING)
-def test_nobody_writes_the_child_of_another(type_):
+def test_a_runtime_cannot_write_the_child_of_another(type_):
     node = Node()
     assert is_refused(node.admits(said(HB, type_, f"{HA}#1"), RB))
     assert is_refused(node.admits(said(HA, type_, f"{HB}#1"), RA))
 
 
-def test_nobody_says_anything_else_there():
+def test_other_messages_about_children_are_refused():
     node = Node()
     for type_ in (MessageType.READ, MessageType.SUBSCRIBE, MessageType.EXECUTE):
         assert is_refused(node.admits(said(HB, type_), RB))
@@ -81,13 +81,13 @@ def test_the_sign_of_all_children_is_reported_by_their_object_alone():
     assert is_refused(node.admits(Message(1, MessageType.UPDATE, HB, TO, body), RB))
 
 
-def test_whom_the_owner_expels_writes_no_more():
+def test_an_expelled_observer_writes_no_more_children():
     node = Node()
     node.subscriptions.feed(Withdrawn(URL, RB, HB), 0.0)
     assert is_refused(node.admits(said(HB), RB))
 
 
-def test_what_is_written_goes_to_the_reporter_and_all_who_observe_once():
+def test_a_child_goes_to_the_reporter_and_all_observers_once():
     """MN-16: once to each runtime; the author's own may have it back."""
     route = Node().routing.route(said(HB), RB)
     assert isinstance(route, ToRuntimes)

@@ -44,7 +44,7 @@ def test_a_session_holds_what_its_clients_reserved_until_it_leaves():
     assert (len(kept), kept.left("r1")) == (1, ())
 
 
-def test_only_changes_of_status_that_others_see_are_news():
+def test_only_visible_changes_of_status_are_published():
     watch = StatusWatch(2)
     watch.seen("a", "live")
     assert not watch.changed("a", "live")

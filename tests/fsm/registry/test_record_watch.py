@@ -62,7 +62,7 @@ def test_a_second_watcher_shares_the_path(set_up):
     assert set_up.feed(unwatch()) == [Unfollow(HB, A), ok(unwatch())]
 
 
-def test_who_comes_while_the_path_is_set_waits_for_it(core):
+def test_a_follower_that_joins_during_the_set_up_of_a_path_waits_for_it(core):
     core.feed(watch())
     assert core.feed(watch(3, B)) == [Follow(HB, B)]
     assert core.feed(WatchSet(HB, YES)) == [ok(watch()), ok(watch(3, B))]
@@ -73,26 +73,26 @@ def test_asked_twice_it_is_answered_twice_and_followed_once(set_up):
 
 
 @pytest.mark.parametrize("end", [unwatch(), Left(A)])
-def test_the_last_who_leaves_takes_the_path_along(set_up, end):
+def test_the_last_leaving_follower_removes_the_path(set_up, end):
     effects = set_up.feed(end)
     assert effects[:2] == [Unfollow(HB, A), UnwatchRecord(HB)]
     assert set_up.feed(WatchRemoved(HB)) == [Unfollow(HB, None)]
     assert HB not in set_up
 
 
-def test_who_never_watched_is_let_go(core):
+def test_a_component_without_subscription_can_unsubscribe(core):
     assert core.feed(unwatch()) == [ok(unwatch())]
     assert core.feed(Left(A)) == []
 
 
-def test_who_comes_while_the_path_is_removed_has_it_set_again(set_up):
+def test_a_follower_that_joins_during_the_removal_of_a_path_has_it_set_again(set_up):
     set_up.feed(unwatch())
     assert set_up.feed(watch(3)) == [Follow(HB, A)]
     assert set_up.feed(WatchRemoved(HB)) == [SetWatch(HB)]
     assert set_up.feed(WatchSet(HB, YES)) == [ok(watch(3))]
 
 
-def test_who_leaves_while_the_path_is_set_is_refused_and_the_path_removed(core):
+def test_a_follower_that_leaves_during_the_set_up_is_refused_and_the_path_removed(core):
     core.feed(watch())
     unfollow, refused, done = core.feed(unwatch())
     assert (unfollow, refused.message.code, done) == (Unfollow(HB, A), Code.GONE, ok(unwatch()))
@@ -108,7 +108,7 @@ def test_a_node_that_refuses_leaves_nothing_behind(core):
     assert HB not in core
 
 
-def test_a_code_nobody_knows_is_passed_on_as_an_internal_error(core):
+def test_an_unknown_code_is_passed_on_as_an_internal_error(core):
     core.feed(watch())
     _, refused, _ = core.feed(WatchSet(HB, attrs.evolve(YES, body={"code": 418})))
     assert refused.message.code == Code.INTERNAL

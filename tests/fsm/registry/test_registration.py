@@ -263,7 +263,7 @@ def test_what_lasts_expires_and_is_unregistered_as_any():
     assert code(core.feed(Read(HB), 63.0)) == 408
 
 
-def test_whoever_speaks_our_form_again_takes_the_record_along_when_it_leaves():
+def test_a_registration_in_our_form_makes_the_record_end_with_the_session():
     """The last registration or update counts; to others nothing has changed (I-G5)."""
     core = RegistrationCore()
     lasting(core)
@@ -272,7 +272,7 @@ def test_whoever_speaks_our_form_again_takes_the_record_along_when_it_leaves():
     assert reported(core.feed(Leave("r1", "session over"), 2.0)) == ["disconnected"]
 
 
-def test_these_are_all_ways_to_a_record_that_lasts():
+def test_these_are_all_paths_to_a_lasting_record():
     """DESIGN section 5: from each state by the next sign of life in upstream's form."""
     core = RegistrationCore()
     created(core, status="created")

@@ -12,14 +12,14 @@ def test_a_released_address_was_its_owners_and_is_spent():
     assert stones.is_spent(A)
 
 
-def test_an_address_that_somebody_owns_again_takes_no_room():
+def test_an_address_with_an_owner_again_takes_no_memory():
     stones = Tombstones()
     stones.bury(A, RA)
     stones.lift(A)
     assert (len(stones), stones.is_spent(A), stones.was_of(A, RA)) == (0, False, False)
 
 
-def test_who_had_it_last_had_it():
+def test_the_last_holder_of_an_address_is_known():
     stones = Tombstones()
     stones.bury(A, RA)
     stones.bury(A, RB)

@@ -29,7 +29,7 @@ def is_refused(verdict):
     return isinstance(verdict, Unacceptable)
 
 
-def test_a_good_token_says_who_comes():
+def test_a_good_token_names_its_user():
     assert judged(roles=["admin"], runtime="runtime://a.ex/ra") == Identity(
         user="user://idp.ex/alice",
         issuer="https://idp.ex",
@@ -51,7 +51,7 @@ def test_no_claim_of_these_may_be_missing(name):
 
 @pytest.mark.parametrize("name", [*GOOD])
 @pytest.mark.parametrize("value", ["", 7, True, [], {}, [[]], "\x00", "x" * 300, -1, float("nan")])
-def test_a_claim_of_another_kind_lets_nobody_in(name, value):
+def test_a_claim_of_another_kind_is_no_login(name, value):
     is_time = name in {"iat", "exp"}
     if is_time and value == 7 and not isinstance(value, bool):
         value = 1e400

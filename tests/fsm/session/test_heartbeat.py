@@ -38,7 +38,7 @@ def test_an_answer_at_the_moment_of_the_question_counts():
     assert heart.deadline(PING_PERIOD) == 2 * PING_PERIOD
 
 
-def test_who_is_heard_is_not_asked():
+def test_a_peer_that_sends_is_not_pinged():
     heart = Heartbeat()
 
     assert all(heart.look(now - 1.0, now) is Beat.WAIT for now in range(1, 1000))

@@ -16,7 +16,7 @@ def cache(got_at=None):
     return core
 
 
-def test_the_first_who_comes_has_them_got():
+def test_the_first_login_causes_the_keys_to_be_fetched():
     core = cache()
 
     assert core.is_due(0.0)
@@ -43,7 +43,7 @@ def test_an_attempt_that_failed_is_followed_by_the_pause():
     assert core.is_due(15.0)
 
 
-def test_keys_whose_source_fails_are_used_until_they_are_stale():
+def test_keys_with_a_failing_source_are_used_until_they_are_stale():
     core = cache(1000.0)
     for after in range(300, 3600, 10):
         core.tried(1000.0 + after)

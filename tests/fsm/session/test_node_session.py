@@ -79,7 +79,7 @@ def test_the_token_itself_is_not_kept():
 
 @pytest.mark.parametrize("token", [None, "", "u" * 64])
 @pytest.mark.parametrize("make", [opened, detached])
-def test_without_the_token_nobody_gets_the_session(make, token):
+def test_the_session_cannot_be_resumed_without_its_token(make, token):
     core = make()
 
     assert [one.code for one in core.feed(OpenAsked(2, token, "f"), 1.0)] == [409]
@@ -102,7 +102,7 @@ def test_a_claimed_session_has_no_token_that_resumes_it(token):
     assert core.link == 1
 
 
-def test_a_session_whose_token_came_to_nobody_is_opened_anew():
+def test_a_session_whose_token_was_lost_is_opened_anew():
     """The answer to the open was lost with its link; nothing that waited is handed over."""
     core = opened()
     core.feed(LinkLost(1, "lost"), 0.0)
@@ -164,12 +164,12 @@ def test_an_open_of_ours_gets_no_session_of_upstreams_form():
     assert [one.code for one in core.feed(OpenAsked(2, None, "f"), 1.0)] == [409]
 
 
-def test_a_session_whose_open_is_still_linked_is_nobody_elses():
+def test_a_session_with_a_linked_open_cannot_be_taken_over():
     """I-M3: the answer may be on its way."""
     assert [one.code for one in opened().feed(OpenAsked(2, None, "f"), 1.0)] == [409]
 
 
-def test_a_claimed_session_goes_to_whoever_claims_it_next():
+def test_a_claimed_session_goes_to_its_next_claimer():
     core = NodeSessionCore("k", R)
 
     assert kinds(core.feed(ClaimAsked(1), 0.0)) == [Step, Granted]
@@ -206,7 +206,7 @@ def test_the_queue_is_bounded_by_count():
     assert kinds(core.feed(Wait(entry()), 1.0)) == [Overflowed]
 
 
-def test_what_was_handed_over_takes_no_room_any_more():
+def test_delivered_messages_take_no_memory():
     core = detached()
     core.feed(Wait(entry(1, OUTBOX_BYTES)), 1.0)
     core.feed(ReopenAsked(2, TOKEN), 2.0)
@@ -242,7 +242,7 @@ def test_silence_is_asked_about_and_then_taken_for_a_loss():
     assert kinds(core.feed(Tick(), PING_PERIOD + PONG_TIMEOUT)) == [LinkCut, Step]
 
 
-def test_nobody_is_cut_for_the_nodes_own_delay():
+def test_no_session_is_closed_for_the_nodes_own_delay():
     core = opened()
     core.feed(Tick(), PING_PERIOD)
     late = PING_PERIOD + PONG_TIMEOUT + 3.0

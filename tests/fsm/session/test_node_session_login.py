@@ -80,14 +80,14 @@ def test_its_owner_finds_what_waited():
         None,
     ],
 )
-def test_nobody_else_gets_it(make, outsider):
+def test_the_session_is_given_to_no_other_user(make, outsider):
     core = make()
 
     assert [one.code for one in login(core, 2, outsider)] == [409]
     assert core.knows(FIRST)
 
 
-def test_a_session_that_nobody_logged_in_for_has_no_owner():
+def test_a_session_without_a_login_has_no_owner():
     core = NodeSessionCore("k", R)
     core.feed(OpenAsked(1, None, FIRST), 0.0)
 

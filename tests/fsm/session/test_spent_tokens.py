@@ -37,7 +37,7 @@ def test_what_is_forgotten_does_not_come_back_when_the_clock_is_set_back():
     assert not spent.spend("idp", "1", 100.0, 50.0)
 
 
-def test_where_there_is_no_room_what_ends_first_goes_and_stays_used():
+def test_beyond_the_limit_the_token_that_expires_first_is_dropped_and_stays_used():
     spent = SpentTokens(room=2)
     for name, end in (("1", 100.0), ("2", 200.0), ("3", 300.0)):
         assert spent.spend("idp", name, end, 0.0)

@@ -350,7 +350,7 @@ def test_a_node_that_takes_an_open_back_is_a_lost_link():
     ]
 
 
-def test_what_is_under_way_on_the_link_is_reported_step_by_step():
+def test_the_progress_on_the_link_is_reported_step_by_step():
     stub = lost()
     stub.wait()
     stub.feed(ev.Dialled(), REOPENED)
@@ -383,7 +383,7 @@ def test_a_stub_that_never_dialled_ends_once():
     assert stub.links() == ["ended"]
 
 
-def test_who_looks_too_late_itself_waits_some_more():
+def test_a_stub_that_checks_too_late_itself_waits_longer():
     stub = live()
     stub.wait()
     stub.now = stub.core.deadline() + 3.0
@@ -393,7 +393,7 @@ def test_who_looks_too_late_itself_waits_some_more():
     assert stub.core.deadline() == stub.now + PING_PERIOD
 
 
-def test_who_waited_some_more_and_heard_nothing_gives_up():
+def test_a_stub_that_waited_longer_without_a_frame_gives_up():
     stub = live()
     stub.wait()
     stub.now = stub.core.deadline() + 3.0

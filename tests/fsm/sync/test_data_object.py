@@ -139,7 +139,7 @@ def reported(core, *inputs):
     return [effect for happened in inputs for effect in core.feed(happened)]
 
 
-def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other():
+def test_the_histories_of_a_subscription_take_every_row_of_its_table_and_no_other():
     taken = {
         move for history in HISTORIES.values() for move in moves(reported(reporter(), *history))
     }
@@ -152,7 +152,7 @@ def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other(
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=list(HISTORIES))
-def test_each_story_of_a_subscription_ends_at_rest_and_another_may_begin(history):
+def test_each_history_of_a_subscription_ends_at_rest_and_another_may_begin(history):
     core = reporter()
     *_, (_, _, last) = moves(reported(core, *history))
     assert last in OBJECT_SUBSCRIPTION.may_end
@@ -166,7 +166,7 @@ def test_a_subscription_is_known_by_object_and_observer():
     assert step == Step("object_subscription", f"{URL}|{HB}", None, "requested", "request")
 
 
-def test_who_was_invited_subscribes_unasked_and_gets_the_newest_object():
+def test_an_invited_observer_subscribes_without_a_decision_and_gets_the_newest_object():
     core = reporter(t=0)
     core.feed(Authorised(HB))
     write(core, set_to("t", 9))
@@ -205,14 +205,14 @@ def test_a_refused_observer_is_notified_and_not_added():
     assert core.observers == ()
 
 
-def test_who_asks_again_while_it_observes_gets_the_object_again_and_does_not_move():
+def test_a_repeated_request_of_an_observer_returns_the_object_without_a_step():
     core = reporter(t=0)
     reported(core, Authorised(HB), ASKED)
     write(core, set_to("t", 1))
     assert core.feed(ASKED) == [Granted(HB, SM, core.snapshot, is_renewal=True)]
 
 
-def test_a_decision_nobody_asked_for_changes_nothing():
+def test_an_unrequested_decision_changes_nothing():
     assert reporter().feed(ReporterAccepted(HB, FIRST)) == []
     assert reporter().feed(ReporterRefused(HB, "no", FIRST)) == []
 
@@ -228,7 +228,7 @@ def test_an_observer_leaves_once_and_only_by_the_manager_that_brought_it():
     assert not core.observers
 
 
-def test_who_leaves_before_the_decision_is_answered_and_never_admitted():
+def test_an_observer_that_leaves_before_the_decision_is_answered_and_never_admitted():
     core = reporter()
     core.feed(ASKED)
     (denied,) = said(core.feed(LEFT))
@@ -293,7 +293,7 @@ def test_observers_that_do_not_answer_a_deletion_end_all_the_same():
     assert core.feed(ObserversNotified()) == []
 
 
-def test_the_last_observer_that_leaves_a_deleted_object_leaves_nobody_to_wait_for():
+def test_the_last_observer_that_leaves_a_deleted_object_ends_the_wait():
     core = observed_from(RB)
     core.feed(DeleteAsked(HA))
     left = core.feed(UnsubscribeAsked("hyperty://b.ex/0", f"{RB}/sm"))

@@ -84,13 +84,13 @@ HISTORIES = {
 }
 
 
-def test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other():
+def test_the_histories_of_a_copy_take_every_row_of_its_table_and_no_other():
     taken = {step for story in HISTORIES.values() for step in steps(reported(*story))}
     assert taken == {(row.source, row.trigger, row.target) for row in OBSERVER_COPY.rows}
 
 
 @pytest.mark.parametrize("story", HISTORIES.values(), ids=list(HISTORIES))
-def test_each_story_of_a_copy_ends_at_rest_and_stays_there(story):
+def test_each_history_of_a_copy_ends_at_rest_and_stays_there(story):
     copy = ObserverCore(URL, HB)
     fed(copy, *story)
     assert copy.state in OBSERVER_COPY.may_end
@@ -102,7 +102,7 @@ def test_a_copy_is_known_by_object_and_observer():
     assert reported(BEGUN) == [Step("observer_copy", f"{URL}|{HB}", None, "syncing", "observe")]
 
 
-def test_who_has_not_begun_is_sent_nothing():
+def test_an_idle_copy_is_sent_nothing():
     with pytest.raises(UndeclaredTransitionError):
         reported(change(1))
 
@@ -119,7 +119,7 @@ def test_what_was_stored_is_shown_until_the_object_is_there_and_nothing_is_read_
     assert said(fed(copy, snapshot(3))) == [Applied(3, {"t": 3}), Applied(4, {"t": 4})]
 
 
-def test_what_was_stored_is_no_news_to_a_copy_that_has_the_object():
+def test_a_stored_value_is_ignored_by_a_copy_that_has_the_object():
     copy = ObserverCore(URL, HB)
     assert versions(fed(copy, BEGUN, snapshot(3), RECALLED)) == [3]
     assert copy.version == 3
@@ -200,7 +200,7 @@ def test_a_read_fails_once():
     ] == [1, 0]
 
 
-def test_a_read_that_nobody_answers_is_made_again_after_the_time_of_the_table():
+def test_an_unanswered_read_is_repeated_after_the_time_of_the_table():
     copy = ObserverCore(URL, HB)
     fed(copy, *STALE, now=1.0)
     assert copy.deadline() == 1.0 + REPLY_TIMEOUT
@@ -327,7 +327,7 @@ def test_the_end_that_a_quiet_copy_has_missed_it_finds_by_its_read():
     assert said(fed(copy, GivenUp("404"), now=QUIET + 1.0)) == [ObserverGone("404")]
 
 
-def test_who_is_not_to_read_when_it_is_quiet_does_not():
+def test_a_copy_without_periodic_reads_does_not_read_when_quiet():
     copy = ObserverCore(URL, HB, quiet=math.inf)
     fed(copy, *LIVE)
     assert copy.deadline() == math.inf

@@ -96,7 +96,7 @@ def histories(draw):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories())
-def test_a_copy_lives_exactly_as_long_as_its_value_is_small_enough(monkeypatch, changes):
+def test_a_copy_stays_open_exactly_while_its_value_is_small_enough(monkeypatch, changes):
     monkeypatch.setattr(object_copy, "VALUE_BYTES", SMALL)
     copy, value = begun({}), {}
     for change in changes:

@@ -270,7 +270,7 @@ def test_a_hand_over_ends_as_the_node_says(way, state):
     assert core.may_write is (state == "kept")
 
 
-def test_the_stories_take_every_row_of_both_tables():
+def test_the_histories_take_every_row_of_both_tables():
     given = {step for way in GIVING.values() for step in fed(DelegationCore(O, H2, 1), *way)}
     taken = {step for way in TAKING.values() for step in fed(TakeOverCore(O, H2, 1), *way)}
     assert given == {(row.trigger, row.target) for row in OBJECT_DELEGATION.rows}
@@ -298,7 +298,7 @@ def test_an_offer_that_is_over_is_never_open_again():
     assert len(offers) == 0
 
 
-def test_silence_makes_nobody_a_writer():
+def test_silence_does_not_permit_writing():
     """The other has taken it, and the old end does not know: it must not write on."""
     world = World()
     world.begin()

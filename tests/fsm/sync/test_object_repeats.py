@@ -68,14 +68,14 @@ def test_a_new_change_ends_the_repeats_of_the_one_before():
     assert reported(core, 8.0) == [(3.5, URL, 3), (7.5, URL, 3)]
 
 
-def test_who_writes_all_the_time_repeats_nothing():
+def test_a_continuous_writer_repeats_nothing():
     core = RepeatsCore()
     for number in range(100):
         published(core, version=number + 2, now=float(number))
         assert reported(core, float(number)) == []
 
 
-def test_what_nobody_observes_is_not_repeated_until_somebody_comes():
+def test_an_unobserved_object_is_not_repeated_until_an_observer_joins():
     core = RepeatsCore()
     published(core)
     assert reported(core, 10.0, nobody) == []

@@ -38,7 +38,7 @@ def kinds(effects, *wanted):
     return [one for one in effects if isinstance(one, wanted)]
 
 
-def test_while_it_is_held_nothing_changes_and_nobody_comes():
+def test_while_an_object_is_held_nothing_changes_and_no_observer_joins():
     core = reporter()
     assert core.feed(Held()) == []
     for happened in (ChangeAsked(HA, SET), DeleteAsked(HA)):
@@ -48,7 +48,7 @@ def test_while_it_is_held_nothing_changes_and_nobody_comes():
     assert (core.snapshot.version, core.observers) == (7, (HB,))
 
 
-def test_while_it_is_held_nobody_leaves_and_nobody_is_invited():
+def test_while_an_object_is_held_no_observer_leaves_and_none_is_invited():
     """Who goes to the new end is known already."""
     core = reporter()
     core.feed(Held())
@@ -62,13 +62,13 @@ def test_while_it_is_held_nobody_leaves_and_nobody_is_invited():
     assert core.observers == ()
 
 
-def test_who_does_not_observe_may_say_so_while_it_is_held():
+def test_an_absent_observer_may_unsubscribe_while_the_object_is_held():
     core = reporter()
     core.feed(Held())
     assert core.feed(UnsubscribeAsked(HC, SM)) == []
 
 
-def test_who_waits_for_the_reporter_is_sent_away_to_ask_again():
+def test_an_observer_that_waits_for_the_reporter_must_ask_again():
     core = reporter()
     assert kinds(core.feed(SubscribeAsked(HC, SM)), ReporterAsked)
     (denied,) = kinds(core.feed(Held()), Denied)

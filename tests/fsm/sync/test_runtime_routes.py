@@ -8,7 +8,7 @@ from fsm.sync.routes import KeepIn, RuntimeRoutes, SendOut
 OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
 
 
-def test_who_asked_by_a_link_is_notified_by_it_once_it_observes():
+def test_an_observer_that_asked_by_a_link_is_notified_by_it_once_it_observes():
     ways = RuntimeRoutes()
     ways.asked(OBJ, RB, L1)
     assert ways.direct(OBJ) == frozenset()
@@ -17,7 +17,7 @@ def test_who_asked_by_a_link_is_notified_by_it_once_it_observes():
     assert ways.counts(OBJ, RB) == []
 
 
-def test_who_asks_by_the_node_is_notified_by_the_link_no_longer():
+def test_an_observer_that_asked_by_the_node_is_no_longer_notified_by_the_link():
     ways = reported_by(L1)
     ways.asked(OBJ, RB, None)
     assert ways.counts(OBJ, RB) == [KeepIn(OBJ, L1)]
@@ -30,7 +30,7 @@ def test_another_link_takes_the_place_of_the_first():
     assert ways.counts(OBJ, RB) == [KeepIn(OBJ, L1), SendOut(OBJ, L2)]
 
 
-def test_a_lost_link_is_used_no_longer_though_nobody_asks():
+def test_a_lost_link_is_used_no_longer_although_no_observer_asks():
     ways = reported_by(L1)
     assert ways.link_is(RC, None) == []
     assert ways.link_is(RB, L1) == []
@@ -103,7 +103,7 @@ class Reports:
 
 
 @given(DOINGS)
-def test_rows_and_ways_agree_whatever_happens(doings):
+def test_rows_and_routes_always_agree(doings):
     """The links that have a row are those of the runtimes that are notified directly."""
     reported = Reports()
     for what, runtime, link in doings:

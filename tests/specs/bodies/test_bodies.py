@@ -313,7 +313,7 @@ def test_fields_that_contradict_each_other_are_refused(make, reported):
     assert caught.value.reason == reported
 
 
-def test_who_takes_up_a_session_without_a_token_is_nobody():
+def test_a_resumption_without_a_token_is_refused():
     """M-15: 401, as for a wrong one."""
     with pytest.raises(BadMessageError) as caught:
         session.SessionControl("re-open", session.SessionParams(R))

@@ -16,7 +16,7 @@ OWN_FORMS: Final = frozenset({"link", "rest"})
 
 LACKS: Final[dict[tuple[str, str], str]] = {
     ("a token", "plain"): "test_sessions.test_the_plain_form_has_its_url_and_no_token",
-    ("re-open", "plain"): "test_sessions.test_who_comes_again_by_the_plain_form_takes_over",
+    ("re-open", "plain"): "test_sessions.test_a_new_plain_session_takes_the_old_one_over",
     ("an answer to close", "plain"): "test_connect.test_leaving_closes_the_link_and_the_session",
     ("an answer to close", "session"): "test_connect.test_leaving_closes_the_link_and_the_session",
     (

@@ -70,7 +70,7 @@ async def test_what_is_weighed_is_what_the_observer_got():
     assert whole["from"] == f"{change['from']}/subscription"
 
 
-async def test_who_gets_no_consent_is_not_in_the_fan_out():
+async def test_an_observer_without_consent_is_not_in_the_fan_out():
     with pytest.RaisesGroup(
         pytest.RaisesExc(CrowdError, match="may not observe"), flatten_subgroups=True
     ):

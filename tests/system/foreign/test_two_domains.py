@@ -126,7 +126,7 @@ def judged(directory):
 
 
 @pytest.mark.parametrize(("topology", "sandboxes"), [("trapezoid", 1), ("triangle", 0)])
-async def test_requests_are_answered_both_ways(topology, sandboxes, tmp_path):
+async def test_requests_are_answered_in_both_directions(topology, sandboxes, tmp_path):
     async with two_domains(topology, tmp_path) as cast:
         assert await cast.relayed(0, 1, TIMES) == [200] * TIMES
         assert await cast.relayed(1, 0, TIMES) == [200] * TIMES
@@ -136,7 +136,7 @@ async def test_requests_are_answered_both_ways(topology, sandboxes, tmp_path):
     assert judged(tmp_path) == "conformant"
 
 
-async def test_a_sandbox_that_is_killed_takes_nobody_with_it():
+async def test_a_killed_sandbox_ends_no_other_process():
     """In mid-traffic: who asked across is answered, all others as if nothing had been."""
     async with two_domains("trapezoid") as cast:
         assert await cast.relayed(0, 1) == [200]
@@ -191,7 +191,7 @@ async def test_a_node_that_was_killed_reaches_the_other_domain_again():
             assert ended.status == 0
 
 
-async def test_a_sandbox_has_no_files_no_network_and_nobody_to_signal():
+async def test_a_sandbox_has_no_files_no_network_and_no_process_to_signal():
     async with two_domains("trapezoid") as cast:
         assert await cast.relayed(0, 1) == [200]
         (sandbox,) = cast.sandboxes(0)

@@ -111,7 +111,7 @@ async def test_one_that_ends_too_often_is_undeployed_and_others_go_on():
     assert len(lives) == 1 + SANDBOX_RESTARTS
 
 
-async def test_in_a_nursery_one_that_never_answers_holds_up_nobody(autojump_clock):
+async def test_in_a_nursery_one_unresponsive_hyperty_delays_no_other(autojump_clock):
     """HYP-01, MSG-06: its callers are answered 408, others are answered, the runtime can go."""
     codes = []
 

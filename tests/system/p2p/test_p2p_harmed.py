@@ -71,5 +71,5 @@ def outcomes(request):
 
 
 @pytest.mark.parametrize("case", [shown_as(case) for case in product(*TABLE)])
-def test_whoever_is_left_comes_to_rest_and_finds_the_way_back(case, outcomes):
+def test_a_link_end_whose_peer_is_killed_comes_to_rest_and_goes_by_the_node(case, outcomes):
     outcomes[case].result()

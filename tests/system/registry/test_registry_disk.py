@@ -49,7 +49,7 @@ async def until_taken(peer, url):
             await trio.sleep(0.1)
 
 
-async def test_a_full_disk_stops_changes_only_and_only_until_there_is_room(tmp_path):
+async def test_a_full_disk_refuses_only_changes_and_only_until_there_is_space(tmp_path):
     (tmp_path / "registry").mkdir()
     file = tmp_path / "registry" / "r.sqlite"
     with started(tmp_path, file) as node:

@@ -61,5 +61,5 @@ def outcomes(request):
 
 
 @pytest.mark.parametrize("case", [shown_as(case) for case in product(*TABLE)])
-def test_whoever_is_left_gives_up_and_finds_the_way_back(case, outcomes):
+def test_a_participant_whose_peer_is_killed_gives_up_and_reconnects(case, outcomes):
     outcomes[case].result()

@@ -231,7 +231,7 @@ async def by_command(*arguments):
 
 
 @pytest.mark.timeout(300)
-async def test_who_signs_publishes_and_runs_by_commands_needs_no_more(folder, place):
+async def test_the_commands_suffice_to_sign_publish_and_run_a_stub(folder, place):
     """PFY-01: processes from end to end; the runtime's hyperty asks the unknown domain."""
     signed, into = folder / "again.jws", folder / "elsewhere"
     await by_command("stub", "sign", *signing(folder, signed))

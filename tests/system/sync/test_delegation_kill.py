@@ -61,7 +61,7 @@ class Left:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_whoever_is_killed_the_other_writes_if_the_node_says_so(stage):
+async def test_after_a_kill_of_either_end_the_other_writes_if_the_node_permits(stage):
     env = {**os.environ, "KILLED_AT": stage}
     old_env, new_env = (env, None) if stage.startswith("old") else (None, env)
     async with (

@@ -43,7 +43,7 @@ def moves(folder, machine, about):
     return [one for one in lines if one.is_step and one.machine == machine and about in one.key]
 
 
-async def test_who_is_killed_is_forgotten_and_who_is_quiet_is_not(tmp_path):
+async def test_a_killed_observer_is_forgotten_and_a_quiet_one_is_not(tmp_path):
     async with (
         serving("node", *DOMAIN, "--allow-legacy", "--trace", str(tmp_path)) as node,
         serving(*WATCHER, "--name", "dies", "--node", node.url) as dies,

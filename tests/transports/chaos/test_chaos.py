@@ -26,7 +26,7 @@ from transports.link import Kind
 from transports.system import open_system_network
 
 
-async def test_latency_holds_every_frame_up_alike_and_both_ways(scene, autojump_clock):
+async def test_latency_delays_every_frame_alike_in_both_directions(scene, autojump_clock):
     with scene.chaos.toxic(Latency(0.5), BETWEEN):
         await scene.link.send_many([b"1", b"2"])
         await scene.node.send(b"3")
@@ -35,9 +35,7 @@ async def test_latency_holds_every_frame_up_alike_and_both_ways(scene, autojump_
         assert await arrivals(scene.link, 1) == [0.5]
 
 
-async def test_what_was_sent_while_another_frame_is_on_its_way_is_no_later_for_it(
-    scene, autojump_clock
-):
+async def test_a_later_frame_does_not_delay_a_frame_in_transit(scene, autojump_clock):
     with scene.chaos.toxic(Latency(0.5), BETWEEN):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scene.link.send, b"1")
@@ -61,7 +59,7 @@ async def test_jitter_varies_the_latency_and_keeps_the_order(scene, autojump_clo
     assert len({when for _, when in came}) > 1
 
 
-async def test_one_way_only_is_what_goes_towards_one_end(scene, autojump_clock):
+async def test_a_one_way_toxic_affects_frames_towards_one_end(scene, autojump_clock):
     with scene.chaos.toxic(Latency(0.5), BETWEEN, towards="ra"):
         await scene.link.send(b"1")
         await scene.node.send(b"2")
@@ -97,7 +95,7 @@ async def test_a_slow_close_is_heard_of_late_and_with_its_reason(scene, autojump
     assert trio.current_time() - began == 3
 
 
-async def test_a_black_hole_reports_nobody_and_resets_after_its_time(scene, autojump_clock):
+async def test_a_black_hole_gives_no_sign_and_resets_the_link_after_its_time(scene, autojump_clock):
     with scene.chaos.toxic(Timeout(40), BETWEEN):
         await scene.link.send(b"lost")
         began = trio.current_time()
@@ -121,7 +119,7 @@ async def test_a_black_hole_that_ends_has_lost_what_it_swallowed_and_the_link(
             await end.receive()
 
 
-async def test_who_is_in_a_black_hole_gives_no_sign_of_life(scene, autojump_clock):
+async def test_a_peer_in_a_black_hole_gives_no_sign_of_life(scene, autojump_clock):
     scene.node.heard_at = before = trio.current_time()
     await trio.sleep(1)
     with scene.chaos.toxic(Timeout(), BETWEEN, towards="node"):
@@ -130,7 +128,7 @@ async def test_who_is_in_a_black_hole_gives_no_sign_of_life(scene, autojump_cloc
     assert scene.chaos.links == ()
 
 
-async def test_who_is_not_gives_one(scene, autojump_clock):
+async def test_a_peer_outside_a_black_hole_gives_a_sign_of_life(scene, autojump_clock):
     await trio.sleep(1)
     scene.node.ping()
 

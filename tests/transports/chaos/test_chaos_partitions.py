@@ -29,7 +29,7 @@ async def test_a_partition_holds_up_and_loses_nothing(scene, autojump_clock):
     assert (await scene.node.receive(), await scene.link.receive()) == (b"1", b"2")
 
 
-async def test_who_waits_is_woken_when_a_partition_heals(scene, autojump_clock):
+async def test_a_waiting_frame_is_delivered_when_a_partition_heals(scene, autojump_clock):
     trouble = scene.chaos.partition({"ra"}, {"node"})
     await scene.link.send(b"1")
     with trio.fail_after(5):
@@ -77,7 +77,7 @@ async def test_a_dial_is_answered_when_the_partition_heals_in_time(scene, autoju
     await trio.aclose_forcefully(again.acceptor)
 
 
-async def test_a_reset_breaks_both_ends_and_loses_what_is_on_its_way(scene, autojump_clock):
+async def test_a_reset_breaks_both_ends_and_loses_frames_in_transit(scene, autojump_clock):
     with scene.chaos.toxic(Latency(1), BETWEEN):
         await scene.link.send(b"lost")
         with trio.move_on_after(0.5):
@@ -92,7 +92,7 @@ async def test_a_reset_breaks_both_ends_and_loses_what_is_on_its_way(scene, auto
             assert caught.value.close_reason is None
 
 
-async def test_a_reset_ends_who_waits_for_a_frame_or_for_room(scene, autojump_clock):
+async def test_a_reset_ends_waits_for_a_frame_or_for_space(scene, autojump_clock):
     async def fails(work, *args):
         with pytest.raises(LinkBrokenError, match="reset"):
             await work(*args)
@@ -115,7 +115,7 @@ async def test_a_reset_is_of_the_links_between_two_only(scene, autojump_clock):
         assert await other.acceptor.receive() == b"1"
 
 
-async def test_who_dialled_is_known_also_after_dials_that_failed(scene, autojump_clock):
+async def test_the_dialling_end_is_known_also_after_failed_dials(scene, autojump_clock):
     with scene.chaos.partition({"rc"}, {"node"}), pytest.raises(DialError):
         await scene.dial("rc")
     with pytest.raises(DialError, match="404"):

@@ -19,7 +19,7 @@ async def pair(place, cuttable):
         yield pair
 
 
-async def test_a_link_nobody_cuts_is_the_link_itself(pair):
+async def test_an_uncut_link_behaves_like_the_link_itself(pair):
     await pair.dialler.send(b"hello")
 
     assert await pair.acceptor.receive() == b"hello"
@@ -36,7 +36,7 @@ async def test_both_users_of_a_cut_link_see_a_break(cuttable, pair):
         await pair.dialler.send(b"more")
 
 
-async def test_a_cut_ends_a_user_who_waits(cuttable, pair):
+async def test_a_cut_ends_a_waiting_user(cuttable, pair):
     async def wait():
         with pytest.raises(LinkBrokenError):
             await pair.acceptor.receive()

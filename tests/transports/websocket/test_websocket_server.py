@@ -90,7 +90,9 @@ async def raw_peer(listener, sent: bytes = b""):
         "many headers",
     ],
 )
-async def test_a_bad_handshake_is_answered_and_harms_nobody(listener, network, sent, answer):
+async def test_a_bad_handshake_is_answered_and_other_links_are_unaffected(
+    listener, network, sent, answer
+):
     async with await connect(listener) as stream:
         await stream.send_all(sent)
         read = await read_all(stream)
@@ -200,7 +202,7 @@ async def test_a_peer_that_breaks_the_protocol_is_left(listener, sent):
         assert (await read_all(stream)).startswith(b"\x88")
 
 
-async def test_a_close_of_an_old_peer_without_a_code_is_a_farewell(listener):
+async def test_a_close_of_an_old_peer_without_a_code_is_an_orderly_end(listener):
     async with raw_peer(listener) as (stream, link):
         await stream.send_all(text(b"last") + frame(8, b""))
         assert await link.receive() == b"last"
@@ -262,7 +264,7 @@ async def test_compression_is_never_agreed_on(listener):
         assert b"deflate" not in await read_reply(stream)
 
 
-async def test_links_nobody_accepted_end_with_the_listener(network):
+async def test_unaccepted_links_end_with_the_listener(network):
     async with network.listen(Kind.WEBSOCKET, "127.0.0.1:0") as listener:
         link = await network.dial(Kind.WEBSOCKET, listener.address + "/link")
 
@@ -296,7 +298,7 @@ def test_no_bytes_harm_the_listener(sent):
     trio.run(knock, sent)
 
 
-async def test_nobody_is_greeted_whose_link_would_only_wait(listener, hasty_clock):
+async def test_a_link_that_would_only_wait_is_not_accepted(listener, hasty_clock):
     async with AsyncExitStack() as stack:
         peers = []
         for _ in range(limits.LINK_BACKLOG + 20):

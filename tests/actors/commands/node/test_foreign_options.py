@@ -12,7 +12,7 @@ WAY = ("--foreign", "b.example=ws://127.0.0.1:1/link")
 @pytest.mark.parametrize(
     "value", ["b.example", "b.example=http://127.0.0.1/link", "b example=ws://h/link", "=ws://h/"]
 )
-def test_a_way_that_is_none_is_a_usage_error(value):
+def test_an_invalid_route_is_a_usage_error(value):
     ended = typed(*NODE, "--foreign", value)
     assert ended.status == ExitCode.USAGE
     assert "--foreign" in ended.err[-1]
@@ -28,7 +28,7 @@ def test_a_way_that_is_none_is_a_usage_error(value):
         ((*WAY, "--foreign-token-file", "b.example=/dev/null"), "holds no token"),
     ],
 )
-def test_ways_that_contradict_each_other_are_reported_in_one_sentence(options, named):
+def test_contradicting_routes_are_reported_in_one_sentence(options, named):
     ended = typed(*NODE, *options)
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
@@ -42,7 +42,7 @@ def test_a_token_file_for_no_domain_is_a_usage_error(value):
     assert "--foreign-token-file" in ended.err[-1]
 
 
-def test_a_file_of_options_may_have_a_table_of_ways(tmp_path):
+def test_a_file_of_options_may_have_a_table_of_routes(tmp_path):
     file = tmp_path / "node.toml"
     file.write_text('[node.foreign]\n"b.example" = "http://127.0.0.1/link"\n')
     ended = typed(*NODE, "--config", str(file))

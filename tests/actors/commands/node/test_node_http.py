@@ -44,7 +44,7 @@ async def test_sessions_over_http_are_served_where_they_are_asked_for():
         assert (await get(f"{node.ready['rest_url']}/messages")).status == 401
 
 
-async def test_who_shows_the_token_of_the_file_reads_metrics(token_file):
+async def test_a_client_with_the_token_of_the_file_reads_metrics(token_file):
     options = ("--http", "127.0.0.1:0", "--http-token-file", token_file)
     async with serving(*NODE, *options) as node:
         page = f"{node.ready['http_url']}/metrics"
@@ -53,7 +53,7 @@ async def test_who_shows_the_token_of_the_file_reads_metrics(token_file):
         assert (await get(page, authorization=f"Bearer {TOKEN}")).status == 200
 
 
-async def test_metrics_for_everybody_are_refused_in_one_sentence(token_file):
+async def test_public_metrics_are_refused_in_one_sentence(token_file):
     ended = await call(*NODE, "--http", "0.0.0.0:0")
     assert (ended.status, ended.out, len(ended.err)) == (ExitCode.CONFIGURATION, [], 1)
     assert "--http-token-file" in ended.err[0]

@@ -23,7 +23,7 @@ def given(*options):
     return (reported[0], result.exit_code) if reported else (result.output, result.exit_code)
 
 
-def test_who_says_nothing_wants_links_whenever_possible():
+def test_links_are_wanted_whenever_possible_by_default():
     assert given() == (WHENEVER_POSSIBLE, 0)
 
 

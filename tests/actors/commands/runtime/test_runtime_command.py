@@ -61,7 +61,7 @@ async def test_a_runtime_ends_orderly_when_reported():
         assert await echo.stop() == ExitCode.OK
 
 
-async def test_a_question_to_nobody_is_answered_404():
+async def test_a_request_to_an_unknown_address_is_answered_404():
     async with serving(*NODE) as node:
         ended = await call(*request(node.url, "hyperty://a.example/nobody"))
     assert ended.status == ExitCode.FAILED

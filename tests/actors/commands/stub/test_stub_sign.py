@@ -131,7 +131,7 @@ def test_a_key_for_another_algorithm_is_said(publisher):
     refused(publisher.sign(key=key), "catalogues are signed by EdDSA", ExitCode.CONFIGURATION)
 
 
-def test_a_package_that_nobody_would_take_is_not_signed(publisher):
+def test_a_package_that_all_runtimes_would_refuse_is_not_signed(publisher):
     (publisher.folder / "code").mkdir()
     (publisher.folder / "code" / "other.py").write_text("")
     done = publisher.sign(

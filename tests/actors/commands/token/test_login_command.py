@@ -47,7 +47,7 @@ def request(node, to, *more):
     return ("request", "--domain", "a.example", "--node", node.url, to, "1", *more)
 
 
-async def test_who_logs_in_is_served(key, token_file):
+async def test_a_runtime_with_a_login_is_served(key, token_file):
     """Two users, one node; the token of each is used up."""
     async with serving(*NODE, "--jwks", key["jwks"]) as node:
         alices = token_file("alice")
@@ -64,7 +64,7 @@ async def test_who_logs_in_is_served(key, token_file):
 
 
 @pytest.mark.parametrize("more", [(), ("--p2p", "none"), ECHO], ids=["p2p", "nothing", "hyperty"])
-async def test_who_brings_nothing_is_refused_in_one_sentence(key, more):
+async def test_a_missing_token_is_refused_in_one_sentence(key, more):
     async with serving(*NODE, "--jwks", key["jwks"]) as node:
         ended = await call(*runtime(node, *more))
 
@@ -88,7 +88,7 @@ async def test_a_token_for_one_runtime_says_for_which_and_is_good_for_it(key, tm
     assert json.loads(asked.out[0])["code"] == 404
 
 
-async def test_who_brings_a_wrong_token_is_refused_in_one_sentence(key, token_file, tmp_path):
+async def test_a_wrong_token_is_refused_in_one_sentence(key, token_file, tmp_path):
     outsider = json.loads(called(keys, "--out", str(tmp_path / "strange")).out[0])
     wrong = tmp_path / "wrong"
     async with serving(*NODE, "--jwks", key["jwks"]) as node:
@@ -145,7 +145,7 @@ async def test_a_new_key_is_good_without_a_restart(key, token_file, tmp_path):
     assert json.loads(ended.out[0])["code"] == 404
 
 
-async def test_a_node_without_keys_says_once_that_nobody_can_enter():
+async def test_a_node_without_keys_says_once_that_no_runtime_can_enter():
     process = await trio.lowlevel.open_process(
         [*PYTHON, "actors", *NODE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
     )

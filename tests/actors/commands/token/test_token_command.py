@@ -60,7 +60,7 @@ def test_a_private_key_that_others_can_read_is_used_and_reported_of(tmp_path):
     assert "chmod 600" in done.err[0]
 
 
-def test_a_private_key_that_nobody_else_can_read_is_not_talked_about(tmp_path):
+def test_a_private_key_with_safe_rights_causes_no_warning(tmp_path):
     key = made(tmp_path)
     done = called(issue, "--key", key["key"], "--user", ALICE, "--domain", "a.example")
 
@@ -71,7 +71,7 @@ def mode_of(path):
     return stat.S_IMODE(Path(path).stat().st_mode)
 
 
-def test_the_private_key_is_nobody_elses_and_in_no_public_file(tmp_path):
+def test_the_private_key_is_readable_by_its_owner_only_and_in_no_public_file(tmp_path):
     old = os.umask(0)
     try:
         key = made(tmp_path)
@@ -191,7 +191,7 @@ def test_a_token_of_another_key_would_be_refused(tmp_path):
     assert "nobody here knows the key" in done.err[0]
 
 
-def test_keys_are_not_verified_for_nobody(tmp_path):
+def test_no_keys_are_verified_without_a_domain(tmp_path):
     done, _ = shown("x.y.z", "--jwks", made(tmp_path)["jwks"])
 
     assert done.status == ExitCode.USAGE

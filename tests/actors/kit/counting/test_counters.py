@@ -18,6 +18,6 @@ def test_what_was_counted_can_be_read():
     assert counters.dead_letters == {"a": 1}
 
 
-def test_nobody_sets_a_count():
+def test_counters_cannot_be_assigned():
     with pytest.raises(TypeError):
         Counters().drops[DropReason.LOOP] = 0

@@ -56,7 +56,7 @@ async def test_a_batch_is_drained_once_and_bounded(diary):
         assert diary.index("a drained") == 1 + BATCH
 
 
-async def test_a_full_mailbox_makes_tell_wait_and_try_tell_refuse(diary, autojump_clock):
+async def test_send_waits_and_try_send_refuses_while_a_mailbox_is_full(diary, autojump_clock):
     gate = trio.Event()
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(scribe(diary, mailbox=1))
@@ -96,7 +96,7 @@ async def test_a_timer_is_not_starved_by_a_busy_mailbox(diary, autojump_clock):
     assert len(first_batch) <= BATCH + 2
 
 
-async def test_a_timer_that_is_due_at_once_leaves_room_for_others(autojump_clock):
+async def test_a_timer_that_is_due_at_once_does_not_starve_others(autojump_clock):
     class Restless(Actor[None]):
         async def handle(self, message):
             pass
@@ -201,7 +201,7 @@ async def test_spawned_work_can_finish_an_idle_actor(diary, autojump_clock):
     assert diary[-1] == "a stops"
 
 
-async def test_a_crash_in_stop_is_reported_and_harms_nobody(diary, log_lines):
+async def test_a_crash_in_stop_is_reported_and_affects_no_other_actor(diary, log_lines):
     class Clumsy(Scribe):
         async def stop(self):
             raise OSError("clumsy")

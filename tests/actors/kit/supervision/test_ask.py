@@ -101,7 +101,7 @@ async def test_an_ask_still_in_the_mailbox_fails_when_the_actor_ends(ref, nurser
     assert isinstance(outcomes[0], ActorStoppedError)
 
 
-async def test_an_ask_that_waits_for_room_fails_when_the_actor_ends(ref, nursery):
+async def test_an_ask_that_waits_for_space_fails_when_the_actor_ends(ref, nursery):
     gate = trio.Event()
     outcomes = []
     await ref.tell(Wait(gate))
@@ -146,7 +146,7 @@ async def test_an_ask_cancelled_after_its_answer_was_sent_returns_it(ref):
     assert (got, scope.cancelled_caught) == ([7], False)
 
 
-async def test_an_ask_cancelled_while_it_waits_for_room_leaves_nothing(ref, autojump_clock):
+async def test_an_ask_cancelled_while_it_waits_for_space_leaves_nothing(ref, autojump_clock):
     gate = trio.Event()
     await ref.tell(Wait(gate))
     await wait_all_tasks_blocked()
@@ -159,7 +159,7 @@ async def test_an_ask_cancelled_while_it_waits_for_room_leaves_nothing(ref, auto
     assert await ref.ask(Count) == 2
 
 
-async def test_an_answer_that_nobody_waits_for_goes_nowhere(ref, autojump_clock):
+async def test_an_unawaited_answer_is_discarded(ref, autojump_clock):
     with trio.move_on_after(1):
         await ref.ask(Keep)
     await ref.tell(Do(lambda actor: actor.kept.pop().send(7)))
@@ -189,7 +189,7 @@ async def test_a_reply_handed_on_may_be_answered_after_its_first_owner_crashed(r
     assert isinstance(outcomes[0], ActorStoppedError)
 
 
-async def test_a_reply_knows_whether_somebody_waits(ref, nursery, autojump_clock):
+async def test_a_reply_knows_whether_its_requester_waits(ref, nursery, autojump_clock):
     known = []
     with trio.move_on_after(1):
         await ref.ask(Keep)

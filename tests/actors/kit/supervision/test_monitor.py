@@ -227,7 +227,7 @@ async def test_any_other_crash_is_no_violation(watch, diary):
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_who_goes_down_with_it_is_said_by_the_strategy(strategy, affected, watch, diary):
+async def test_the_strategy_says_which_children_end_together(strategy, affected, watch, diary):
     async with open_supervisor("s", strategy, monitor=watch.monitor) as supervisor:
         _, b, _ = [
             await supervisor.start_child(ChildSpec(name, partial(Scribe, diary))) for name in "abc"
@@ -254,7 +254,7 @@ async def test_too_many_missteps_end_the_supervisor_and_each_is_counted(watch, d
     assert watch.counters.monitor_violations == 3
 
 
-async def test_an_error_that_goes_on_to_who_asked_is_reported_by_the_first(watch, diary):
+async def test_an_error_passed_on_to_the_requester_is_reported_by_the_first_actor(watch, diary):
     async with open_supervisor("s", monitor=watch.monitor) as supervisor:
 
         async def start_b(scribe):

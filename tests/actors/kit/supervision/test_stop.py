@@ -53,7 +53,7 @@ async def test_what_is_in_the_mailbox_is_handled_before_the_stop(diary):
     assert diary.index("a 199") < diary.index("a takes leave") < diary.index("a stops")
 
 
-async def test_a_child_may_tell_those_started_before_it_until_its_end(diary):
+async def test_a_child_can_send_to_earlier_children_until_its_end(diary):
     class Messenger(Scribe):
         async def stop(self):
             await first.tell(Note("farewell heard"))
@@ -166,7 +166,7 @@ async def test_a_cancelled_stop_child_stops_by_force(diary, autojump_clock):
     assert diary[-1] == "a stops"
 
 
-async def test_a_crash_on_the_way_out_restarts_nobody(diary):
+async def test_a_crash_during_the_stop_causes_no_restart(diary):
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(ChildSpec("a", partial(Scribe, diary)))
         await ref.tell(Crash())
@@ -187,7 +187,7 @@ async def test_no_child_is_started_while_the_supervisor_stops(diary):
     assert diary[-1] == "a was refused"
 
 
-async def test_what_nobody_will_handle_is_a_dead_letter(diary):
+async def test_an_unhandled_message_is_a_dead_letter(diary):
     box = Box()
     async with open_supervisor("s", dead_letters=box) as supervisor:
         ref = await supervisor.start_child(scribe(diary))
@@ -221,7 +221,7 @@ async def test_dead_messages_are_drops_on_record(diary):
     assert counters.dead_letters == {"a": 3}
 
 
-async def test_an_interrupt_is_nobody_s_crash(diary):
+async def test_an_interrupt_is_not_counted_as_a_crash(diary):
     async def interrupt():
         await trio.lowlevel.checkpoint()
         raise KeyboardInterrupt

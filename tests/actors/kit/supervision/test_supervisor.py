@@ -48,7 +48,7 @@ async def test_a_restart_keeps_handle_and_mailbox_but_no_state(diary):
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_a_crash_takes_down_whom_the_strategy_says(diary, strategy, deeds_of):
+async def test_a_crash_ends_the_actors_that_the_strategy_names(diary, strategy, deeds_of):
     async with open_supervisor("s", strategy) as supervisor:
         _, b, _ = await start_three(supervisor, diary)
         diary.clear()
@@ -80,7 +80,7 @@ async def test_a_child_comes_back_as_its_kind_says(diary, restart, end, comes_ba
         assert supervisor.children == (("a",) if comes_back else ())
 
 
-async def test_a_temporary_crash_takes_nobody_down(diary):
+async def test_a_temporary_crash_ends_no_other_actor(diary):
     async with open_supervisor("s", Strategy.ONE_FOR_ALL) as supervisor:
         await supervisor.start_child(scribe(diary, "a"))
         b = await supervisor.start_child(scribe(diary, "b", Restart.TEMPORARY))
@@ -272,7 +272,7 @@ async def test_a_child_that_crashes_as_soon_as_it_has_started_is_restarted(diary
         assert diary.count("a starts") == 3
 
 
-async def test_two_crashes_at_once_under_one_for_all_restart_everybody_once(diary):
+async def test_two_crashes_at_once_under_one_for_all_restart_all_children_once(diary):
     gate = trio.Event()
     async with open_supervisor("s", Strategy.ONE_FOR_ALL) as supervisor:
         a, b, _ = await start_three(supervisor, diary)

@@ -113,7 +113,9 @@ async def test_actors_go_on_after_a_deadlock_was_refused(trio_of):
     assert await run(b, run(a, nothing))() == "done"
 
 
-async def test_a_tell_into_the_full_mailbox_of_one_that_waits_for_us_is_reported(trio_of, nursery):
+async def test_a_send_into_the_full_mailbox_of_an_actor_that_waits_for_us_is_reported(
+    trio_of, nursery
+):
     a, b, _ = await trio_of(mailbox=1)
 
     async def fill_then_overfill():
@@ -124,7 +126,7 @@ async def test_a_tell_into_the_full_mailbox_of_one_that_waits_for_us_is_reported
         await run(a, run(b, fill_then_overfill))()
 
 
-async def test_a_tell_into_the_own_full_mailbox_is_reported(trio_of):
+async def test_a_send_into_the_own_full_mailbox_is_reported(trio_of):
     a, _, _ = await trio_of(mailbox=1)
 
     async def overfill():
@@ -140,7 +142,7 @@ async def test_work_beside_the_mailbox_may_ask_back(trio_of):
     assert await later(a, run(b, run(a, nothing)))() == "done"
 
 
-async def test_an_ask_that_is_answered_later_holds_nobody_up(trio_of, autojump_clock):
+async def test_an_ask_that_is_answered_later_delays_no_other_message(trio_of, autojump_clock):
     a, b, _ = await trio_of()
 
     async def slow():
@@ -161,7 +163,7 @@ async def test_an_ask_that_is_answered_later_holds_nobody_up(trio_of, autojump_c
     assert answers == ["slow", "done"]
 
 
-async def test_many_who_ask_each_other_from_beside_raise_no_alarm(trio_of):
+async def test_many_actors_that_ask_each_other_from_side_tasks_raise_no_alarm(trio_of):
     a, b, c = await trio_of()
     async with trio.open_nursery() as nursery:
         for _ in range(50):
@@ -170,7 +172,7 @@ async def test_many_who_ask_each_other_from_beside_raise_no_alarm(trio_of):
             nursery.start_soon(later(c, run(a, nothing)))
 
 
-async def test_one_who_was_let_go_a_moment_ago_raises_no_alarm(trio_of):
+async def test_an_actor_that_was_just_released_raises_no_alarm(trio_of):
     a, b, _ = await trio_of()
     replies = []
 
@@ -189,7 +191,7 @@ async def test_one_who_was_let_go_a_moment_ago_raises_no_alarm(trio_of):
     assert await run(b, nothing)() == "done"
 
 
-async def test_one_who_got_room_a_moment_ago_raises_no_alarm(trio_of, nursery):
+async def test_an_actor_that_just_got_space_raises_no_alarm(trio_of, nursery):
     a, b, _ = await trio_of(mailbox=1)
     gate = trio.Event()
     answers = []

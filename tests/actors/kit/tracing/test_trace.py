@@ -98,7 +98,7 @@ def test_a_digest_does_not_depend_on_the_order_of_keys(body):
     assert digest(attrs.evolve(READ, body=body)) == digest(attrs.evolve(READ, body=turned))
 
 
-def test_a_memory_tracer_keeps_facts_with_who_reported_them():
+def test_a_memory_tracer_keeps_facts_with_their_reporter():
     tracer = MemoryTracer()
     fact = Fact(k=Kind.END)
     tracer.record("bus", fact)

@@ -67,7 +67,7 @@ def test_what_came_and_left_is_reported():
 @pytest.mark.parametrize(
     "resource", ["/hyperty/user/user://gmail.com/ann", "user://gmail.com/ann", "/hyperty/guid/1"]
 )
-def test_whom_a_search_is_for_is_not_reported(resource):
+def test_the_user_of_a_search_is_not_recorded(resource):
     reported = body_of(MessageType.READ, H, DR, {"resource": resource})
 
     assert json.loads(reported) == {"resource": REDACTED}

@@ -151,7 +151,7 @@ async def test_parts_are_bounded_and_hold_whole_lines(tmp_path):
     assert len(read(tmp_path)) == 202
 
 
-async def test_what_finds_no_room_is_counted_and_reported(tmp_path):
+async def test_records_beyond_the_buffer_are_counted_and_reported(tmp_path):
     async with small_trace(tmp_path, buffer=10) as tracer:
         for _ in range(25):
             tracer.record("bus", FACT)
@@ -183,7 +183,7 @@ async def test_a_run_that_is_there_already_is_not_written_to(tmp_path):
 
 @pytest.mark.parametrize("run", ["20260101T000000.000000Z-0a1b2c3d", "a/b %2F=é", ".."])
 @pytest.mark.parametrize("node", ["ra", "node.a.example", "../evil", "node=x/run=y"])
-def test_a_part_says_whose_it_is(run, node):
+def test_a_record_names_its_component(run, node):
     assert writer_of(f"/any/run=old/{trace_folder(run, node)}/part-00000.jsonl") == (run, node)
 
 
@@ -220,7 +220,7 @@ async def test_a_disk_that_is_full_from_the_start_is_refused(tmp_path):
             pass
 
 
-async def test_a_full_disk_is_reported_once_and_stops_nobody(tmp_path, log_lines):
+async def test_a_full_disk_is_reported_once_and_stops_no_actor(tmp_path, log_lines):
     disk = Disk(600)
     async with small_trace(tmp_path, opener=disk.open) as tracer:
         for _ in range(4):
@@ -234,7 +234,7 @@ async def test_a_full_disk_is_reported_once_and_stops_nobody(tmp_path, log_lines
     assert [part.stat().st_size for part in tmp_path.glob("run=*/node=ra/*")] == [600]
 
 
-async def test_a_disk_that_has_room_again_gets_everything(tmp_path, log_lines):
+async def test_a_disk_with_free_space_again_gets_all_records(tmp_path, log_lines):
     disk = Disk(600)
     async with small_trace(tmp_path, buffer=10, opener=disk.open) as tracer:
         for _ in range(5):

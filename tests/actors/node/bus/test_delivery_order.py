@@ -23,7 +23,7 @@ async def publish(owner, obj, numbers):
 
 
 @DOORS
-async def test_u40_observers_by_different_ways_are_served_alike(door, autojump_clock):
+async def test_u40_observers_by_different_routes_are_served_alike(door, autojump_clock):
     """By a link of ours, by upstream's, and one whose link is lost at the moment."""
     async with open_world(allow_legacy=True) as world:
         ra, rb, rx = [await world.peer(one) for one in (RA, RB, RX)]
@@ -69,7 +69,7 @@ async def test_updates_stay_in_order_when_the_link_is_lost_between(lost_after, a
 
 
 @pytest.mark.parametrize("objects", [2, 7])
-async def test_each_object_has_its_order_whoever_publishes_between(objects, autojump_clock):
+async def test_each_object_keeps_its_order_while_others_publish_between(objects, autojump_clock):
     """I-M14 is per object; between objects of one owner the order of arrival holds as well."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
@@ -86,7 +86,7 @@ async def test_each_object_has_its_order_whoever_publishes_between(objects, auto
 
 
 @pytest.mark.parametrize("peer", [plain_peer, session_peer])
-async def test_u43_the_time_a_peer_asks_for_is_the_time_its_record_lives(peer, autojump_clock):
+async def test_u43_the_requested_lifetime_of_a_record_is_granted(peer, autojump_clock):
     """Nobody keeps a record alive whose owner has stopped to: its session may go on."""
     async with open_world(allow_legacy=True) as world:
         await peer(world)

@@ -28,7 +28,7 @@ async def test_as_many_as_allowed_all_get_it(autojump_clock):
         assert [await peer.hear() for peer in peers[:MOST]] == [sent] * MOST
 
 
-async def test_one_more_and_nobody_gets_it_but_it_is_counted(autojump_clock):
+async def test_a_fan_out_above_the_limit_is_refused_for_all_and_counted(autojump_clock):
     async with open_world(limits=NodeLimits(fan_out=MOST)) as world:
         peers, obj, path = await subscribed(world, MOST + 1)
 
@@ -38,7 +38,7 @@ async def test_one_more_and_nobody_gets_it_but_it_is_counted(autojump_clock):
         assert world.node.counters.drops[DropReason.OVERFLOW] == 1
 
 
-async def test_who_asks_is_notified_why(autojump_clock):
+async def test_the_requester_is_notified_of_the_reason(autojump_clock):
     async with open_world(limits=NodeLimits(fan_out=MOST)) as world:
         peers, obj, path = await subscribed(world, MOST + 1)
 

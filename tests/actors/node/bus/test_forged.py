@@ -43,7 +43,7 @@ async def answers(peer):
 
 @pytest.mark.parametrize("where", ["from", "source"])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_s1_a_forged_source_harms_nobody(kind, where, autojump_clock):
+async def test_s1_a_forged_source_affects_no_session(kind, where, autojump_clock):
     async with forger(kind) as (world, peer, own, victim):
         before = len([fact for fact in world.tracer.facts if fact.table == "alloc"])
         texts = [*VICTIMS, *variants(7, 400)]

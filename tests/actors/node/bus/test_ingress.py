@@ -56,7 +56,7 @@ async def test_a_source_the_session_does_not_own_gets_401_and_goes_nowhere(forge
         assert world.ops(to=forged, type="response") == ["synth", "xmit"]
 
 
-async def test_an_address_of_somebody_else_is_no_source(autojump_clock):
+async def test_an_address_of_another_session_is_refused_as_source(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         (hb,) = await rb.allocate()
@@ -85,7 +85,7 @@ async def test_a_released_address_is_no_source_any_more(autojump_clock):
         assert (await ra.ask("create", ha, RB, value=1)).code == 401
 
 
-async def test_an_address_of_another_domain_is_bound_to_who_uses_it_first(autojump_clock):
+async def test_an_address_of_another_domain_is_bound_to_its_first_user(autojump_clock):
     async with open_world() as world:
         rx, ra, rb = await world.peer(RX), await world.peer(RA), await world.peer(RB)
         hx = "hyperty://b.ex/hx"
@@ -145,14 +145,14 @@ async def test_policy_is_asked_once_per_message(autojump_clock):
     "nobody",
     [f"{RB}/ua", "hyperty://a.ex/nobody", "hyperty://c.ex/nobody", "global://registry", RA],
 )
-async def test_a_request_to_nobody_gets_404(nobody, autojump_clock):
+async def test_a_request_to_an_unknown_address_gets_404(nobody, autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
 
         assert (await ra.ask("read", f"{RA}/ua", nobody)).code == 404
 
 
-async def test_events_and_answers_to_nobody_are_counted(autojump_clock):
+async def test_events_and_answers_to_unknown_addresses_are_counted(autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
         await ra.post("update", f"{RA}/ua", f"{RA}/ua/status", value="live")
@@ -164,7 +164,7 @@ async def test_events_and_answers_to_nobody_are_counted(autojump_clock):
         assert world.node.counters.drops[DropReason.UNMATCHED] == 1
 
 
-async def test_a_bad_line_is_answered_if_it_says_to_whom_and_harms_no_other(autojump_clock):
+async def test_a_bad_line_with_a_sender_is_answered_and_other_lines_are_unaffected(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         bad = b'{"id":7,"type":"dance","from":"%s/ua","to":"%s/ua","body":{}}'
@@ -188,7 +188,7 @@ async def test_a_bad_body_gets_400_with_a_sentence(autojump_clock):
         assert "nonsense" in answer.body["description"]
 
 
-async def test_who_asks_another_node_for_its_session_is_sent_whose_node_this_is(autojump_clock):
+async def test_an_open_at_the_node_of_another_domain_is_refused_with_its_name(autojump_clock):
     async with open_world() as world:
         outsider = await world.outsider("hyperty-runtime://b.ex/r")
         elsewhere = MN.replace("a.ex", "b.ex")

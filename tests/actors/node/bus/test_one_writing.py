@@ -79,7 +79,7 @@ async def old_observer(world, number, path, make):
 
 
 @pytest.mark.parametrize("make", [plain_peer, session_peer], ids=["plain", "session"])
-async def test_it_is_written_once_more_for_each_way_to_spell(make, written, autojump_clock):
+async def test_a_message_is_encoded_once_more_for_each_wire_form(make, written, autojump_clock):
     async with open_world(allow_legacy=True) as world:
         reporter, obj, path = await reported(world)
         ours = [await observing(world, number, path) for number in range(3)]

@@ -29,7 +29,7 @@ async def test_a_peer_that_does_not_read_is_left_with_a_reason(autojump_clock):
         assert broken.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
-async def test_what_has_no_room_is_refused_with_413(autojump_clock):
+async def test_messages_beyond_the_queue_are_refused_with_413(autojump_clock):
     async with open_world() as world:
         _, _, refusal = await drowned(world)
 
@@ -90,7 +90,7 @@ async def test_what_was_not_written_when_a_peer_vanished_waits_for_it(autojump_c
         assert heard == sent[in_time:]
 
 
-async def test_who_comes_back_gets_what_was_kept_in_order(autojump_clock):
+async def test_a_resumed_session_gets_queued_messages_in_order(autojump_clock):
     async with open_world() as world:
         _, rb, _ = await drowned(world)
         again = await world.outsider(RB)

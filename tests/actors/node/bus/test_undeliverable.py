@@ -77,7 +77,7 @@ async def test_a_request_that_goes_nowhere_is_answered(way, autojump_clock):
             assert not world.node.counters.drops
 
 
-async def test_a_runtime_whose_session_is_over_is_reached_by_nobody(autojump_clock):
+async def test_a_runtime_whose_session_is_over_is_unreachable(autojump_clock):
     """I-A7, MN-25."""
     async with somebody() as (world, ra):
         rb = await world.peer(RB)
@@ -164,7 +164,7 @@ async def test_what_waited_for_an_owner_that_did_not_come_back_is_reported_then(
         assert world.node.counters.drops == {DropReason.SESSION_GONE: 1}
 
 
-async def test_an_answer_whose_asker_has_left_is_counted(autojump_clock):
+async def test_an_answer_to_a_requester_that_has_left_is_counted(autojump_clock):
     async with somebody() as (world, ra):
         rb = await world.peer(RB)
         request = await rb.post("read", f"{RB}/ua", UA)

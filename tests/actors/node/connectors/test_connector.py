@@ -158,7 +158,7 @@ async def test_one_users_requests_keep_their_order_and_others_do_not_wait(autoju
         assert sorted(puppet.started) == [GUID, *guids(1)]
 
 
-async def test_a_node_that_stops_leaves_nobody_without_an_answer(autojump_clock):
+async def test_a_stopping_node_answers_every_request(autojump_clock):
     async with open_puppet() as (world, puppet):
         ra = await world.peer(RA)
         puppet.hold(GUID)
@@ -167,7 +167,7 @@ async def test_a_node_that_stops_leaves_nobody_without_an_answer(autojump_clock)
     assert puppet.ended == [GUID]
 
 
-async def test_where_no_connector_is_configured_nobody_answers(autojump_clock):
+async def test_without_a_connector_requests_are_answered_404(autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
         assert (await ask(ra)).code == 404
@@ -189,7 +189,9 @@ async def test_where_no_connector_is_configured_nobody_answers(autojump_clock):
         ("create", {"resource": GUID, "value": "e30.e30.x y"}),
     ],
 )
-async def test_what_makes_no_sense_is_refused_before_anybody_is_asked(autojump_clock, type_, body):
+async def test_invalid_requests_are_refused_before_the_back_end_is_asked(
+    autojump_clock, type_, body
+):
     async with open_puppet() as (world, _):
         ra = await world.peer(RA)
         answer = await ra.ask(type_, f"{RA}/graph-connector", GLOBAL_REGISTRY, **body)

@@ -61,7 +61,7 @@ async def test_what_is_published_is_read():
         lambda one: Said(200, raw=one.encode()),
     ],
 )
-async def test_every_form_in_which_servers_tell_a_record_is_read(form):
+async def test_a_record_is_read_in_every_spelling_of_the_servers(form):
     async with open_global() as (ra, fake):
         fake.records[GUID], fake.form = token(), form
         assert (await read(ra)).body["value"] == token()

@@ -120,7 +120,7 @@ async def test_a_release_that_fails_is_tried_again():
         await broker.server.until(lambda: not broker.held)
 
 
-async def test_what_may_have_been_granted_to_somebody_who_left_is_given_back():
+async def test_a_reservation_with_a_lost_answer_is_released():
     async with open_quality() as (world, broker):
         ra = await world.peer(RA)
         broker.held_up = trio.Event()

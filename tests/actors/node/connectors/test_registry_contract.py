@@ -155,7 +155,7 @@ async def test_an_update_sets_fields_and_brings_a_record_back(world):
     assert (shown.code, shown.body["value"]["resources"]) == (200, ["chat", "video"])
 
 
-async def test_nobody_registers_or_changes_what_is_anothers(world):
+async def test_a_session_cannot_register_or_change_foreign_records(world):
     ra, rb = await world.peer(RA), await world.peer(RB)
     url = await registered(rb)
 

@@ -92,7 +92,7 @@ async def test_a_status_that_the_protocol_knows_is_passed_on(status, code):
         assert (await read(ra, BOB)).code == code
 
 
-async def test_nothing_is_sent_for_whoever_does_not_own_the_address():
+async def test_a_request_for_an_address_of_another_owner_is_not_sent():
     async with open_rest() as (world, fake):
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb)

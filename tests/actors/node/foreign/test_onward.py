@@ -88,7 +88,9 @@ async def test_the_path_there_goes_with_the_last_one_here(autojump_clock):
         assert await paths_of_a_at_b(world) == ()
 
 
-async def test_who_has_no_consent_hears_nothing_of_what_its_neighbour_observes(autojump_clock):
+async def test_an_observer_without_consent_receives_nothing_of_its_neighbours_object(
+    autojump_clock,
+):
     async with observed() as (_, url, reporter, observers):
         await follow(observers[0], reporter, url)
         assert (await set_path(observers[1], f"{url}/changes")).code == 200
@@ -136,7 +138,7 @@ async def test_a_node_that_does_not_answer_is_given_up_and_takes_no_place_of_oth
         assert (answer.id, answer.code) == (asked.id, 504)
 
 
-async def test_two_who_ask_at_once_for_what_is_refused_are_both_refused(autojump_clock):
+async def test_two_simultaneous_requesters_of_a_refused_path_are_both_refused(autojump_clock):
     async with observed() as (_, url, __, observers):
         codes = []
 

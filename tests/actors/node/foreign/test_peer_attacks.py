@@ -54,7 +54,7 @@ async def test_what_it_says_to_parts_of_the_node_uninvited_changes_nothing(
         assert await ra.silence()
 
 
-async def test_it_hears_nothing_of_an_object_whose_owner_says_no(autojump_clock):
+async def test_a_foreign_node_without_the_owners_consent_receives_no_changes(autojump_clock):
     async with open_world(observation=Observation.OWNER) as world:
         ra = await world.peer(RA)
         (url,) = await ra.allocate("comm")

@@ -29,7 +29,7 @@ async def test_a_node_speaks_as_whatever_is_of_its_domain(autojump_clock, from_)
 
 
 @pytest.mark.parametrize("from_", ["hyperty://c.ex/h", OWN, f"{RA}/registry", DR])
-async def test_a_node_speaks_as_nobody_else(autojump_clock, from_):
+async def test_a_node_sends_only_as_its_own_domain(autojump_clock, from_):
     async with open_world() as world:
         ra, address = await hyperty_of(world)
         peer = await world.peer(NODE)
@@ -38,7 +38,7 @@ async def test_a_node_speaks_as_nobody_else(autojump_clock, from_):
         assert await ra.silence()
 
 
-async def test_a_node_does_not_speak_as_who_has_a_session_here(autojump_clock):
+async def test_a_node_cannot_send_as_the_holder_of_a_session_here(autojump_clock):
     async with open_world() as world:
         _, address = await hyperty_of(world)
         runtime = await world.peer(RX)
@@ -58,13 +58,13 @@ async def test_answers_return_over_the_session_that_asked(autojump_clock):
         assert (await peer.hear()).to == asked.from_
 
 
-async def test_what_is_for_nobody_here_is_answered_404_over_the_session(autojump_clock):
+async def test_a_message_for_an_unknown_address_is_answered_404_over_the_session(autojump_clock):
     async with open_world() as world:
         peer = await world.peer(NODE)
         assert (await peer.ask("read", HX, OWN)).code == 404
 
 
-async def test_a_node_is_no_way_to_a_third_domain(autojump_clock):
+async def test_a_node_is_no_route_to_a_third_domain(autojump_clock):
     async with open_world() as world:
         peer = await world.peer(NODE)
         third = await world.peer("hyperty-runtime://c.ex/rc")
@@ -98,7 +98,7 @@ async def test_what_is_not_found_is_no_offence(autojump_clock):
         assert (await world.states())[NODE] == "open"
 
 
-async def test_nobody_opens_the_session_of_the_node_itself(autojump_clock):
+async def test_a_peer_cannot_open_the_session_of_the_node_itself(autojump_clock):
     async with open_world() as world:
         own = await world.outsider("domain://msg-node.a.ex")
         assert (await own.control("open", runtimeURL=own.runtime)).code == 403

@@ -57,7 +57,7 @@ async def test_a_token_that_is_bound_to_the_node_lets_its_stub_in(autojump_clock
         assert purse.shown == 1
 
 
-async def test_a_token_of_somebody_else_is_503_for_who_asks(autojump_clock):
+async def test_a_token_of_another_node_is_503_for_the_requester(autojump_clock):
     purse = Purse(runtime=None)
     async with open_guarded(purse) as world:
         answer = await world.a.ask(world.b)

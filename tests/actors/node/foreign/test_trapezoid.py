@@ -198,7 +198,7 @@ async def test_a_stub_that_steps_by_no_table_is_ended_and_on_record(autojump_clo
         assert world.a.node.monitor_violations == 1
 
 
-async def test_a_stub_whose_status_is_no_state_of_it_is_not_believed(autojump_clock):
+async def test_an_unknown_status_of_a_stub_is_ignored(autojump_clock):
     lie = {"type": "update", "from": STUB_B, "to": f"{STUB_B}/status", "body": {"value": "live"}}
     async with open_two(
         DomainOptions(spawn=sandbox_that_says("post", {}, {"id": 1, **lie}))

@@ -120,7 +120,9 @@ async def test_a_registry_that_missteps_leaves_the_sessions_alone(autojump_clock
     assert judged(world).by_claim == {Claim.REFUSED_STEP: 1}
 
 
-async def test_a_connection_that_missteps_is_nobody_elses(autojump_clock, monkeypatch, log):
+async def test_an_undeclared_step_of_a_connection_affects_no_other_connection(
+    autojump_clock, monkeypatch, log
+):
     read = LinkAcceptor.read
     monkeypatch.setattr(
         LinkAcceptor, "read", lambda door, f: misstep() if f == b"!" else read(door, f)

@@ -53,7 +53,7 @@ async def said(url, raw):
         return b"".join([piece async for piece in stream])
 
 
-async def test_every_answer_is_kept_by_nobody_and_is_what_it_says():
+async def test_every_answer_is_marked_uncacheable_with_its_own_type():
     async with served() as url:
         for path in ("/healthz", "/readyz", "/metrics", "/nothing"):
             answer = await get(url + path)
@@ -119,7 +119,7 @@ async def test_no_websocket_and_no_http2_is_begun():
         assert (await said(url, raw)).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_who_dawdles_is_hung_up(autojump_clock):
+async def test_a_slow_client_is_disconnected(autojump_clock):
     async with served() as url, await connect(url) as stream:
         began = trio.current_time()
         await stream.send_all(GET[:20])
@@ -191,7 +191,7 @@ async def test_a_place_that_is_taken_is_reported():
 
 
 @pytest.mark.parametrize("where", ["0.0.0.0:0", "[::]:0"])
-async def test_metrics_for_everybody_need_a_token(where):
+async def test_public_metrics_need_a_token(where):
     with pytest.raises(OpenMetricsError, match="readable from other machines"):
         async with served(HttpConfig(where)):
             pass

@@ -105,7 +105,7 @@ async def test_a_poll_that_waits_long_is_answered_with_nothing(autojump_clock):
         assert await world.states() == {RA: "open"}
 
 
-async def test_who_asks_no_more_is_found_in_time(autojump_clock):
+async def test_a_client_that_stops_polling_is_found_in_time(autojump_clock):
     """R8."""
     async with served() as (world, reader):
         await reader.open()
@@ -115,7 +115,7 @@ async def test_who_asks_no_more_is_found_in_time(autojump_clock):
         assert (await reader.poll(0))[0] == 410
 
 
-async def test_what_was_not_read_waits_for_who_comes_back(autojump_clock):
+async def test_unread_messages_wait_for_the_next_link(autojump_clock):
     """MN-06, L1: given up as too slow, and nothing is lost."""
     async with served() as (world, reader):
         await reader.open()
@@ -129,7 +129,7 @@ async def test_what_was_not_read_waits_for_who_comes_back(autojump_clock):
         assert read == [1, 2, 3]
 
 
-async def test_a_stream_ends_when_nobody_says_what_was_read(autojump_clock):
+async def test_a_stream_ends_without_acknowledgements(autojump_clock):
     async with served() as (world, reader):
         await reader.open()
         await reported(world, 1)
@@ -160,7 +160,7 @@ async def whole(stream):
         yield part
 
 
-async def test_a_node_that_ends_lets_nobody_wait(autojump_clock):
+async def test_an_ending_node_answers_all_waiting_polls(autojump_clock):
     """MN-07: 410 at once."""
     reported = []
     async with trio.open_nursery() as nursery, served() as (_, reader):
@@ -174,7 +174,7 @@ async def test_a_node_that_ends_lets_nobody_wait(autojump_clock):
     assert reported == [410]
 
 
-async def test_who_comes_too_often_is_turned_away(autojump_clock):
+async def test_a_client_that_polls_too_often_is_refused(autojump_clock):
     """L5: 429."""
     limits = attrs.evolve(DEFAULT_LIMITS, handshakes=Rate(1.0, 2))
     async with served(limits=limits) as (_, reader):
@@ -235,7 +235,9 @@ async def test_of_a_batch_that_was_read_in_part_the_rest_comes_again(autojump_cl
 
 
 @pytest.mark.parametrize("method", ["open", "re-open"])
-async def test_who_comes_back_while_the_old_link_is_there_has_it_all(autojump_clock, method):
+async def test_a_client_that_returns_before_its_old_link_ends_gets_all_messages(
+    autojump_clock, method
+):
     """MN-04, MN-06: what was read is said with the re-open, the rest is given again, once."""
     async with served() as (world, reader):
         await reader.open()
@@ -267,7 +269,7 @@ async def status_line(link):
 @pytest.mark.parametrize(
     ("more", "status"), [("", 401), ("authorization: Bearer guessed\r\n", 410)]
 )
-async def test_no_body_is_kept_for_who_has_no_session(more, status, autojump_clock):
+async def test_no_body_is_read_for_a_request_without_a_session(more, status, autojump_clock):
     """L5: the answer comes before the body, of which nothing was read."""
     async with served() as (world, _):
         place = urlsplit(world.node.rest_url).netloc

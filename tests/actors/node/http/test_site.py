@@ -54,14 +54,14 @@ async def test_nothing_can_be_changed(method):
     ("authorization", f"Bearer {TOKEN.upper()}"), ("x-forwarded-for", "127.0.0.1"),
     ("forwarded", "for=127.0.0.1"), ("x-real-ip", "127.0.0.1"), ("cookie", TOKEN),
 ])  # fmt: skip
-async def test_who_does_not_show_the_token_is_401(shown):
+async def test_a_request_without_the_token_is_401(shown):
     page = await site(TOKEN).answer(Visit("GET", "/metrics", (*LOCAL, *([shown] if shown else []))))
     assert (page.status, page.headers) == (401, (("www-authenticate", "Bearer"),))
     assert b"canary" not in page.body
 
 
 @pytest.mark.parametrize("word", ["Bearer", "bearer", "BEARER"])
-async def test_who_shows_the_token_reads_from_anywhere(word):
+async def test_a_client_with_the_token_reads_from_any_host(word):
     shown = ("authorization", f"{word} {TOKEN}")
     far = ("host", "node.example"), ("x-forwarded-for", "203.0.113.9")
     assert await status("/metrics", *far, shown, token=TOKEN) == HTTPStatus.OK

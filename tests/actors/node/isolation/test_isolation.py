@@ -11,7 +11,7 @@ from tests.support.node.node_peer import DR, RA, RB, open_world
 from transports.errors import LinkBrokenError
 
 
-async def test_a_crashing_connection_is_nobody_elses(autojump_clock, monkeypatch):
+async def test_a_crashing_connection_affects_no_other_connection(autojump_clock, monkeypatch):
     read = LinkAcceptor.read
     monkeypatch.setattr(LinkAcceptor, "read", lambda door, f: 1 / 0 if f == b"!" else read(door, f))
     async with open_world() as world:
@@ -45,7 +45,7 @@ async def broken(records, changes):
     raise OSError("disk full")
 
 
-def test_a_door_has_nothing_to_say_unless_it_says_so():
+def test_an_acceptor_publishes_no_extra_facts_by_default():
     class Silent(Acceptor):
         liveness = Liveness.BY_LINK
 

@@ -55,7 +55,7 @@ async def full_world(world):
     return ra, rb, rx
 
 
-async def test_who_holds_most_is_closed_as_a_slow_consumer(autojump_clock):
+async def test_the_link_that_holds_most_is_closed_as_a_slow_consumer(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         ra, rb, _ = await full_world(world)
         await pile_up(ra, RX, 10)
@@ -121,7 +121,7 @@ async def test_what_waits_for_detached_sessions_counts_too(autojump_clock):
         assert {one.code for one in await refusals(ra)} == {413}
 
 
-async def test_nothing_waits_any_more_when_everybody_is_gone(autojump_clock):
+async def test_no_message_waits_after_all_links_have_closed(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         _, rb, rx = await full_world(world)
         for peer in (rb, rx):
@@ -167,7 +167,7 @@ async def test_an_update_for_many_counts_once(autojump_clock):
         assert weight(30, 30 * 1020) < waiting(world) < BUDGET
 
 
-async def test_of_those_who_share_one_group_gives_way_and_not_a_part_of_each(autojump_clock):
+async def test_of_one_group_with_equal_shares_one_link_gives_way_whole(autojump_clock):
     """L2: only the last one who lets go of a message frees it."""
     async with open_world(limits=LIMITS) as world:
         ra = await world.peer(RA)
@@ -181,7 +181,7 @@ async def test_of_those_who_share_one_group_gives_way_and_not_a_part_of_each(aut
         assert groups == [{"detached"}, {"open"}]
 
 
-async def test_one_of_many_that_does_not_read_is_the_one_who_gives_way(autojump_clock):
+async def test_of_many_links_the_one_that_does_not_read_gives_way(autojump_clock):
     """L2, L1: what all others have read counts for the one who has not."""
     async with open_world(limits=LIMITS) as world:
         ra = await world.peer(RA)

@@ -155,7 +155,7 @@ async def answer_to(world, token):
 
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize("attack", ATTACKS)
-async def test_this_token_lets_nobody_in(attack, autojump_clock):
+async def test_a_wrong_token_opens_no_session(attack, autojump_clock):
     token = ATTACKS[attack]()
     async with open_world(login=login_by(EDDSA, KEYS)) as world:
         answer = await answer_to(world, token)

@@ -92,7 +92,7 @@ async def test_a_provider_that_hangs_is_not_waited_for(autojump_clock):
         assert [one.code for one in world.tracer.facts if one.from_ == IDM] == [504]
 
 
-async def test_a_provider_that_breaks_lets_nobody_in_and_harms_nobody(autojump_clock):
+async def test_a_failing_provider_admits_no_runtime_and_harms_no_session(autojump_clock):
     provider = Scripted({"x": alice()})
     async with open_world(login=by(provider)) as world:
         await opened(await world.outsider(), "x")

@@ -123,7 +123,7 @@ async def test_a_key_that_was_taken_away_opens_nothing_any_more(autojump_clock):
             OLD.now = NEW.now = 0.0
 
 
-async def test_without_keys_nobody_is_let_in_and_everybody_may_try_again(autojump_clock):
+async def test_without_keys_no_runtime_is_admitted_and_all_may_retry(autojump_clock):
     """CON-01: fails closed."""
     shelf = Shelf(b"", why="no way there")
     async with open_world(login=login_by(OLD, shelf)) as world:
@@ -135,7 +135,7 @@ async def test_without_keys_nobody_is_let_in_and_everybody_may_try_again(autojum
         assert await code_of(world, OLD.token()) == 200
 
 
-async def test_keys_whose_source_is_gone_are_used_until_they_are_stale(autojump_clock):
+async def test_keys_with_a_lost_source_are_used_until_they_are_stale(autojump_clock):
     shelf, issuer = Shelf(OLD.jwks()), Issuer(OLD.key, name="old")
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, issuer.token()) == 200
@@ -148,7 +148,7 @@ async def test_keys_whose_source_is_gone_are_used_until_they_are_stale(autojump_
         assert await code_of(world, issuer.token()) == 503
 
 
-async def test_a_slow_source_holds_up_only_who_needs_it(autojump_clock):
+async def test_a_slow_source_delays_only_logins_that_need_it(autojump_clock):
     shelf = Shelf(OLD.jwks())
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token()) == 200
@@ -169,7 +169,7 @@ async def test_a_source_that_never_answers_is_given_up(autojump_clock):
         assert trio.current_time() < 3
 
 
-async def test_where_no_keys_are_configured_nobody_is_let_in(autojump_clock):
+async def test_without_configured_keys_no_runtime_is_admitted(autojump_clock):
     async with open_world(login=Login(provider=lambda _: Nobody())) as world:
         assert await code_of(world, OLD.token()) == 401
         assert await code_of(world, None) == 401

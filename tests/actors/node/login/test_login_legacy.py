@@ -73,7 +73,7 @@ async def test_a_login_takes_nothing_from_a_peer_that_cannot_log_in(enter, autoj
 
 
 @pytest.mark.parametrize("enter", [plain_peer, session_peer])
-async def test_a_name_is_free_again_when_whoever_had_it_has_gone(enter, autojump_clock):
+async def test_a_name_is_free_again_after_its_holder_has_left(enter, autojump_clock):
     issuer = Issuer()
     async with mixed_world(issuer) as world:
         old = await enter(world, PLAIN_RA)

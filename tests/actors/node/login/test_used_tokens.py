@@ -66,7 +66,7 @@ async def test_of_two_nodes_with_one_file_one_takes_a_token(path):
     await other.aclose()
 
 
-async def test_what_cannot_be_written_down_lets_nobody_in(path):
+async def test_a_token_that_cannot_be_recorded_opens_no_session(path):
     issuer = Issuer()
     async with open_world(login=login_on(path, issuer)) as world:
         with sqlite3.connect(path) as other:
@@ -107,7 +107,7 @@ async def test_a_token_is_written_down_once(path):
     assert await keep(path, use) == [False]
 
 
-def test_who_issued_it_and_what_it_is_called_are_kept_apart():
+def test_the_issuer_and_the_name_of_a_token_are_kept_apart():
     spent = SpentTokens()
 
     assert spent.spend("a b", "c", 100.0, 0.0)

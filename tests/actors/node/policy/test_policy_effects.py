@@ -145,7 +145,7 @@ async def test_what_is_refused_before_is_not_judged(tmp_path, autojump_clock):
 @pytest.mark.parametrize(
     ("to", "way"), [(f"{RB}/ua", "in"), ("hyperty://c.ex/x", "out"), (f"{MN}/sm", "in")]
 )
-async def test_the_trace_says_who_decided_which_way_and_by_which_version(
+async def test_the_trace_has_direction_rule_and_version_of_a_decision(
     to, way, tmp_path, autojump_clock
 ):
     """POL-17, I-K1, I-K2."""
@@ -168,7 +168,7 @@ async def test_nothing_applicable_is_what_the_node_was_reported(tmp_path, autoju
         assert rulings(world)[-1].policy == "default"
 
 
-async def test_without_policies_there_is_nobody_to_manage_them(autojump_clock):
+async def test_without_policies_management_is_answered_404(autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
         assert (await ra.ask("read", f"{RA}/ua", POLICY)).code == 404

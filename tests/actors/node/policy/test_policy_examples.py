@@ -108,7 +108,7 @@ async def listen(peer, *resources: str) -> int:
     return answer.code
 
 
-async def test_nobody_listens_to_what_is_somebody_elses(issuer, autojump_clock):
+async def test_a_path_of_another_session_cannot_be_subscribed_to(issuer, autojump_clock):
     async with open_world(**by("subscriptions.toml"), **anybody(issuer)) as world:
         ra = await world.peer(RA)
         rb = await logged_in(world, issuer, RB, iss=THEIRS, sub=EVE)
@@ -122,7 +122,7 @@ async def test_nobody_listens_to_what_is_somebody_elses(issuer, autojump_clock):
         assert views[RB] == (f"{RB}/x",)
 
 
-async def test_auditors_observe_and_our_users_see_who_is_there(issuer, autojump_clock):
+async def test_auditors_observe_and_local_users_see_who_is_present(issuer, autojump_clock):
     async with open_world(**by("subscriptions.toml"), **anybody(issuer)) as world:
         ra = await world.peer(RA)
         (comm,), (hyperty,) = await ra.allocate("comm"), await ra.allocate("hyperty")

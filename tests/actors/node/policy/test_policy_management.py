@@ -99,7 +99,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=[one[0] for one in REQUESTS])
 @pytest.mark.parametrize("who", ["staff", "nobody"])
-async def test_who_is_no_administrator_gets_403_and_changes_nothing(
+async def test_a_user_who_is_no_administrator_gets_403_and_changes_nothing(
     who, request_, reported, issuer, autojump_clock
 ):
     type_, body = request_
@@ -165,7 +165,7 @@ async def test_there_is_an_end_to_the_number_of_sets(reported, issuer, autojump_
         assert codes == [200] * 63 + [413]
 
 
-async def test_policies_hold_for_the_policy_desk_too(tmp_path, issuer, autojump_clock):
+async def test_policies_also_apply_to_policy_management(tmp_path, issuer, autojump_clock):
     text = one_policy(rule("shut", 'effect = "deny"\ntarget.msgType.equals = "policyManagement"'))
     reported = {**policed(tmp_path, text), **anybody(issuer)}
     async with open_world(**reported) as world:

@@ -34,7 +34,7 @@ LOG = '{ do = "log", text = "look" }'
 
 
 @pytest.mark.parametrize("effect", ["permit", "deny"])
-async def test_a_log_line_says_who_and_what_but_not_the_body(effect, tmp_path, autojump_clock):
+async def test_a_log_line_has_sender_and_message_without_body(effect, tmp_path, autojump_clock):
     with structlog.testing.capture_logs() as logs:
         async with open_world(**policed(tmp_path, duty(effect, LOG))) as world:
             await tell(world, token=SECRET)
@@ -71,7 +71,7 @@ async def test_a_stamp_says_that_a_policy_permitted(tmp_path, autojump_clock):
 
 
 @pytest.mark.parametrize(("said", "heard"), [(True, False), ("yes", False), (False, False)])
-async def test_nobody_stamps_its_own_message(said, heard, tmp_path, autojump_clock):
+async def test_a_sender_cannot_stamp_its_own_message(said, heard, tmp_path, autojump_clock):
     """POL-15: false says that no policy permitted."""
     text = one_policy(
         rule("r", 'effect = "permit"\ntarget.actionType.equals = "delete"\n'
@@ -89,7 +89,7 @@ async def test_where_nothing_is_stamped_bodies_are_left_alone(tmp_path, autojump
 UNKNOWN = '{ do = "water-the-plants" }'
 
 
-async def test_a_permission_with_an_obligation_nobody_can_fulfil_is_a_denial(
+async def test_a_permission_with_an_obligation_that_cannot_be_fulfilled_is_a_denial(
     tmp_path, autojump_clock
 ):
     for when in ("", ', when = "after"'):
@@ -100,7 +100,7 @@ async def test_a_permission_with_an_obligation_nobody_can_fulfil_is_a_denial(
             assert rulings(world)[-1].decision == "deny"
 
 
-async def test_advice_that_nobody_can_follow_is_left_out(tmp_path, autojump_clock):
+async def test_advice_that_cannot_be_followed_is_skipped(tmp_path, autojump_clock):
     text = duty("permit", UNKNOWN, kind="advice")
     async with open_world(**policed(tmp_path, text)) as world:
         assert (await tell(world)).type == "create"

@@ -29,7 +29,7 @@ async def test_as_many_as_asked_for_and_all_different(autojump_clock):
         {"value": {"number": 1}},
     ],
 )
-async def test_a_wish_that_makes_no_sense_gets_400(body, autojump_clock):
+async def test_an_invalid_request_gets_400(body, autojump_clock):
     async with open_world() as world:
         ra = await world.peer()
 
@@ -79,7 +79,7 @@ async def test_a_freed_address_is_no_longer_subscribed_to(autojump_clock):
         assert [view.paths for view in await world.node.sessions()] == [(), ()]
 
 
-async def test_a_runtime_that_comes_back_claims_what_it_had_and_nobody_else_does(autojump_clock):
+async def test_a_returning_runtime_claims_its_addresses_and_no_other_runtime_can(autojump_clock):
     """RT-03, SYN-25: its session was over, and its addresses released."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)

@@ -152,7 +152,7 @@ async def test_a_keep_alive_brings_an_expired_record_back(autojump_clock):
         ]  # fmt: skip
 
 
-async def test_a_record_nobody_comes_back_to_dies(autojump_clock):
+async def test_an_unclaimed_record_ends(autojump_clock):
     async with open_world() as world:
         rb = await world.peer(RB)
         url = await registered(rb)

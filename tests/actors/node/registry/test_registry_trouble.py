@@ -72,7 +72,7 @@ async def test_changes_are_refused_reads_and_routing_go_on_and_it_heals(path, li
     assert reported(lines, "actor crashed") == 0
 
 
-async def test_who_left_meanwhile_is_noted_when_it_heals_and_then_reported(path):
+async def test_records_of_ended_sessions_are_noted_and_reported_when_the_file_heals(path):
     async with open_world(registry=path) as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb)

@@ -78,7 +78,7 @@ async def test_a_host_that_connects_too_often_is_asked_to_come_later():
         assert turned_away(world)["too-fast"] == 1
 
 
-async def test_no_header_says_where_somebody_comes_from():
+async def test_no_header_changes_the_host_of_a_client():
     limits = NodeLimits(handshakes=Rate(0.001, 5))
     async with real_world(limits=limits) as world:
         reported = [await answer(world, f"X-Forwarded-For: 192.0.2.{n}") for n in range(6)]
@@ -86,7 +86,7 @@ async def test_no_header_says_where_somebody_comes_from():
         assert reported[5] == b"HTTP/1.1 429 Too Many Requests"
 
 
-async def test_half_handshakes_keep_nobody_out():
+async def test_half_handshakes_do_not_exclude_other_peers():
     async with real_world(limits=FEW) as world, AsyncExitStack() as stack:
         slow = [
             await stack.enter_async_context(await connect(world, f"127.0.0.{2 + n % 6}"))
@@ -101,7 +101,7 @@ async def test_half_handshakes_keep_nobody_out():
         assert turned_away(world)["made-room"] >= 40
 
 
-async def test_links_without_a_session_keep_nobody_out_either():
+async def test_links_without_a_session_do_not_exclude_other_peers():
     async with real_world(limits=FEW) as world, AsyncExitStack() as stack:
         for number in range(60):
             stream = await connect(world, f"127.0.0.{2 + number % 6}")
@@ -115,7 +115,7 @@ async def test_links_without_a_session_keep_nobody_out_either():
         assert world.ended()[LinkEnd.MADE_ROOM] >= 40
 
 
-async def test_sessions_make_no_room():
+async def test_sessions_do_not_extend_the_limit():
     limits = NodeLimits(unauthenticated=2, unauthenticated_per_host=1, handshakes=ANY)
     async with real_world(limits=limits) as world:
         peers = [await world.peer(f"{RA}{number}") for number in range(10)]

@@ -24,7 +24,7 @@ class Silent:
         self.given_up.append(trio.current_time())
 
 
-async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nursery):
+async def test_a_silent_peer_is_pinged_and_then_given_up_once(autojump_clock, nursery):
     heartbeat, began = LinkHeartbeat(), trio.current_time()
     nursery.start_soon(heartbeat.run)
     dead, alive = Silent(), Silent(answers=True)
@@ -38,7 +38,7 @@ async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nur
     assert not alive.given_up
 
 
-async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, nursery):
+async def test_a_link_watched_after_an_idle_period_gets_heartbeats(autojump_clock, nursery):
     heartbeat = LinkHeartbeat()
     nursery.start_soon(heartbeat.run)
     first = Silent()
@@ -54,7 +54,7 @@ async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, n
     assert len(later.given_up) == 1
 
 
-async def test_nobody_is_given_up_for_the_nodes_own_delay(autojump_clock, nursery):
+async def test_no_link_is_closed_for_the_nodes_own_delay(autojump_clock, nursery):
     heartbeat = LinkHeartbeat()
     nursery.start_soon(heartbeat.run)
     peer = Silent()

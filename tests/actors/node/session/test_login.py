@@ -29,7 +29,7 @@ class Listener(Policy):
 
 
 @pytest.mark.parametrize("issuer", [Issuer(), Issuer.es256()], ids=["EdDSA", "ES256"])
-async def test_who_brings_a_good_token_gets_a_session(issuer, autojump_clock):
+async def test_a_good_token_opens_a_session(issuer, autojump_clock):
     """MN-04, MN-05, M-14, M-55."""
     async with open_world(login=login_by(issuer)) as world:
         peer = await world.outsider()
@@ -84,7 +84,7 @@ def view_of(views):
     return view.addresses
 
 
-async def test_while_a_login_is_under_way_nothing_else_is_let_in(autojump_clock):
+async def test_during_a_login_other_messages_are_refused(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
         peer = await world.outsider()
@@ -118,7 +118,7 @@ async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
         assert not world.node.counters.tallies[Tally.LOGINS]
 
 
-async def test_who_waits_on_one_link_and_comes_by_another_has_one_session(autojump_clock):
+async def test_a_login_on_two_links_opens_one_session(autojump_clock):
     """Both logins are good: the later has the session, and hears nothing that was the first's."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
@@ -136,7 +136,7 @@ async def test_who_waits_on_one_link_and_comes_by_another_has_one_session(autoju
         assert await world.states() == {RA: "open"}
 
 
-async def test_who_leaves_while_it_waits_comes_in_by_another_link(autojump_clock):
+async def test_a_link_closed_during_its_login_does_not_block_the_next_one(autojump_clock):
     """What was said over the first, also after the wish, does nothing."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
@@ -154,7 +154,7 @@ async def test_who_leaves_while_it_waits_comes_in_by_another_link(autojump_clock
         assert (await second.control("ping")).code == 200
 
 
-async def test_a_node_that_stops_while_somebody_waits_stops(autojump_clock):
+async def test_a_node_stops_although_a_peer_waits(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
         peer = await world.outsider()
@@ -167,7 +167,7 @@ async def test_a_node_that_stops_while_somebody_waits_stops(autojump_clock):
     assert world.steps("session") == []
 
 
-async def test_policy_is_asked_once_and_knows_who_comes(autojump_clock):
+async def test_policy_is_asked_once_and_knows_the_user(autojump_clock):
     """POL-18, I-M8."""
     issuer, policy = Issuer(), Listener()
     async with open_world(login=login_by(issuer), policy=policy) as world:
@@ -182,7 +182,7 @@ async def test_policy_is_asked_once_and_knows_who_comes(autojump_clock):
             assert asker.identity.roles == {"admin"}
 
 
-async def test_whom_policy_refuses_gets_no_session(autojump_clock):
+async def test_a_user_refused_by_policy_gets_no_session(autojump_clock):
     issuer, policy = Issuer(), Listener(Decision.DENY)
     async with open_world(login=login_by(issuer), policy=policy) as world:
         answer = await opened(await world.outsider(), issuer.token())
@@ -194,7 +194,7 @@ async def test_whom_policy_refuses_gets_no_session(autojump_clock):
 # ---- who need not log in
 
 
-async def test_where_anybody_may_come_credentials_are_still_looked_at(autojump_clock):
+async def test_without_required_logins_credentials_are_still_checked(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=Admission.ANYBODY)) as world:
         assert (await opened(await world.outsider(), None)).code == 200

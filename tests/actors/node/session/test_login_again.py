@@ -42,7 +42,7 @@ async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_cloc
 
 
 @pytest.mark.parametrize("other", [{"sub": BOB}, {"iss": "https://other.ex"}])
-async def test_nobody_else_gets_the_session(other, autojump_clock):
+async def test_another_user_does_not_get_the_session(other, autojump_clock):
     """S2, C-84."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
@@ -99,7 +99,7 @@ async def test_a_token_bound_to_a_runtime_opens_no_other(autojump_clock):
         assert (await opened(await world.outsider(RB), issuer.token(runtime=RA))).code == 401
 
 
-async def test_who_logs_in_again_has_the_roles_of_the_new_login_only(autojump_clock):
+async def test_a_new_login_has_only_its_own_roles(autojump_clock):
     """POL-18: whoever is no administrator any more does not stay one by the older login."""
     issuer, asked = Issuer(), []
 

@@ -38,7 +38,7 @@ async def test_a_session_is_read_at_its_rate_after_a_burst(autojump_clock, count
         assert took == pytest.approx((count - MESSAGE_BURST) / MESSAGE_RATE, abs=0.3)
 
 
-async def test_the_debt_of_one_frame_is_bounded(autojump_clock):
+async def test_the_token_deficit_of_one_frame_is_bounded(autojump_clock):
     async with open_world() as world, trio.open_nursery() as nursery:
         ra, rb = await world.peer(RA), await world.peer(RB)
         line = b'{"id":%d,"type":"create","from":"%s/ua","to":"%s/ua","body":{}}'
@@ -66,7 +66,7 @@ async def test_others_are_not_held_up_by_one_that_is_paced(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-async def test_coming_back_does_not_pay_a_debt(autojump_clock):
+async def test_reconnecting_does_not_refill_the_token_bucket(autojump_clock):
     async with open_world() as world, trio.open_nursery() as nursery:
         ra, rb = await world.peer(RA), await world.peer(RB)
         nursery.start_soon(flood, ra, f"{RB}/ua", MESSAGE_BURST)

@@ -28,7 +28,7 @@ async def test_two_runtimes_talk_over_real_sockets(tmp_path):
         assert (await ra.control("close")).code == 200
 
 
-async def test_other_doors_are_shut():
+async def test_other_paths_are_refused():
     async with open_system_network() as network, open_world(network) as world:
         base = world.node.url.removesuffix("/link")
         for path in ("/ws", "/stub/connect?runtimeURL=x", "/"):

@@ -59,7 +59,7 @@ async def test_nothing_is_done_for_a_link_without_a_session(autojump_clock):
         assert await world.states() == {}
 
 
-async def test_who_opens_no_session_in_time_is_shown_out(autojump_clock):
+async def test_a_connection_without_a_timely_session_is_closed(autojump_clock):
     async with open_world() as world:
         outsider = await world.outsider()
 
@@ -180,7 +180,7 @@ async def test_too_much_for_an_absent_runtime_is_refused_with_413(autojump_clock
         assert answer.code == 413
 
 
-async def test_a_session_nobody_comes_back_to_expires(autojump_clock):
+async def test_an_unclaimed_session_expires(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         await lose(world, rb)
@@ -229,7 +229,7 @@ async def test_close_is_answered_and_releases_everything(autojump_clock):
         assert (await ra.ask("create", f"{RA}/ua", address, value=1)).code == 404
 
 
-async def test_whoever_opens_again_after_a_close_has_a_new_session(autojump_clock):
+async def test_an_open_after_a_close_makes_a_new_session(autojump_clock):
     async with open_world() as world:
         first = await world.peer(RA)
         await first.control("close")

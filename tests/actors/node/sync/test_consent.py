@@ -91,7 +91,7 @@ async def test_a_refusal_removes_the_path_and_a_later_yes_lets_in_again(autojump
         assert await hears(ra, rb, obj)
 
 
-async def test_who_left_hears_nothing_more_although_its_path_is_left(autojump_clock):
+async def test_an_observer_that_left_receives_nothing_although_its_path_remains(autojump_clock):
     """M-43 withdraws; and the answer to it is no consent."""
     async with watched() as (_, ra, rb, obj):
         await answered((ra, rb, obj))
@@ -100,7 +100,7 @@ async def test_who_left_hears_nothing_more_although_its_path_is_left(autojump_cl
         assert not await hears(ra, rb, obj)
 
 
-async def test_who_was_expelled_hears_nothing_more(autojump_clock):
+async def test_an_expelled_observer_receives_no_more_changes(autojump_clock):
     async with watched() as (_, ra, rb, obj):
         await answered((ra, rb, obj))
         await ra.post("unsubscribe", f"{RA}/ha", HB, resource=obj)
@@ -110,7 +110,7 @@ async def test_who_was_expelled_hears_nothing_more(autojump_clock):
 
 
 @pytest.mark.parametrize("type_", ["unsubscribe", "refused"])
-async def test_a_neighbour_that_leaves_or_is_refused_takes_nobody_along(type_, autojump_clock):
+async def test_a_leaving_or_refused_neighbour_affects_no_other_observer(type_, autojump_clock):
     async with watched() as (_, ra, rb, obj):
         await answered((ra, rb, obj))
         if type_ == "refused":
@@ -122,7 +122,7 @@ async def test_a_neighbour_that_leaves_or_is_refused_takes_nobody_along(type_, a
         assert await hears(ra, rb, obj)
 
 
-async def test_nobody_consents_in_the_owners_place(autojump_clock):
+async def test_only_the_owner_can_consent(autojump_clock):
     async with watched() as (world, ra, rb, obj):
         rx = await world.peer(RX)
         asked = await rb.post("subscribe", MANAGER, f"{obj}/subscription", source=HB)
@@ -146,7 +146,7 @@ async def test_a_yes_that_comes_too_late_is_none(autojump_clock):
 
 
 @pytest.mark.parametrize("first", ["unsubscribe", "subscribe"])
-async def test_an_answer_to_a_farewell_of_the_same_id_is_no_consent(first, autojump_clock):
+async def test_an_answer_to_an_unsubscription_of_the_same_id_is_no_consent(first, autojump_clock):
     """An owner's runtime answers the first of two requests that share an id, and only that."""
     async with watched() as (_, ra, rb, obj):
         to, types = f"{obj}/subscription", sorted(["subscribe", "unsubscribe"])
@@ -255,7 +255,7 @@ async def test_an_upstream_peer_needs_consent_for_ours(autojump_clock):
         assert (await old.hear())["body"]["version"] == 3
 
 
-async def test_these_are_all_ways_a_held_path_can_go(autojump_clock):
+async def test_these_are_all_paths_of_a_held_path(autojump_clock):
     async with watched() as (world, ra, rb, obj):
         changes, chat = f"{obj}/changes", f"{obj}/children/chat"
         await answered((ra, rb, obj))

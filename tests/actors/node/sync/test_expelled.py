@@ -41,7 +41,7 @@ async def hears(owner, observer, obj):
 
 
 @pytest.mark.parametrize("more", [{}, {"runtime": RB}])
-async def test_who_is_shut_out_hears_nothing_more(more, autojump_clock):
+async def test_an_expelled_observer_receives_nothing_more(more, autojump_clock):
     async with observed(HB) as (world, ra, rb, obj):
         assert await hears(ra, rb, obj)
         assert await cut(ra, obj, HB, **more) == 200
@@ -57,7 +57,7 @@ async def test_its_neighbour_hears_on_until_it_is_shut_out_too(autojump_clock):
         assert not await hears(ra, rb, obj)
 
 
-async def test_whoever_was_shut_out_and_is_let_in_again_hears_again(autojump_clock):
+async def test_a_readmitted_observer_receives_changes_again(autojump_clock):
     async with observed(HB) as (_, ra, rb, obj):
         await cut(ra, obj, HB)
         await rb.post("subscribe", MANAGER, f"{obj}/subscription", source=HB)
@@ -67,7 +67,7 @@ async def test_whoever_was_shut_out_and_is_let_in_again_hears_again(autojump_clo
 
 
 @pytest.mark.parametrize("runtime", [RB, RX])
-async def test_nobody_but_the_owner_shuts_anybody_out(runtime, autojump_clock):
+async def test_only_the_owner_can_expel_an_observer(runtime, autojump_clock):
     async with observed(HB) as (world, ra, rb, obj):
         outsider = rb if runtime == RB else await world.peer(RX)
         for more in ({}, {"runtime": RB}):
@@ -75,7 +75,7 @@ async def test_nobody_but_the_owner_shuts_anybody_out(runtime, autojump_clock):
         assert await hears(ra, rb, obj)
 
 
-async def test_who_owns_one_object_shuts_nobody_out_of_another_one(autojump_clock):
+async def test_the_owner_of_one_object_cannot_expel_from_another_one(autojump_clock):
     async with observed(HB) as (_, ra, rb, obj):
         (mine,) = await rb.allocate("comm")
         answer = await rb.ask("unsubscribe", MANAGER, SM, resources=[mine, obj], observer=HB)

@@ -90,7 +90,7 @@ async def test_a_path_to_an_own_stub_leads_there(autojump_clock):
 
 
 @pytest.mark.parametrize("part", ["", "/subscription", "/ua"])
-async def test_what_is_addressed_to_somebody_else_is_not_for_others_to_hear(part, autojump_clock):
+async def test_messages_for_another_session_cannot_be_subscribed_to(part, autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         (hb,) = await rb.allocate()
@@ -112,7 +112,7 @@ async def test_one_bad_address_in_a_list_sets_no_path_at_all(autojump_clock):
         assert world.steps("address") == []
 
 
-async def test_a_path_claims_an_address_nobody_has(autojump_clock):
+async def test_a_path_claims_an_unowned_address(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         made = "hyperty://a.ex/made-by-ra"

@@ -24,7 +24,9 @@ async def test_a_component_of_its_own_naming_is_bound_at_first_use(door, name, a
 
 
 @DOORS
-async def test_what_is_bound_is_nobody_elses_until_the_session_is_over(door, autojump_clock):
+async def test_a_bound_address_belongs_to_its_session_until_the_session_is_over(
+    door, autojump_clock
+):
     async with met(door) as (world, old, new):
         name, inside = "runtime://a.ex/registry/1", "hyperty-runtime://a.ex/registry/1"
         assert (await reported(old, "read", f"{MN}/x", {}, from_=name))[0] == 404

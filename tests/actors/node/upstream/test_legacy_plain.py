@@ -24,7 +24,7 @@ async def farewell(peer):
     return left.value.close_reason
 
 
-async def test_the_doors_are_shut_unless_they_are_asked_for(autojump_clock):
+async def test_upstreams_paths_are_refused_unless_enabled(autojump_clock):
     async with open_world() as world:
         assert (world.node.legacy_url, world.node.session_url) == (None, None)
         base = world.node.url.removesuffix("/link")
@@ -33,7 +33,7 @@ async def test_the_doors_are_shut_unless_they_are_asked_for(autojump_clock):
                 await world.network.dial(Kind.WEBSOCKET, base + path, None)
 
 
-async def test_whoever_comes_has_a_session_and_is_sent_nothing(autojump_clock):
+async def test_a_legacy_connection_has_a_session_and_is_sent_nothing(autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
 
@@ -141,7 +141,7 @@ async def test_the_command_to_disconnect_closes_its_session(body, autojump_clock
 
 
 @pytest.mark.parametrize("named", [f"{OLD}2", "nonsense", 7, RA])
-async def test_nobody_is_disconnected_in_somebody_elses_name(named, autojump_clock):
+async def test_a_runtime_cannot_disconnect_another_runtime(named, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
 
@@ -233,7 +233,7 @@ async def test_no_token_takes_its_session_over(method, token, autojump_clock):
 
 
 @pytest.mark.parametrize("runtime", ["", "nonsense", f"{OLD}/ua", "hyperty://a.ex/old"])
-async def test_who_names_no_runtime_is_shown_out(runtime, autojump_clock):
+async def test_a_connection_without_a_runtime_is_closed(runtime, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world, runtime)
 
@@ -254,7 +254,7 @@ async def test_policy_may_keep_it_out(autojump_clock):
         assert await farewell(old) is CloseReason.REFUSED
 
 
-async def test_what_came_while_it_was_away_waits_and_is_spelt_its_way(autojump_clock):
+async def test_messages_that_waited_for_a_legacy_session_use_its_spelling(autojump_clock):
     async with old_world() as world:
         old, new = await plain_peer(world), await world.peer(RA)
         await old.allocate(id="1", type="CREATE")

@@ -52,7 +52,7 @@ async def test_opening_again_on_the_same_link_gives_the_same_token(autojump_cloc
         assert len(world.steps("session")) == 1
 
 
-async def test_who_opens_no_session_is_not_served_and_shown_out(autojump_clock):
+async def test_a_legacy_connection_without_a_session_is_closed_unserved(autojump_clock):
     async with old_world() as world:
         old = await session_outsider(world)
 
@@ -165,7 +165,7 @@ async def test_what_makes_no_sense_is_refused_with_400(asked, autojump_clock):
         b'{"id":"x","type":"open","from":"runtime://a.ex/old","to":"mn:/session"}',
     ],
 )
-async def test_what_cannot_be_answered_harms_nobody(frame, autojump_clock):
+async def test_an_unanswerable_message_affects_no_other_message(frame, autojump_clock):
     async with old_world() as world:
         old = await session_outsider(world)
 
@@ -188,7 +188,7 @@ async def test_a_close_is_not_answered_and_releases_everything(autojump_clock):
         assert [new for *_, new in world.steps("address")] == ["allocated", "released"]
 
 
-async def test_its_token_is_seen_by_nobody_else(autojump_clock):
+async def test_the_token_of_a_legacy_session_is_sent_to_no_other_peer(autojump_clock):
     async with old_world() as world:
         old, new = await session_peer(world), await world.peer(RA)
         await old.say(

@@ -31,7 +31,7 @@ async def test_three_kinds_of_stubs_talk_over_real_sockets():
         assert (other["id"], other["from"], other["body"]) == (1, f"{OLD}/ua", {"value": 2})
 
 
-async def test_a_frame_over_the_limit_gets_413_in_the_form_of_the_door():
+async def test_a_frame_over_the_limit_gets_413_in_the_wire_form_of_the_listener():
     async with open_system_network() as network, open_world(network, allow_legacy=True) as world:
         host, port = world.node.url.removeprefix("ws://").removesuffix("/link").split(":")
         open_ = {"id": 1, "type": "open", "from": OLD, "to": "mn:/session"}

@@ -22,7 +22,7 @@ BLOCK = {"scheme": "comm", "value": {"number": 2, "allocationKey": "k"}}
 
 
 @DOORS
-async def test_u27_a_delete_without_a_body_reaches_who_observes(door, autojump_clock):
+async def test_u27_a_delete_without_a_body_reaches_observers(door, autojump_clock):
     async with met(door) as (_, old, new):
         (obj,) = await new.allocate("comm")
         await reported(old, "subscribe", SM, {"resources": [f"{obj}/changes"]})
@@ -33,7 +33,7 @@ async def test_u27_a_delete_without_a_body_reaches_who_observes(door, autojump_c
 
 
 @DOORS
-async def test_u28_nobody_has_an_address_by_using_it(door, autojump_clock):
+async def test_u28_using_an_address_does_not_allocate_it(door, autojump_clock):
     async with met(door) as (_, old, new):
         for claimed in ("hyperty://a.ex/nobody", "comm://a.ex/nobody"):
             code, _ = await reported(old, "create", f"{RA}/ua", {"value": 1}, from_=claimed)
@@ -112,7 +112,7 @@ async def test_u34_codes_are_numbers(door, autojump_clock):
 
 
 @DOORS
-async def test_u36_who_uses_an_address_gets_no_copy_of_what_is_sent_to_it(door, autojump_clock):
+async def test_u36_a_user_of_an_address_gets_no_copy_of_messages_to_it(door, autojump_clock):
     async with met(door) as (world, old, new):
         rb = await world.peer(RB)
         (theirs,) = await new.allocate()
@@ -124,7 +124,7 @@ async def test_u36_who_uses_an_address_gets_no_copy_of_what_is_sent_to_it(door, 
 
 
 @DOORS
-async def test_u36_a_neighbour_with_a_longer_name_is_somebody_else(door, autojump_clock):
+async def test_u36_a_neighbour_with_a_longer_name_is_another_address(door, autojump_clock):
     async with met(door) as (world, old, new):
         longer = await world.peer(f"{OLD_INSIDE}2")
         await new.post("read", f"{RA}/ua", f"{OLD_INSIDE}2/ua")
@@ -170,7 +170,7 @@ async def test_u41_a_path_that_is_answered_200_is_there(door, autojump_clock):
 
 
 @DOORS
-async def test_u42_nobody_answers_for_somebody_else(door, autojump_clock):
+async def test_u42_a_session_cannot_answer_for_another(door, autojump_clock):
     async with met(door) as (world, old, new):
         rx = await world.peer(RX)
         request = await new.post("read", f"{RA}/ua", f"{RX}/ua")
@@ -243,7 +243,7 @@ async def test_5h_a_disconnect_without_a_body_ends_one_session(autojump_clock):
         assert answer.code == 404
 
 
-async def test_5h_a_node_that_comes_back_knows_nobody_yet(autojump_clock):
+async def test_5h_a_restarted_node_knows_no_session(autojump_clock):
     async with met(plain_peer) as (_, old, _):
         address = await old.allocate()
 

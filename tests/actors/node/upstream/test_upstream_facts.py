@@ -192,7 +192,7 @@ async def test_5d_what_a_runtime_made_itself_is_claimed_by_a_path(door, autojump
 
 
 @DOORS
-async def test_5a_nothing_of_a_body_is_lost_or_moved(door, autojump_clock):
+async def test_5a_every_field_of_a_body_arrives_unchanged(door, autojump_clock):
     async with met(door) as (_, old, new):
         body = {"zebra": 1, "value": {"b": [1, {}], "a": None}, "apple": "é", "auth": True}
         await old.say(id=1, type="create", from_=f"{OLD}/ua", to=f"{RA}/ua", body=body)
@@ -203,7 +203,7 @@ async def test_5a_nothing_of_a_body_is_lost_or_moved(door, autojump_clock):
 
 
 @DOORS
-async def test_5b_via_is_one_text_to_who_writes_it_so(door, autojump_clock):
+async def test_5b_via_is_one_text_for_peers_that_write_it_so(door, autojump_clock):
     """By it upstream's stubs know their own messages again."""
     async with met(door) as (_, old, new):
         await reported(old, "subscribe", SM, {"resources": [OBJ], "via": f"{OLD}/protostub/7"})
@@ -215,7 +215,7 @@ async def test_5b_via_is_one_text_to_who_writes_it_so(door, autojump_clock):
 @pytest.mark.parametrize(
     "to", ["hyperty://a.ex/nobody", "runtime://a.ex/nobody/ua", "hyperty://b.ex/x", f"{MN}/x"]
 )
-async def test_5g_who_cannot_be_reached_is_answered_404(door, to, autojump_clock):
+async def test_5g_requests_to_an_unreachable_address_are_answered_404(door, to, autojump_clock):
     async with met(door) as (_, old, _):
         assert (await reported(old, "read", to, {}))[0] == 404
 

@@ -30,7 +30,7 @@ async def remote_request(world):
     ("codes", "goes"),
     [([200, 200], [200]), ([183, 200], [183, 200]), ([200, 183], [200]), ([404, 200], [404])],
 )
-async def test_who_answers_says_one_final_thing(codes, goes, world):
+async def test_a_receiver_gives_one_final_answer(codes, goes, world):
     """MSG-05, I-T2: what an answering component says after its final answer goes nowhere."""
     stub = await remote_request(world)
     for code in codes:
@@ -41,7 +41,7 @@ async def test_who_answers_says_one_final_thing(codes, goes, world):
     assert world.counters.drops.get(DropReason.UNMATCHED, 0) == dropped
 
 
-async def test_nobody_answers_for_another_who_was_asked(world):
+async def test_a_component_cannot_answer_a_request_to_another_component(world):
     """MSG-04."""
     stub = await remote_request(world)
     await world.component(B)

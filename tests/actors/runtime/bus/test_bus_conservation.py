@@ -136,7 +136,7 @@ def test_what_is_submitted_is_delivered_or_answered_or_dropped_with_one_reason(a
     assert asked <= set(finals)
 
 
-def test_the_stories_know_every_way_a_message_can_end_here():
+def test_the_histories_know_every_end_of_a_message_here():
     """OBS-06: what cannot be read, and sessions, are matters of stubs."""
     history, world, _ = run(["ask", "again", "late", "answer", *["event-full"] * 4, *ACTIONS])
     elsewhere = {DropReason.MALFORMED, DropReason.SESSION_GONE, DropReason.UNSUBSCRIBED}

@@ -69,7 +69,7 @@ def test_a_ledger_stays_as_it_was_when_it_was_asked_for():
     assert (before.total, before.last) == (0, ())
 
 
-async def test_a_copy_that_one_of_several_has_no_room_for_is_a_drop(autojump_clock):
+async def test_a_copy_for_a_full_receiver_among_several_is_a_drop(autojump_clock):
     """BUS-03, OBS-06: the others get theirs."""
     changes = f"{A}/changes"
     async with open_bus() as world:
@@ -108,7 +108,7 @@ class _Full:
         return False
 
 
-async def test_mail_for_the_dead_that_nobody_can_answer_any_more_is_a_drop():
+async def test_an_unanswerable_message_for_an_ended_actor_is_a_drop():
     """OBS-06: when the bus is gone, too."""
     counters, mail = Counters(), DeadMail()
     async with open_bus() as world:

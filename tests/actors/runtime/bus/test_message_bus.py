@@ -34,7 +34,7 @@ async def test_a_request_and_its_answer_cross_the_bus(world):
     assert world.heard_by(alice) == [answer(ask(1))]
 
 
-async def test_who_awaits_an_answer_in_place_gets_it_there_only(world):
+async def test_an_answer_awaited_in_place_is_delivered_there_only(world):
     """BUS-07, I-B4."""
     alice, _ = await world.component(A), await world.component(B)
     async with trio.open_nursery() as nursery:
@@ -80,7 +80,7 @@ async def test_own_runtime_without_listener_is_answered_404(world):
     assert world.asked == []
 
 
-async def test_an_event_to_nobody_is_counted(world):
+async def test_an_event_to_an_unknown_address_is_counted(world):
     """BUS-14, I-B12: nobody is answered."""
     await world.component(A)
     await world.port(A).post(event(1, to=f"{R}/changes"))
@@ -98,7 +98,7 @@ async def test_silence_becomes_408_and_the_late_answer_is_dropped(world, autojum
     assert world.counters.drops == {DropReason.LATE_RESPONSE: 1}
 
 
-async def test_an_answer_nobody_asked_for_is_dropped(world):
+async def test_an_unrequested_answer_is_dropped(world):
     alice = await world.component(A)
     await world.component(B)
     await world.port(B).post(answer(ask(1)))
@@ -124,7 +124,7 @@ async def test_the_message_bus_has_no_listener_for_everything(world):
         RoutingCore(Router.MESSAGE_BUS).add(ANY, listener, "test")
 
 
-async def test_an_answer_to_nobody_is_not_answered(world):
+async def test_an_answer_to_an_unknown_address_is_not_answered(world):
     """BUS-14: by no 404; it is counted."""
     alice = await world.component(A)
     await world.port(A).post(answer(ask(1, from_=B, to=A)))
@@ -142,7 +142,7 @@ async def test_ids_of_one_sender_rise(world):
 # ---- admission
 
 
-async def test_a_forged_source_is_refused_to_the_one_who_submitted(world):
+async def test_a_forged_source_is_refused_to_its_submitter(world):
     alice, bob = await world.component(A), await world.component(B)
     await world.port(B).post(ask(1, from_=A, to=B))
     await world.settle()
@@ -162,12 +162,12 @@ async def test_a_stub_may_not_speak_for_this_runtime(world):
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 3}
 
 
-async def test_nobody_in_particular_may_not_submit(world):
+async def test_a_component_without_an_address_may_not_submit(world):
     refused = await world.port(C).request(ask(1, from_=C))
     assert refused.code == Code.UNAUTHENTICATED
 
 
-async def test_a_status_of_somebody_else_is_dropped(world):
+async def test_a_status_from_another_sender_is_dropped(world):
     bob = await world.component(B)
     await world.component(A)
     await world.agent.follow(f"{B}/status", B)

@@ -45,7 +45,7 @@ async def with_route(world):
 # ---- outward
 
 
-async def test_who_waits_for_a_route_goes_in_order(world):
+async def test_messages_that_wait_for_a_route_keep_their_order(world):
     await world.component(A)
     stub = await world.component(S, Origin.NODE_STUB)
     for number in (1, 2, 3):
@@ -125,7 +125,7 @@ async def test_a_remote_requester_is_answered_by_its_route(world):
     assert world.heard_by(stub) == [answer(ask(1, from_=C))]
 
 
-async def test_a_remote_requester_gets_404_for_nobody_and_is_never_relayed(world):
+async def test_a_remote_requester_of_an_unknown_address_gets_404_and_is_never_relayed(world):
     """BUS-14, BUS-06."""
     stub = await world.component(S, Origin.NODE_STUB)
     await world.port(S).post(ask(1, from_=C, to="hyperty://d.ex/x"))
@@ -169,7 +169,7 @@ async def test_what_an_unproven_sender_says_waits_in_order_until_its_owner_is_re
     assert len(world.asked) == 1
 
 
-async def test_whose_owner_is_another_runtime_is_refused_and_asked_for_again(world):
+async def test_an_object_of_another_runtime_is_refused_and_its_record_read_again(world):
     """I-B10, S1: by the link it came by, and counted."""
     bob, link = await world.component(B), await with_link(world)
     await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
@@ -183,7 +183,7 @@ async def test_whose_owner_is_another_runtime_is_refused_and_asked_for_again(wor
     assert (bob, len(world.asked)) == ([], 2)
 
 
-async def test_who_was_proven_is_asked_for_again_once_its_record_is_in_doubt(world):
+async def test_a_proven_sender_is_checked_again_once_its_record_is_in_doubt(world):
     """I-B10, REG-13."""
     bob = await world.component(B)
     await with_link(world)
@@ -199,9 +199,7 @@ async def test_who_was_proven_is_asked_for_again_once_its_record_is_in_doubt(wor
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
 
 
-async def test_what_waits_for_an_owner_that_nobody_can_name_is_refused_in_time(
-    world, autojump_clock
-):
+async def test_a_message_of_an_unknown_owner_is_refused_in_time(world, autojump_clock):
     """I-B10: and it is not held against the peer."""
     bob, link = await world.component(B), await with_link(world)
     for number in range(1, FORGERIES + 2):
@@ -265,7 +263,7 @@ async def test_what_cannot_be_a_peers_is_refused_at_once_and_ends_the_link(world
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: FORGERIES}
 
 
-async def test_an_answer_is_taken_from_the_runtime_of_who_was_asked(world):
+async def test_an_answer_is_accepted_only_from_the_runtime_of_the_receiver(world):
     """I-T1, I-B10: whoever guesses its number."""
     alice = await world.component(A)
     await with_link(world)
@@ -386,7 +384,7 @@ async def test_what_goes_by_a_live_link_or_not_at_all_is_refused_without_one(wor
     assert (stub, len(link)) == ([], is_lost)
 
 
-async def test_what_is_handed_back_after_its_408_holds_up_nobody(world, autojump_clock):
+async def test_a_returned_message_after_its_408_delays_no_other_message(world, autojump_clock):
     _, stub = await with_route(world)
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
     await world.port(S).hand_back([ask(1, to=C)])

@@ -114,7 +114,7 @@ async def test_an_event_that_a_stage_keeps_is_counted():
 
 
 @pytest.mark.parametrize(("say", "code"), [(objecting, Code.FORBIDDEN), (crashing, Code.INTERNAL)])
-async def test_who_asked_is_notified_that_a_stage_kept_the_answer(say, code):
+async def test_the_requester_is_notified_that_a_stage_kept_the_answer(say, code):
     """BUS-11, I-T3: nobody waits for an answer that a stage has kept."""
     stage = Stage(lambda message: say(message) if message.is_response else message)
     async with open_bus(interceptors=(stage,)) as world:
@@ -125,7 +125,7 @@ async def test_who_asked_is_notified_that_a_stage_kept_the_answer(say, code):
         assert [message.code for message in world.heard_by(alice)] == [code]
 
 
-async def test_an_answer_that_nobody_asked_for_is_only_dropped_when_a_stage_keeps_it():
+async def test_an_unrequested_answer_is_only_dropped_when_a_stage_keeps_it():
     """BUS-11, MSG-04."""
     async with open_bus(interceptors=(Stage(objecting),)) as world:
         alice, _ = await world.component(A), await world.component(B)
@@ -169,7 +169,7 @@ async def test_stages_of_one_place_run_in_their_order():
 
 
 @pytest.mark.parametrize("direction", Direction)
-async def test_a_stage_of_one_direction_sees_what_goes_that_way(direction):
+async def test_a_stage_of_one_direction_sees_only_messages_in_that_direction(direction):
     """BUS-11, POL-17: what a stub brings is incoming, what a hyperty says outgoing."""
     stage = Stage(passing, directions=frozenset({direction}))
     async with open_bus(interceptors=(stage,)) as world:

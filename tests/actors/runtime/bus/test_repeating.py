@@ -53,7 +53,7 @@ async def _answer_the_second(world, stub):
     await world.port(S).post(answer(ask(1, to=C)))
 
 
-async def test_who_has_a_request_here_is_not_given_it_again(world, autojump_clock):
+async def test_a_repeated_open_request_is_not_delivered_again(world, autojump_clock):
     """MSG-07: a message within a runtime is not lost; its receiver is slow."""
     await world.component(A)
     bob = await world.component(B)
@@ -71,7 +71,7 @@ async def remote_request(world):
     return bob, stub
 
 
-async def test_whoever_was_answered_and_asks_again_gets_the_answer_again(world):
+async def test_a_repeated_answered_request_gets_the_same_answer(world):
     """MSG-07: the receiver does not see it twice."""
     bob, stub = await remote_request(world)
     await world.port(S).post(ask(1, from_=C, value=1))
@@ -90,7 +90,7 @@ async def test_another_request_with_the_id_of_one_that_was_answered_is_malformed
     assert [message.code for message in world.heard_by(stub)] == [Code.OK, Code.MALFORMED]
 
 
-async def test_who_is_still_at_it_when_the_request_comes_again_answers_once(world):
+async def test_a_request_repeated_during_its_handling_is_answered_once(world):
     """MSG-07."""
     bob, stub = await world.component(B), await world.component(S, Origin.NODE_STUB)
     await world.bus.tell(TO_CAROL_KNOWN)
@@ -114,7 +114,7 @@ class Slow(Hyperty):
         return "done"
 
 
-async def test_who_says_that_it_is_at_it_may_take_longer(autojump_clock):
+async def test_a_receiver_that_reports_progress_may_take_longer(autojump_clock):
     """MSG-05, MSG-06: each provisional answer begins the wait anew."""
     async with open_domain("ra", "rb") as domain:
         slow = await domain["rb"].runtime.deploy("slow", Slow)
@@ -149,7 +149,7 @@ async def test_several_are_asked_by_a_message_each_and_each_answers_for_itself(a
     assert len({each.id for each in answers.values()}) == 3
 
 
-async def test_nobody_is_asked_if_nobody_is_named(autojump_clock):
+async def test_no_receiver_is_asked_if_none_is_named(autojump_clock):
     """MSG-08."""
     async with open_domain("ra") as domain:
         assert await domain["ra"].hyperty.request_each([]) == {}

@@ -45,7 +45,7 @@ async def test_an_answered_request(autojump_clock):
     assert verdict(world) is Verdict.CONFORMANT
 
 
-async def test_a_request_that_nobody_answers(autojump_clock):
+async def test_a_request_without_answer(autojump_clock):
     async with open_bus() as world:
         await world.component(A)
         await world.component(B)
@@ -54,7 +54,7 @@ async def test_a_request_that_nobody_answers(autojump_clock):
     assert history(world)[1:] == [("silence", "timed-out", None)]
 
 
-async def test_a_request_to_nobody_is_refused_by_the_bus():
+async def test_a_request_to_an_unknown_address_is_refused_by_the_bus():
     async with open_bus() as world:
         await world.component(A)
         await world.port(A).request(ask(1, to=f"{R}/nobody"))
@@ -93,5 +93,5 @@ async def test_a_retry_that_the_window_has_forgotten_is_not_opened_again():
     [(NULL_TRACER, Steps.UNREPORTED), (MemoryTracer(), Steps.REPORTED)],
     ids=["nobody", "somebody"],
 )
-def test_steps_are_made_where_somebody_keeps_them(tracer, steps):
+def test_steps_are_made_only_where_they_are_recorded(tracer, steps):
     assert HopTrace(tracer, "bus", Counters()).steps is steps

@@ -57,7 +57,7 @@ async def test_one_that_floods_keeps_to_a_rate_while_another_submits(world, auto
     assert SUBMIT_RATE / 2 <= len(alice) <= 1.5 * SUBMIT_RATE
 
 
-async def test_who_gives_up_a_request_has_its_place_back(world, autojump_clock):
+async def test_a_cancelled_request_returns_its_permit(world, autojump_clock):
     """R11: the place is not lost, whether the bus has seen the request or not."""
     await world.component(A)
     await world.component(B)

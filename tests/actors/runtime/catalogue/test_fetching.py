@@ -120,7 +120,7 @@ async def test_without_a_catalogue_the_same_domain_is_not_reached(autojump_clock
     assert answer.code == Code.UNAVAILABLE
 
 
-async def test_who_asks_for_a_refused_domain_is_notified_why(publishing, autojump_clock):
+async def test_the_sender_to_a_refused_domain_is_notified_of_the_reason(publishing, autojump_clock):
     """STB-14, SC-06: 503 with the sentence; it is in trace and counters, too."""
     publishing.serves_raw("{}")
     async with open_world() as world, world.visitor(access(publishing)) as visitor:

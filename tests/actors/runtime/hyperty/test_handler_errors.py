@@ -223,7 +223,7 @@ async def test_a_policy_that_fails_refuses_and_ends_nothing(autojump_clock):
 
 
 @pytest.mark.timeout(90)
-async def test_in_a_process_it_lives_on_too_and_is_logged_here():
+async def test_in_a_process_a_hyperty_continues_after_an_error_that_is_logged_here():
     with capture_logs() as lines:
         async with (
             actors.open_node("a.example") as node,

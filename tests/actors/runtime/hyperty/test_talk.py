@@ -135,7 +135,7 @@ async def test_what_is_unregistered_while_it_is_claimed_stays_unregistered(autoj
         assert sorted(types(heard)) == ["create", "subscribe", "update"]
 
 
-async def test_who_no_longer_wants_a_registration_that_is_under_way_gets_none(autojump_clock):
+async def test_a_cancelled_registration_is_undone(autojump_clock):
     async with open_bus() as world, trio.open_nursery() as nursery:
         registry = domain_registry("a.ex")
         heard = await world.component(registry)
@@ -204,7 +204,7 @@ async def mini_bus(world, lost):
     return await world.supervisor.start_child(ChildSpec("minibus", make))
 
 
-async def test_what_comes_before_anybody_listens_waits(autojump_clock):
+async def test_messages_before_the_first_listener_wait(autojump_clock):
     async with open_bus() as world:
         ref = await mini_bus(world, [])
         await ref.tell(Delivery(ask(1), B))
@@ -215,7 +215,7 @@ async def test_what_comes_before_anybody_listens_waits(autojump_clock):
         assert world.heard_by(heard) == [ask(1)]
 
 
-async def test_what_nobody_takes_is_reported(autojump_clock):
+async def test_an_undeliverable_message_is_reported(autojump_clock):
     async with open_bus() as world:
         lost: list = []
         ref = await mini_bus(world, lost)
@@ -238,7 +238,7 @@ async def listening(world, ref, *names):
     return heard, refs
 
 
-async def test_all_who_listen_in_a_sandbox_get_their_copy():
+async def test_all_listeners_in_a_sandbox_get_their_copy():
     """BUS-04, I-B2: also who comes later, and who stays when another goes."""
     async with open_bus() as world:
         ref = await mini_bus(world, [])
@@ -251,7 +251,7 @@ async def test_all_who_listen_in_a_sandbox_get_their_copy():
     assert ids == {"one": [1], "two": [1, 2], "three": [1, 2]}
 
 
-async def test_who_takes_nothing_keeps_nothing_from_the_others_of_its_sandbox():
+async def test_a_component_that_reads_nothing_delays_no_other_of_its_sandbox():
     class Stuck(Listener):
         async def handle(self, message):
             await trio.sleep_forever()

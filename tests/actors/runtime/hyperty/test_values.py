@@ -118,7 +118,7 @@ async def test_what_is_asked_has_the_same_outcome_by_each_delivery(delivery):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-async def test_nobody_shares_what_can_be_changed(delivery):
+async def test_mutable_values_are_not_shared(delivery):
     async with opened(delivery) as pair:
         first = {"spoil": ["mine"]}
         answer = await pair.asks.request(pair.url, first)

@@ -61,7 +61,7 @@ async def test_the_reporter_creates_children_too_and_the_names_only_grow(autojum
             assert list(copy.children) == names
 
 
-async def test_who_observes_late_has_the_children_from_the_beginning(autojump_clock):
+async def test_a_late_observer_has_all_children(autojump_clock):
     """`childrenObjects` in the snapshot; a creator that left leaves its children."""
     async with world() as here:
         alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)
@@ -206,7 +206,7 @@ def _said(word):
 # --- who may not ------------------------------------------------------------------------------
 
 
-async def test_who_does_not_observe_is_refused_by_its_own_bus(autojump_clock):
+async def test_a_hyperty_that_does_not_observe_is_refused_by_its_own_bus(autojump_clock):
     """SC-36: 403, and nobody hears of it."""
     async with world() as here:
         alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)

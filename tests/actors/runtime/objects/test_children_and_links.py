@@ -41,7 +41,7 @@ async def test_children_come_on_when_changes_move_to_a_link(autojump_clock):
         await reported(two.obj.children, ["before", "after", "mine"])
 
 
-async def test_who_wants_to_hear_by_a_link_only_has_no_children(autojump_clock):
+async def test_an_observer_by_links_only_has_no_children(autojump_clock):
     """SC-37: the provisional answer names none."""
     async with pair(LINKED, p2p=True) as two:
         with pytest.raises(actors.ObjectError, match="403"):

@@ -35,7 +35,7 @@ def change(number, **body):
     return Message(number, MessageType.UPDATE, sender, to, body)
 
 
-async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_clock):
+async def test_a_sender_of_bad_changes_blocks_no_mailbox(autojump_clock):
     """A hyperty's mailbox waits for no copy that is gone, and its end is reported at once."""
     port = Port()
     context = HypertyContext(RUNTIME, port, IdSource(), NULL_TRACER)

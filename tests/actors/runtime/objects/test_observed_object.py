@@ -48,7 +48,7 @@ async def take(changes):
     return found
 
 
-async def test_who_keeps_up_is_sent_each_change_as_it_was_made(autojump_clock):
+async def test_an_observer_that_keeps_up_is_sent_each_change(autojump_clock):
     shown = Shown(t=1, items=[{"done": "no"}])
     changes = shown.copy.changes()
     shown.change("t", 2)
@@ -64,7 +64,9 @@ async def test_who_keeps_up_is_sent_each_change_as_it_was_made(autojump_clock):
 
 
 @pytest.mark.parametrize("behind", [CHANGES_KEPT, CHANGES_KEPT + 1])
-async def test_who_is_further_behind_than_the_bound_is_sent_the_difference(behind, autojump_clock):
+async def test_an_observer_further_behind_than_the_limit_is_sent_the_difference(
+    behind, autojump_clock
+):
     shown = Shown(t=0, kept=1)
     changes = shown.copy.changes()
     for number in range(1, behind + 1):
@@ -110,7 +112,7 @@ async def test_what_was_changed_before_the_end_is_reported_before_it(autojump_cl
     assert [each.new async for each in changes] == [1]
 
 
-async def test_nothing_is_kept_when_nobody_goes_through_changes():
+async def test_changes_without_a_reader_are_not_kept():
     shown = Shown(t=0)
     changes = shown.copy.changes()
     shown.change("t", 1)
@@ -149,7 +151,7 @@ async def test_an_observer_is_sent_what_its_reporter_changes(autojump_clock):
             ]
 
 
-async def test_a_value_is_changed_in_place_by_nobody_who_observes(autojump_clock):
+async def test_an_observer_cannot_change_a_value_in_place(autojump_clock):
     async with world() as w:
         sensor, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with (
@@ -169,7 +171,7 @@ async def test_a_value_is_changed_in_place_by_nobody_who_observes(autojump_clock
                 assert seen.value == {"deep": {"list": [1]}, "t": 1}
 
 
-async def test_a_path_that_leads_too_deep_is_refused_and_harms_nobody(autojump_clock):
+async def test_a_too_deep_path_is_refused_and_other_changes_are_unaffected(autojump_clock):
     async with world() as w:
         sensor, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {}) as thing, watcher.observe(thing.url) as copy:

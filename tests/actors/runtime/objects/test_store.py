@@ -169,7 +169,9 @@ async def test_observers_go_on_when_the_reporter_is_back(away, node_too, tmp_pat
                     assert copy.version == 3
 
 
-async def test_while_its_reporter_is_away_an_object_is_served_to_who_may(tmp_path, autojump_clock):
+async def test_an_object_of_an_absent_reporter_is_served_to_permitted_observers(
+    tmp_path, autojump_clock
+):
     """SYN-28: snapshot, read and subscription of who is allowed; no changes, and no outsiders."""
     async with world(tmp_path) as there:
         await there.node()

@@ -8,7 +8,9 @@ from specs.reply_code import Code
 from tests.support.report_world import Closed, Open, world
 
 
-async def test_who_cannot_go_on_with_it_deletes_it(autojump_clock, monkeypatch):
+async def test_a_hyperty_that_cannot_continue_a_taken_over_object_deletes_it(
+    autojump_clock, monkeypatch
+):
     errors = []
 
     async def fails(context, address, definition):

@@ -87,7 +87,7 @@ async def test_the_last_observer_takes_the_listener_of_the_link_with_it(autojump
         assert two.said_at_node("unsubscribe") == 0
 
 
-async def test_each_runtime_is_sent_by_one_way_only(autojump_clock):
+async def test_each_runtime_is_sent_changes_by_one_path_only(autojump_clock):
     """I-D12: one observer by the link, one by the node; neither hears anything twice."""
     async with pair(p2p=True) as two, two.domain.visitor("carol") as carol:
         await two.obj.allow(carol.address)
@@ -101,7 +101,7 @@ async def test_each_runtime_is_sent_by_one_way_only(autojump_clock):
             assert two.reads() == 0
 
 
-async def test_one_who_wants_no_link_takes_its_neighbours_along(autojump_clock):
+async def test_one_observer_that_wants_no_link_excludes_the_link_for_its_runtime(autojump_clock):
     """One runtime, one way: for the time it observes all of it goes by the node."""
     async with pair(p2p=True) as two:
         async with two.another_observer(p2p=False) as other:
@@ -218,7 +218,7 @@ async def test_a_link_that_comes_and_goes_costs_no_version_twice(autojump_clock)
         assert len([op for op, _ in two.branches() if op is Op.ADD]) > 1
 
 
-async def test_who_is_not_known_to_live_there_is_sent_to_the_node(autojump_clock):
+async def test_changes_for_an_address_outside_the_link_go_by_the_node(autojump_clock):
     """MN-03: a peer does not speak for whom it names, but for those whose records say so."""
     async with pair(p2p=True) as two:
         outsider = f"hyperty://{DOMAIN}/outsider"
@@ -277,7 +277,7 @@ class Heir(Hyperty):
             await trio.sleep_forever()
 
 
-async def test_an_object_that_changes_hands_is_followed_to_where_it_is_reported_next(
+async def test_a_handed_over_object_is_followed_to_its_new_reporter(
     autojump_clock,
 ):
     """SYN-26: the link leads to its old reporter; the changes of the new one come by the node."""

@@ -39,7 +39,7 @@ async def answers(two, carol, forged):
 
 
 @pytest.mark.parametrize("p2p", [True, False])
-async def test_nobody_unsubscribes_another_over_a_link(p2p, autojump_clock):
+async def test_a_peer_cannot_unsubscribe_another_observer_over_a_link(p2p, autojump_clock):
     """M-43: the reporter's end finds out who leaves, as it does of who comes."""
     async with carol_and("alice", p2p=p2p) as (two, carol):
         manager, to = f"{two.bob.runtime.url}/sm", f"{two.obj.url}/subscription"
@@ -49,7 +49,7 @@ async def test_nobody_unsubscribes_another_over_a_link(p2p, autojump_clock):
         await still_follows(two)
 
 
-async def test_nobody_reads_in_anothers_name_over_a_link(autojump_clock):
+async def test_a_peer_cannot_read_as_another_over_a_link(autojump_clock):
     """M-41, SYN-18: the value is for observers."""
     async with carol_and("alice") as (two, carol):
         forged = Message(999, MessageType.READ, two.bob.address, two.obj.url, {})
@@ -76,7 +76,7 @@ FORGED = {
 
 @pytest.mark.parametrize("p2p", [True, False])
 @pytest.mark.parametrize("what", FORGED)
-async def test_who_was_not_asked_reports_no_observer_to_go(what, p2p, autojump_clock):
+async def test_an_uninvolved_peer_cannot_report_that_an_observer_left(what, p2p, autojump_clock):
     """M-45, M-52: only by the link that was named for the object, or by the node."""
     kind, is_owners, is_to_manager = FORGED[what]
     async with carol_and("bob", p2p=p2p) as (two, carol):
@@ -93,7 +93,7 @@ async def test_who_was_not_asked_reports_no_observer_to_go(what, p2p, autojump_c
 
 
 @pytest.mark.parametrize("p2p", [True, False])
-async def test_who_is_expelled_hears_of_it_whatever_links_there_are(p2p, autojump_clock):
+async def test_an_expelled_observer_is_notified_for_every_set_of_links(p2p, autojump_clock):
     """SYN-21: the word goes by the node, which knows the owner."""
     async with pair(p2p=p2p) as two:
         await two.obj.expel(two.bob.address)

@@ -201,7 +201,7 @@ def names(it):
 
 @each_end
 @pytest.mark.parametrize("kind", [MessageType.CREATE, MessageType.UPDATE, MessageType.RESPONSE])
-async def test_nobody_elses_name_is_believed(kind, role, options, ends, clock):
+async def test_a_forged_sender_over_a_link_is_refused(kind, role, options, ends, clock):
     """I-B10, S1: requests, events and answers, from every kind of address."""
     async with attack(options, ends, role) as it:
         for part in (list(names(it).values())[:9], list(names(it).values())[9:]):
@@ -219,7 +219,7 @@ async def test_nobody_elses_name_is_believed(kind, role, options, ends, clock):
 
 
 @each_end
-async def test_who_forges_on_loses_its_link(role, options, ends, clock):
+async def test_a_repeatedly_forging_peer_loses_its_link(role, options, ends, clock):
     """S1: and is reached by the node, as before."""
     async with attack(options, ends, role) as it:
         for _ in range(FORGERIES):
@@ -318,7 +318,7 @@ async def test_no_link_to_a_third_is_set_up_or_ended_at_a_peers_word(role, optio
         assert await it.bob.status(it.alice) == "live"
 
 
-async def test_who_comes_to_live_with_the_peer_is_heard_once_it_is_registered(options, ends, clock):
+async def test_a_new_hyperty_of_the_peer_is_accepted_once_it_is_registered(options, ends, clock):
     """I-B10: the proof is read when it first speaks."""
     async with attack(options, ends, "requester") as it:
         second = await it.mallory.runtime.deploy("second", type(it.bob.hyperty))

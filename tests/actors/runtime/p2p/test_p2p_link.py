@@ -140,13 +140,13 @@ async def test_candidates_are_where_the_configuration_says(autojump_clock):
     assert all(place.removeprefix("ws://").startswith("11.0.0.7:") for place in places)
 
 
-def test_all_processes_of_a_machine_have_one_secret_that_does_not_tell_its_boot_id():
+def test_all_processes_of_a_machine_share_one_secret_that_hides_its_boot_id():
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     assert machine_secret() == machine_secret()
     assert boot_id not in machine_secret()
 
 
-async def test_an_outsider_gets_nothing_and_the_listener_lives_on(autojump_clock):
+async def test_an_outsider_gets_nothing_and_the_listener_continues(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
     async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
@@ -172,7 +172,7 @@ async def test_an_outsider_gets_nothing_and_the_listener_lives_on(autojump_clock
             nursery.cancel_scope.cancel()
 
 
-async def test_who_says_nothing_is_hung_up(autojump_clock):
+async def test_a_silent_dialler_is_disconnected(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
     async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         await network.dial(Kind.TCP, offered.candidate.address)

@@ -8,7 +8,7 @@ from transports.system import open_system_network
 
 
 @pytest.mark.parametrize("carrier", P2P_KINDS)
-async def test_a_link_of_each_kind_carries_messages_both_ways(carrier):
+async def test_a_link_of_each_kind_carries_messages_in_both_directions(carrier):
     options = DomainOptions(kinds=(carrier,), network=open_system_network)
     async with open_domain("alice", "bob", options=options) as domain:
         with trio.fail_after(10):

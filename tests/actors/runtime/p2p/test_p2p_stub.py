@@ -122,7 +122,7 @@ def codes(messages):
         StubConfig(RA, "a.ex", remote_runtime=RB, p2p_handler=f"{RA}/p2phandler/1"),
     ],
 )
-def test_a_requester_must_know_whom_to_link_to(config):
+def test_a_requester_must_know_its_peer(config):
     """RES-08."""
     with pytest.raises(SpecError):
         p2p_requester.activate(context(PQ, config))
@@ -276,7 +276,7 @@ async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(autoj
         {},
     ],
 )
-async def test_a_handler_refuses_who_is_not_who_he_says(asked, autojump_clock):
+async def test_a_handler_refuses_an_invitation_with_a_wrong_sender(asked, autojump_clock):
     async with handler() as stub:
         assert codes(await stub.tell(CREATE, f"{C1}/subscription", PH, **asked)) == [400]
 
@@ -299,7 +299,7 @@ async def invited_by(stub, runtime):
     return codes(posted)[-1:]
 
 
-async def test_who_asks_for_links_too_often_is_refused_and_others_are_not(autojump_clock):
+async def test_too_frequent_requests_for_links_are_refused_and_others_are_not(autojump_clock):
     """T11, L4: what is refused leaves nothing behind."""
     async with handler() as stub:
         answers = [await invited_by(stub, RA) for _ in range(INVITATION_BURST + 5)]
@@ -375,7 +375,7 @@ async def test_a_handler_says_that_it_is_made(autojump_clock):
         assert (event.to, event.body) == (f"{PH}/status", {"value": "created"})
 
 
-async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
+async def test_a_crashed_stub_leaves_no_history_open(autojump_clock):
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
         assert histories(stub)["handler_controller"] == ["observing"]
@@ -389,11 +389,11 @@ async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
         }
 
 
-def test_keys_that_were_never_offered_let_nobody_in():
+def test_keys_that_were_never_offered_open_no_link():
     assert LinkKeys().to_accept("anywhere") == ()
 
 
-async def test_a_link_whose_news_is_not_read_any_more_is_closed_with_the_stub():
+async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
     stub = p2p_requester.activate(requester_context())
     network = stub.context.network
     async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:

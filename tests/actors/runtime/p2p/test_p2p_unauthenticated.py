@@ -225,7 +225,7 @@ async def test_a_recorded_handshake_opens_nothing(network_of, kind, clock):
         assert await door.has_let_in(1)
 
 
-async def test_a_crowd_that_says_nothing_keeps_nobody_out(network_of, kind, clock):
+async def test_silent_connections_do_not_exclude_other_peers(network_of, kind, clock):
     """At most so many are listened to at once; whoever is there the longest goes first."""
     async with open_door(network_of, kind) as door:
         crowd = [await door.knock() for _ in range(3 * PENDING_PROOFS)]
@@ -236,7 +236,7 @@ async def test_a_crowd_that_says_nothing_keeps_nobody_out(network_of, kind, cloc
         assert all([await is_hung_up(pipe) for pipe in crowd])
 
 
-async def test_who_has_done_with_its_candidates_listens_no_longer(network_of, kind, clock):
+async def test_a_connected_stub_closes_the_listeners_of_its_candidates(network_of, kind, clock):
     async with open_door(network_of, kind) as door:
         await door.enter()
         assert await door.has_let_in(1)

@@ -66,7 +66,7 @@ async def test_the_handler_side_is_registered_in_order(autojump_clock):
     assert tables.index((f"minibus:{handler}", "listeners")) < tables.index(("registry", "p2p"))
 
 
-async def test_traffic_takes_the_live_link_both_ways_stamped_by_both_ends(autojump_clock):
+async def test_traffic_takes_the_live_link_in_both_directions_stamped_by_both_ends(autojump_clock):
     """RES-02, P2P-20."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -99,7 +99,7 @@ async def test_what_cannot_be_written_is_refused_and_harms_no_link(value, autoju
 OPT_OUT = {"value": 1, "p2p": False}
 
 
-async def test_who_wants_no_p2p_is_carried_by_the_node_though_a_link_is_live(autojump_clock):
+async def test_a_message_without_p2p_goes_by_the_node_though_a_link_is_live(autojump_clock):
     """C-21: the body of a request can say so."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -112,7 +112,7 @@ async def test_who_wants_no_p2p_is_carried_by_the_node_though_a_link_is_live(aut
         assert sent[-1].stub == f"{alice.runtime.url}/protostub/1"
 
 
-async def test_who_wants_no_p2p_sets_no_link_up(autojump_clock):
+async def test_a_message_without_p2p_sets_no_link_up(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.hyperty.ask(bob.address, MessageType.CREATE, OPT_OUT)

@@ -68,7 +68,7 @@ async def test_a_reporter_that_crashes_on_the_question_refuses_with_other_words(
         assert why.startswith("the reporter did not decide: 500")
 
 
-async def test_who_is_allowed_is_not_asked_about_and_may_read_at_once(autojump_clock):
+async def test_an_allowed_observer_needs_no_decision_and_may_read_at_once(autojump_clock):
     async with met() as m:
         assert [await read(one, m.thing.url) for one in (m.guest, m.other)] == [401, 401]
         await m.thing.allow(m.guest.url)
@@ -90,7 +90,7 @@ async def test_an_allow_list_may_be_given_with_the_object(autojump_clock):
                 assert (await code_of(guest, thing.url))[0] == 200
 
 
-async def test_a_public_object_is_observed_and_read_by_everybody(autojump_clock):
+async def test_a_public_object_is_observed_and_read_by_all_hyperties(autojump_clock):
     async with met(public=True) as m:
         for one in (m.guest, m.other):
             assert await read(one, m.thing.url) == 200
@@ -98,7 +98,7 @@ async def test_a_public_object_is_observed_and_read_by_everybody(autojump_clock)
         assert m.doorman.asked == []
 
 
-async def test_an_allowance_lets_in_who_is_being_asked_about(autojump_clock):
+async def test_an_allowance_admits_an_observer_whose_request_is_being_decided(autojump_clock):
     async with world() as w:
         decide = trio.Event()
 
@@ -169,7 +169,7 @@ class NoGuests(Policy):
         return None
 
 
-async def test_the_policy_of_the_runtime_is_asked_before_anybody(autojump_clock):
+async def test_the_policy_of_the_runtime_is_asked_before_the_reporter(autojump_clock):
     """SYN-11: also about who is allowed; and its words come to the observer."""
     policy = NoGuests()
     async with world(policy=policy) as w:
@@ -186,7 +186,7 @@ async def test_the_policy_of_the_runtime_is_asked_before_anybody(autojump_clock)
 # --- invitations ----------------------------------------------------------------------------
 
 
-async def test_who_is_invited_may_observe_whatever_it_answers(autojump_clock):
+async def test_an_invited_hyperty_may_observe_for_any_answer(autojump_clock):
     """SYN-04, SYN-05: the answer is the reporter's to see."""
     async with met() as m:
         with pytest.raises(actors.ObjectError) as declined:
@@ -195,7 +195,7 @@ async def test_who_is_invited_may_observe_whatever_it_answers(autojump_clock):
         assert (await code_of(m.guest, m.thing.url))[0] == 200
 
 
-async def test_an_invitation_nobody_answers_is_over_in_time(autojump_clock):
+async def test_an_unanswered_invitation_ends_in_time(autojump_clock):
     """SYN-05: 408, tagged with whose silence it is."""
     async with world() as w:
 

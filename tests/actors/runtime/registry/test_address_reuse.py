@@ -57,7 +57,7 @@ async def test_a_hyperty_like_one_that_rests_has_its_address_again(autojump_cloc
             assert (answer.code, answer.body["value"]) == (200, 7)
 
 
-async def test_while_it_rests_nobody_answers_there(autojump_clock):
+async def test_a_resting_hyperty_does_not_answer(autojump_clock):
     async with open_one() as (network, node, runtime, _):
         resting = await runtime.deploy(ECHO, Echo)
         await runtime.rest(resting)

@@ -82,7 +82,7 @@ async def test_a_watcher_is_notified_that_a_record_goes_and_comes_back(autojump_
         assert watcher.reported == [(where, AWAY), (where, LIVE)]
 
 
-async def test_who_was_away_is_not_linked_to_until_it_is_back(autojump_clock):
+async def test_an_absent_hyperty_is_not_linked_to_until_it_returns(autojump_clock):
     async with watching((Carrier.TCP,)) as (domain, _, _):
         alice, bob = domain["alice"], domain["bob"]
         await tell(bob.runtime, bob.address, AWAY)
@@ -102,7 +102,7 @@ async def test_a_watcher_is_notified_that_a_hyperty_is_undeployed(autojump_clock
         assert watcher.reported == [(f"{bob.address}/registration", AWAY)]
 
 
-async def test_who_follows_no_more_is_sent_nothing_and_the_path_goes(autojump_clock):
+async def test_after_the_last_follower_no_event_is_sent_and_the_path_is_removed(autojump_clock):
     async with watching() as (domain, watcher, _):
         alice, bob = domain["alice"], domain["bob"]
         registry = f"{alice.runtime.url}/registry"
@@ -174,7 +174,9 @@ async def stub_of(runtime):
 
 
 @pytest.mark.parametrize("forger", ["hyperty://a.example/mallory", domain_registry("b.example")])
-async def test_nobody_but_the_registry_of_its_domain_reports_of_a_record(forger, autojump_clock):
+async def test_only_the_registry_of_its_domain_reports_the_status_of_a_record(
+    forger, autojump_clock
+):
     async with watching() as (domain, watcher, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         stub = await stub_of(alice)
@@ -210,7 +212,7 @@ async def test_what_a_registry_says_wrongly_is_dropped(autojump_clock):
         assert alice.counters.drops == {DropReason.MALFORMED: 1}
 
 
-async def test_of_records_nobody_follows_nothing_is_heard(autojump_clock):
+async def test_status_events_of_unfollowed_records_are_ignored(autojump_clock):
     async with watching() as (domain, _, _):
         alice = domain["alice"].runtime
         stub = await stub_of(alice)

@@ -37,7 +37,7 @@ def reads_of(member):
     ]
 
 
-async def test_each_end_knows_what_lives_at_the_other_and_what_comes_and_goes(autojump_clock):
+async def test_each_end_knows_the_addresses_at_the_other_and_their_changes(autojump_clock):
     """P2P-23, P2P-24, P2P-25."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -110,7 +110,7 @@ class NobodyFollows(Policy):
         return "what lives here is nobody's business" if is_following else None
 
 
-async def test_who_is_refused_uses_the_link_all_the_same(autojump_clock):
+async def test_a_runtime_with_a_refused_list_still_uses_the_link(autojump_clock):
     options = DomainOptions(policies={"bob": NobodyFollows()})
     async with open_domain("alice", "bob", options=options) as domain:
         await go_live(domain)
@@ -163,7 +163,7 @@ async def test_what_is_reported_in_the_name_of_a_registry_is_not_believed(autoju
         assert dropped
 
 
-async def test_who_lists_what_lives_elsewhere_draws_no_message_to_its_link(autojump_clock):
+async def test_a_list_of_foreign_addresses_routes_no_message_to_its_link(autojump_clock):
     """T18, I-R8: a list is a hint, and the record is what counts."""
     async with open_domain("alice", "bob", "carol") as domain:
         alice, bob, carol = (domain[name] for name in ("alice", "bob", "carol"))

@@ -91,7 +91,7 @@ def after(version):
 
 
 @pytest.mark.timeout(180)
-def test_nothing_acknowledged_is_lost_and_nobody_saw_more_than_is_stored(tmp_path, parties):
+def test_no_acknowledged_write_is_lost_and_no_observer_saw_an_unstored_one(tmp_path, parties):
     place = ("--domain", "a.ex", "--allow-legacy", *UNHURRIED)
     reports, copies = tmp_path / "ra.sqlite", tmp_path / "rb.sqlite"
     with node_process(tmp_path / "node.log", *place) as node:

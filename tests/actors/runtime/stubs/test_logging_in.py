@@ -89,7 +89,7 @@ async def test_a_link_that_is_lost_needs_no_login(autojump_clock):
     assert purse.taken == 1
 
 
-async def test_a_session_that_is_over_is_opened_anew_and_nobody_notices(autojump_clock):
+async def test_an_expired_session_is_opened_anew_without_effect_on_hyperties(autojump_clock):
     """MN-05: its addresses are still the hyperty's."""
     purse = Purse(an_issuer())
     async with opened(login_by(purse.issuer, life=100.0), purse) as runtime:
@@ -105,7 +105,7 @@ async def test_a_session_that_is_over_is_opened_anew_and_nobody_notices(autojump
 
 @pytest.mark.parametrize("kinds", [(), (Kind.TCP,)], ids=["plain", "links"])
 @pytest.mark.parametrize("token", [None, "rubbish"])
-async def test_who_is_refused_is_notified_so(kinds, token, autojump_clock):
+async def test_a_refused_runtime_is_notified(kinds, token, autojump_clock):
     async with opened(login_by(an_issuer()), given(token), kinds=kinds) as runtime:
         with pytest.raises(SessionError) as refused:
             await runtime.enter()

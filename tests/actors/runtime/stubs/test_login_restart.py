@@ -41,7 +41,9 @@ def login_place(admission=Admission.VOUCHED):
 
 @pytest.mark.parametrize("admission", Admission)
 @pytest.mark.parametrize("pause", [0.5, 61])
-async def test_who_has_logged_in_logs_in_again_by_itself(pause, admission, autojump_clock):
+async def test_a_runtime_that_has_logged_in_logs_in_again_after_a_restart(
+    pause, admission, autojump_clock
+):
     """Each once more; records and addresses are those it had."""
     async with login_place(admission) as place:
         one, other = place.members
@@ -57,7 +59,7 @@ async def test_who_has_logged_in_logs_in_again_by_itself(pause, admission, autoj
     assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}
 
 
-async def test_a_token_that_is_too_old_lets_in_nobody_until_there_is_a_fresh_one(autojump_clock):
+async def test_an_expired_token_opens_no_session_until_there_is_a_fresh_one(autojump_clock):
     """Whoever keeps the file of the token fresh may be late: it is asked for at each attempt."""
     async with login_place() as place:
         one, other = place.members

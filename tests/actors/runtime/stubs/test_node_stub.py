@@ -38,7 +38,9 @@ async def test_what_comes_is_posted_stamped(autojump_clock):
         assert [(m.id, m.via) for m in inbound] == [(1, (S,)), (2, (S,))]
 
 
-async def test_what_crossed_this_stub_before_is_dropped_both_ways(autojump_clock):
+async def test_messages_that_crossed_this_stub_before_are_dropped_in_both_directions(
+    autojump_clock,
+):
     async with open_node_stub() as world:
         await world.send(ask(1, to=C, via=[S]))
         await world.settle()
@@ -179,7 +181,7 @@ async def test_stopped_in_the_middle_it_comes_to_rest(autojump_clock):
     }
 
 
-async def test_each_step_is_one_status_event_and_the_trace_reports_both_ways(autojump_clock):
+async def test_each_step_is_one_status_event_and_the_trace_has_both_directions(autojump_clock):
     async with open_node_stub() as world:
         await world.send(ask(1, to=C))
         await world.settle()

@@ -55,7 +55,7 @@ async def test_many_first_messages_share_one_connect_and_keep_their_order(autoju
 
 
 @ALL
-async def test_what_the_queue_has_no_room_for_is_refused_the_newest(autojump_clock, form):
+async def test_messages_beyond_the_queue_are_refused_newest_first(autojump_clock, form):
     """STB-17."""
     async with open_stub(form) as stub:
         stub.refuse()
@@ -103,7 +103,9 @@ async def test_each_change_is_one_status_event(autojump_clock, form):
 
 
 @ALL
-async def test_it_stamps_both_ways_and_drops_what_crossed_it(autojump_clock, form):
+async def test_a_stub_stamps_both_directions_and_drops_messages_that_crossed_it(
+    autojump_clock, form
+):
     """STB-06."""
     async with open_stub(form) as stub:
         await stub.send(stub.ask(THERE, via=[S]), stub.ask(THERE))
@@ -142,7 +144,7 @@ async def test_a_session_come_back_to_is_the_same(autojump_clock, form):
         assert stub.sessions() == [f"{S}/session/1"] * 2
 
 
-async def test_the_plain_form_cannot_tell_whether_its_session_is_the_same(autojump_clock):
+async def test_the_plain_form_cannot_know_whether_its_session_is_the_same(autojump_clock):
     """STB-09: it has no re-open, so each link counts as new, and paths are set again."""
     async with open_stub("legacy-websocket") as stub:
         await stub.live()
@@ -254,7 +256,7 @@ async def test_a_silent_node_is_found_in_time(autojump_clock, form):
 
 
 @ALL
-async def test_an_idle_session_lives_for_ten_minutes_at_both_ends(autojump_clock, form):
+async def test_an_idle_session_stays_for_ten_minutes_at_both_ends(autojump_clock, form):
     """R8."""
     async with open_stub(form) as stub:
         await stub.live()

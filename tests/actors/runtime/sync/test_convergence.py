@@ -128,7 +128,7 @@ def said_of_objects(domain):
     return len(changes) + len(reads)
 
 
-async def test_nothing_is_repeated_when_nobody_observes(autojump_clock):
+async def test_changes_are_not_repeated_without_observers(autojump_clock):
     async with world() as w:
         sensor, there = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {"t": 0}) as thing:

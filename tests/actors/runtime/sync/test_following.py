@@ -21,7 +21,7 @@ async def test_one_follower_stops_and_the_other_goes_on(world):
     assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])
 
 
-async def test_who_is_expelled_follows_nothing_any_more(world):
+async def test_an_expelled_observer_follows_nothing(world):
     await world.component(A)
     bob, carol = await world.component(B), await world.component(C)
     for follower in (B, C):

@@ -27,7 +27,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=list(ASKED))
-async def test_whoever_lives_elsewhere_is_refused(asked, autojump_clock):
+async def test_a_component_of_another_runtime_is_refused(asked, autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create(t=0)
         type_, body = asked

@@ -41,7 +41,7 @@ def history(tracer, machine, key):
     return [fact.new for fact in tracer.facts if (fact.machine, fact.key) == (machine, key)]
 
 
-async def test_anybody_finds_the_record_of_an_object(autojump_clock):
+async def test_any_hyperty_finds_the_record_of_an_object(autojump_clock):
     """REG-10, SYN-03: with the data of its reporter."""
     async with parties() as (alice, bob):
         answer = await create(alice, name="room", resources=["chat"])

@@ -29,7 +29,7 @@ async def observing(*observers):
     return lone
 
 
-async def test_nobody_is_asked_for_who_has_left_meanwhile():
+async def test_an_observer_that_has_left_meanwhile_is_not_asked_again():
     lone = await observing(BOB, CAROL)
 
     def decide(message):
@@ -42,7 +42,7 @@ async def test_nobody_is_asked_for_who_has_left_meanwhile():
     assert lone.said_of(MessageType.SUBSCRIBE) == [BOB]
 
 
-async def test_who_is_not_let_in_again_is_notified_and_hears_nothing_more():
+async def test_an_observer_that_is_not_readmitted_is_notified_and_receives_nothing():
     lone = await observing(BOB, CAROL)
     lone.bus.decide = lambda message: 403 if message.body.get("source") == BOB else 200
     await lone.run()
@@ -54,7 +54,7 @@ async def test_who_is_not_let_in_again_is_notified_and_hears_nothing_more():
     assert reported == [(MessageType.UNSUBSCRIBE, BOB, {"resource": URL})]
 
 
-async def test_nobody_is_asked_for_who_left_while_the_path_was_set():
+async def test_an_observer_that_left_during_the_path_set_up_is_not_asked_again():
     lone = Lone()
     request = await lone.wanted(1)
 

@@ -76,7 +76,7 @@ async def test_a_node_that_forgets_once_more_meanwhile_is_asked_once_more(autoju
     assert len(node.asked) == 2
 
 
-async def test_all_objects_take_turns(autojump_clock):
+async def test_repeats_alternate_between_all_objects(autojump_clock):
     node = Node(YES, after=1)
     renewals = Renewals(node.ask)
     async with trio.open_nursery() as nursery:

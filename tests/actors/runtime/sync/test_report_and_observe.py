@@ -46,7 +46,7 @@ async def test_an_observer_has_the_value_and_follows_each_change(autojump_clock)
             assert dict(thing.value) == expected
 
 
-async def test_the_value_cannot_be_written_by_who_reads_it(autojump_clock):
+async def test_a_reader_cannot_write_the_value(autojump_clock):
     async with world() as w:
         sensor, watcher = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {"t": 20}) as thing, watcher.observe(thing.url) as copy:
@@ -96,7 +96,7 @@ async def follow(watcher, url, seen, *, task_status):
 # --- who may observe ------------------------------------------------------------------------
 
 
-async def test_who_is_not_invited_is_refused_unless_the_reporter_lets_it_in(autojump_clock):
+async def test_an_uninvited_hyperty_is_refused_unless_the_reporter_admits_it(autojump_clock):
     async with world() as w:
         sensor, watcher = await w.here.deploy(Closed), await w.there.deploy(Closed)
         async with sensor.report("comm", {}) as thing:
@@ -106,7 +106,7 @@ async def test_who_is_not_invited_is_refused_unless_the_reporter_lets_it_in(auto
             assert (refused.value.code, refused.value.about) == (403, thing.url)
 
 
-async def test_who_is_invited_may_observe_and_knows_what_of(autojump_clock):
+async def test_an_invited_hyperty_may_observe_and_knows_the_object(autojump_clock):
     async with world() as w:
         guests = [guest := Guest()]
         there = await w.there.deploy(lambda: guests[0])
@@ -145,7 +145,7 @@ class Doorman(actors.Hyperty):
             raise actors.Refused(actors.Code.FORBIDDEN, "not yet")
 
 
-async def test_the_reporter_decides_each_time_and_sees_who_asks(autojump_clock):
+async def test_the_reporter_decides_each_time_and_sees_the_observer(autojump_clock):
     async with world() as w:
         doorman = Doorman()
         room, there = await w.here.deploy(lambda: doorman), await w.there.deploy(Closed)

@@ -9,7 +9,7 @@ from tests.support.report_world import Closed, Open, world
 # --- refusals and ends ----------------------------------------------------------------------
 
 
-async def test_an_object_nobody_reports_is_not_found(autojump_clock):
+async def test_an_unreported_object_is_not_found(autojump_clock):
     async with world() as w:
         there = await w.there.deploy(Closed)
         with pytest.raises(actors.ObjectError) as refused:
@@ -33,7 +33,7 @@ async def test_a_hyperty_observes_an_object_once_at_a_time(autojump_clock):
                 assert copy.value["t"] == 1
 
 
-async def test_who_leaves_the_block_is_subscribed_no_more(autojump_clock):
+async def test_the_end_of_the_block_unsubscribes(autojump_clock):
     async with world() as w:
         sensor, there = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {}) as thing:
@@ -51,7 +51,7 @@ async def test_a_schema_without_addresses_is_refused(autojump_clock):
         assert refused.value.code == 503
 
 
-async def test_who_left_the_block_reports_no_more(autojump_clock):
+async def test_the_end_of_the_block_deletes_the_object(autojump_clock):
     async with world() as w:
         sensor, there = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {}) as thing:
@@ -109,7 +109,7 @@ async def test_changes_that_are_lost_are_made_up_for_by_a_read(autojump_clock):
         assert "stale" in [new for _, new in w.steps("observer_copy", "rb")]
 
 
-async def test_a_copy_goes_on_through_a_crash_of_who_reads_it(autojump_clock):
+async def test_a_copy_survives_a_crash_of_its_reader(autojump_clock):
     async with world() as w:
         there = await w.there.deploy(Fragile)
         sensor = await w.here.deploy(Open)
@@ -179,7 +179,7 @@ async def test_cancelled_waits_leave_the_copy_as_it_was(autojump_clock):
             assert (await copy.wait_for(lambda value: value["t"] == 1)).version == 2
 
 
-async def test_who_is_cancelled_while_the_object_is_made_leaves_none(autojump_clock):
+async def test_a_cancelled_report_leaves_no_object(autojump_clock):
     async with world() as w:
         sensor, there = await w.here.deploy(Open), await w.there.deploy(Closed)
         w.slow_down(0.2)
@@ -199,7 +199,7 @@ class Ponderous(actors.Hyperty):
         await trio.sleep(5)
 
 
-async def test_who_is_cancelled_while_the_reporter_decides_observes_nothing(autojump_clock):
+async def test_a_cancelled_observation_leaves_no_subscription(autojump_clock):
     async with world() as w:
         sensor, there = await w.here.deploy(Ponderous), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {}) as thing:

@@ -74,7 +74,7 @@ async def test_an_observer_that_says_nothing_is_no_refusal(autojump_clock):
         assert moves(alice, INVITATION) == [("send", "sent"), ("silence", "timed-out")]
 
 
-async def test_an_answer_with_a_code_nobody_uses_is_relayed_as_its_class_says(autojump_clock):
+async def test_an_answer_with_an_unknown_code_is_relayed_as_its_class_says(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         slow(bob)
@@ -88,7 +88,7 @@ async def test_an_answer_with_a_code_nobody_uses_is_relayed_as_its_class_says(au
         assert moves(alice, INVITATION)[-1] == ("refuse", "refused")
 
 
-async def test_two_wishes_for_one_observer_are_one_invitation(autojump_clock):
+async def test_two_requests_for_one_observer_are_one_invitation(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         decide = slow(bob)
@@ -151,7 +151,7 @@ async def test_a_reporter_that_only_puts_off_its_decision_is_silent_too(autojump
         assert moves(alice, SUBSCRIPTION)[-1] == ("refuse", "refused")
 
 
-async def test_who_leaves_before_the_decision_is_never_admitted(autojump_clock):
+async def test_an_observer_that_leaves_before_the_decision_is_never_admitted(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         decide = slow(alice)
@@ -203,7 +203,9 @@ async def test_only_its_reporter_ends_an_object_for_its_observers(autojump_clock
         assert len(bob.member.hyperty.events) == 1
 
 
-async def test_who_comes_back_while_its_path_is_being_removed_is_served_after_that(autojump_clock):
+async def test_an_observer_that_returns_during_the_removal_of_its_path_is_served_afterwards(
+    autojump_clock,
+):
     async with parties() as (alice, bob):
         url = await alice.create()
         await alice.invite(url, bob)
@@ -236,7 +238,7 @@ async def test_when_a_runtime_leaves_its_subscriptions_end_and_the_other_is_repo
         assert judged(visitor).verdict == "conformant"
 
 
-async def test_whoever_is_asked_when_its_runtime_leaves_is_refused_in_the_trace(autojump_clock):
+async def test_an_open_invitation_of_a_leaving_runtime_is_refused_in_the_trace(autojump_clock):
     async with parties() as (alice, bob):
         async with alice.domain.visitor("carol") as visitor:
             carol = Party(visitor)

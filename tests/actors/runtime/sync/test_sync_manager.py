@@ -26,7 +26,7 @@ async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order
         assert reported == [(3, 2), (4, 3), (5, 4)]
 
 
-async def test_an_invitation_reports_who_answered(autojump_clock):
+async def test_an_invitation_reports_its_answerer(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         assert (await alice.invite(url, bob)).body["source"] == bob.url
@@ -58,7 +58,7 @@ async def refuse_all(message):
     raise Refused(Code.FORBIDDEN, "no")
 
 
-async def test_while_the_reporter_decides_all_who_ask_again_are_answered_with_it(autojump_clock):
+async def test_the_decision_of_the_reporter_answers_all_repeated_requests(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         decide, codes = slow(alice), []
@@ -87,7 +87,7 @@ async def collect(codes, ask, *args):
     codes.append((await ask(*args)).code)
 
 
-async def test_nobody_subscribes_for_a_part_of_another_runtime(autojump_clock):
+async def test_a_component_cannot_subscribe_for_a_part_of_another_runtime(autojump_clock):
     """Only whoever runs it, or its own sync manager, speaks for a stub."""
     async with parties() as (alice, bob):
         url = await alice.create(secret=1)
@@ -98,7 +98,7 @@ async def test_nobody_subscribes_for_a_part_of_another_runtime(autojump_clock):
         assert (await bob.observe(url)).code == 200
 
 
-async def test_who_left_hears_nothing_more(autojump_clock):
+async def test_an_observer_that_left_receives_nothing_more(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         await bob.observe(url)
@@ -118,7 +118,7 @@ async def test_observers_read_and_outsiders_do_not(autojump_clock):
         assert (await bob.ask(MessageType.READ, url)).body["value"]["data"] == {"t": 1}
 
 
-async def test_a_deleted_object_is_gone_for_everybody(autojump_clock):
+async def test_a_deleted_object_is_deleted_for_all_observers(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()
         await bob.observe(url)
@@ -191,7 +191,7 @@ async def test_one_invitation_per_observer(autojump_clock):
         assert both.code == 400
 
 
-async def test_an_object_nobody_gives_an_address_for_is_refused(autojump_clock):
+async def test_an_object_without_an_allocated_address_is_refused(autojump_clock):
     options = DomainOptions(kinds=(), object_schemes=frozenset())
     async with open_domain("alice", options=options) as domain:
         alice = Party(domain["alice"])

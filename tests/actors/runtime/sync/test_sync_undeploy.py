@@ -63,7 +63,7 @@ async def test_the_invitations_of_a_hyperty_that_is_undeployed_end(autojump_cloc
             nursery.cancel_scope.cancel()
 
 
-async def test_who_waits_for_the_decision_of_a_hyperty_that_is_undeployed_is_reported(
+async def test_an_open_decision_of_an_undeployed_hyperty_is_reported(
     autojump_clock,
 ):
     async with parties() as (alice, bob):
@@ -97,7 +97,7 @@ async def test_what_a_hyperty_began_when_it_was_undeployed_is_undone(autojump_cl
         assert [new for _, new in moves(bob, SUBSCRIPTION)][-1] in {"removed", "refused"}
 
 
-async def test_an_observer_that_does_not_answer_holds_nobody_up(autojump_clock):
+async def test_an_unresponsive_observer_delays_no_other_observer(autojump_clock):
     async with parties() as (alice, bob):
         carol = await neighbour(alice, "carol")
         await bob.observe(await carol.create())

@@ -44,7 +44,7 @@ async def test_writes_are_in_the_value_at_once_and_reach_observers_in_order(auto
             assert [item.what for item in todo.data.items] == ["bread", "tea"]
 
 
-async def test_what_the_schema_refuses_changes_nothing_and_is_reported_to_nobody(autojump_clock):
+async def test_a_write_that_the_schema_refuses_changes_nothing_and_is_not_published(autojump_clock):
     async with world() as w:
         writer = await w.here.deploy(Open)
         async with writer.report("comm", {"items": [{"what": "tea"}]}, definition=TODO) as todo:
@@ -145,7 +145,7 @@ async def test_each_task_that_waits_for_all_to_be_published_is_sent_what_was_not
             assert await todo.flush() == 1
 
 
-async def test_who_waits_for_its_own_write_alone_is_notified_of_it(autojump_clock):
+async def test_a_writer_that_waits_for_its_own_write_is_notified_of_it(autojump_clock):
     async with world(policy=Careful()) as w:
         writer = await w.here.deploy(Open)
         async with writer.report("comm", {"n": 0}) as todo:

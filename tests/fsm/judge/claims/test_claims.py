@@ -36,16 +36,16 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
 
 
 @each_case
-def test_a_story_that_keeps_a_claim_breaks_none(case):
+def test_a_history_that_keeps_a_claim_breaks_none(case):
     assert judge_run(reported(case.kept)).findings == ()
 
 
 @each_case
-def test_a_story_that_breaks_a_claim_breaks_it_alone(case):
+def test_a_history_that_breaks_a_claim_breaks_only_that_claim(case):
     assert {finding.claim for finding in judge_run(reported(case.broken)).findings} == {case.claim}
 
 
-def test_each_claim_that_is_judged_has_its_stories():
+def test_each_judged_claim_has_its_histories():
     assert {case.claim for case in CASES} == set(CLAIMS_JUDGED)
 
 

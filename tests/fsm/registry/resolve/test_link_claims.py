@@ -63,7 +63,7 @@ def test_what_a_remembered_record_bears_out_counts_at_once():
     assert registry.route(OTHER) == PQ
 
 
-def test_who_has_moved_elsewhere_by_its_record_is_bound_to_the_link_no_longer():
+def test_an_address_that_has_moved_by_its_record_is_unbound_from_the_link():
     """I-R8: also if no link leads to where it lives."""
     registry = linked()
     registry.feed(rs.OwnerRead(OTHER, Record(OTHER, RB)))

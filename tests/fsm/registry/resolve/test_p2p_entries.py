@@ -288,7 +288,7 @@ def test_an_entry_goes_so(history, expected):
     assert reported_of == expected
 
 
-def test_these_are_all_ways_an_entry_can_go():
+def test_these_are_all_paths_of_an_entry():
     taken = [edges(P2P_ENTRY, history().steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(P2P_ENTRY)
 
@@ -360,14 +360,12 @@ def contested(role, *, own_is_smaller):
         (Role.HANDLER, False, True),
     ],
 )
-def test_only_an_own_request_of_the_smaller_runtime_does_not_give_way(
-    role, own_is_smaller, gives_way
-):
+def test_only_an_own_request_of_the_smaller_runtime_does_not_yield(role, own_is_smaller, gives_way):
     """P2P-27, I-P20: every case of the guards."""
     assert contested(role, own_is_smaller=own_is_smaller) is gives_way
 
 
-def test_who_asks_anew_while_we_believe_in_the_link_gets_a_new_one():
+def test_a_new_request_of_a_peer_whose_link_seems_live_gets_a_new_link():
     registry = invited_again_while_live()
     (entry,) = registry.core.links()
     assert (entry.link, entry.is_live) == (PC2, False)
@@ -432,7 +430,7 @@ def test_a_stub_that_says_lost_before_live_moves_nothing():
     assert registry.steps[before:] == []
 
 
-def test_after_an_entry_is_removed_the_next_one_has_its_own_story():
+def test_after_an_entry_is_removed_the_next_one_has_its_own_history():
     registry = failed()
     registry.now += RETRY_COOL_DOWN
     registry.feed(rs.RecordRead(HB, RECORD))

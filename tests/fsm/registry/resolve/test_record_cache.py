@@ -30,7 +30,7 @@ def test_an_answer_is_known_as_long_as_it_holds(record, life):
     assert (cache.is_known(HB, after), cache.find(HB, after)) == (False, None)
 
 
-def test_no_record_lives_longer_than_a_registration():
+def test_no_record_lasts_longer_than_a_registration():
     with pytest.raises(BadMessageError, match="expires must be"):
         Record(HB, RB, expires=REGISTRATION_EXPIRES + 1)
 

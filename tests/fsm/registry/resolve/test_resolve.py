@@ -59,7 +59,7 @@ def test_global_addresses_go_by_the_own_node():
     assert Registry().ask("global://registry") == [rs.Deploy(S1, rs.NodePlan("a.ex"))]
 
 
-def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
+def test_a_failed_deployment_refuses_each_waiting_sender_once_then_cools_down():
     """RES-14."""
     registry = Registry(wanted=P2pUse.NEVER)
     registry.ask()
@@ -80,7 +80,7 @@ def test_a_stub_that_could_not_connect_is_removed():
     assert "the node said no" in refused.why
 
 
-def test_a_stub_that_lost_its_link_is_still_the_way():
+def test_a_stub_that_lost_its_link_is_still_the_route():
     registry = with_node()
     registry.feed(rs.StatusSeen(S1, "disconnected"))
     assert registry.route() == S1
@@ -139,7 +139,7 @@ def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
     ]
 
 
-def test_a_stub_deployed_for_nobody_is_removed_again():
+def test_a_stub_whose_requests_have_all_ended_is_removed_again():
     assert Registry().feed(rs.Deployed(S1)) == [rs.Undeploy(S1)]
 
 
@@ -209,7 +209,7 @@ def test_the_row_of_a_stub_reports_of_its_deployment_until_the_stub_reports_of_i
     assert reported_of == [f"{S1} deploying", f"{S1} deployed", f"{S1} live"]
 
 
-def test_a_stub_may_tell_of_itself_before_its_deployment_is_over():
+def test_a_stub_may_report_its_status_before_its_deployment_is_over():
     created = rs.StatusSeen(S1, "created")
     reported_of = rows(rs.Asked(HB, REACH), created, rs.Deployed(S1))
     assert reported_of == [f"{S1} deploying", f"{S1} created", f"{S1} created"]

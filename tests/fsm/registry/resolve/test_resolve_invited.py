@@ -37,7 +37,7 @@ def test_the_entry_is_live_only_after_both_listeners_are_there():
     assert registry.route() == PC
 
 
-def test_who_is_proven_to_send_over_a_link_lives_behind_it():
+def test_an_address_proven_by_sending_over_a_link_is_bound_to_it():
     registry, other = handling(), "hyperty://b.ex/other"
     registry.status(PH, "live", PC)
     registry.feed(rs.LinkRegistered(PC))
@@ -97,7 +97,7 @@ def test_the_same_requester_again_replaces_its_old_link():
     assert registry.status(PH, "failed", PC) == [rs.UnregisterLink(PC)]
 
 
-def test_a_handlers_link_that_nobody_knows_is_unregistered():
+def test_an_unknown_link_of_a_handler_is_unregistered():
     assert Registry().feed(rs.LinkRegistered(PC)) == [rs.UnregisterLink(PC)]
 
 

@@ -307,7 +307,7 @@ def test_a_search_goes_so(history, expected):
     assert states(RESOLVE_JOB, registry.steps)[key] == expected
 
 
-def test_these_are_all_ways_a_search_can_go():
+def test_these_are_all_paths_of_a_search():
     taken = [edges(RESOLVE_JOB, history()[0].steps) for history, _ in HISTORIES]
     assert set.union(*taken) == declared(RESOLVE_JOB)
 
@@ -315,7 +315,7 @@ def test_these_are_all_ways_a_search_can_go():
 # ---- one at a time, and none for ever
 
 
-def test_who_asks_while_a_search_is_under_way_begins_none():
+def test_requests_during_a_search_begin_no_other_search():
     registry = with_node()
     registry.ask()
     steps = len([step for step in registry.steps if step.key == LINK])

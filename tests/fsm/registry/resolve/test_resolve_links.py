@@ -64,7 +64,7 @@ def test_the_path_is_set_before_the_requester_is_deployed():
     assert registry.feed(rs.PathSet(PQ)) == [rs.Deploy(PQ, plan)]
 
 
-def test_one_set_up_is_under_way_per_runtime():
+def test_one_set_up_runs_per_runtime():
     """STB-11, P2P-04, I-P7."""
     registry = requesting()
     other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
@@ -141,7 +141,7 @@ def test_a_live_link_is_preferred_for_entities_and_runtime_parts_alike():
     assert registry.route(HB, NODE) == S1
 
 
-def test_who_is_found_to_live_behind_a_live_link_is_reached_by_it():
+def test_an_address_found_behind_a_live_link_is_reached_by_it():
     """RES-05: the record says so; no other link is set up."""
     registry = linked()
     other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
@@ -166,7 +166,7 @@ def test_a_lost_link_falls_back_and_is_reconnected_beside():
     assert registry.core.deadline() == math.inf
 
 
-def test_whoever_follows_links_is_notified_each_time_one_comes_and_goes():
+def test_followers_of_links_are_notified_of_each_begin_and_end():
     """P2P-23, P2P-26: registries tell each other what changes while a link is live."""
     registry = linked()
     registry.status(PQ, "live")
@@ -253,7 +253,7 @@ def test_a_link_is_bound_to_so_many_entities_and_the_node_carries_the_rest():
     assert registry.route("hyperty://b.ex/4999") == S1
 
 
-def test_a_peer_cannot_take_over_who_is_known_to_live_elsewhere():
+def test_a_peer_cannot_take_over_an_address_known_elsewhere():
     registry = linked()
     registry.status(PH, "created", PC, remote=RC)
     registry.status(PH, "live", PC, remote=RC)

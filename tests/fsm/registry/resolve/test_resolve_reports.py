@@ -69,13 +69,13 @@ def test_a_remembered_record_that_may_have_changed_is_read_again():
     assert reads(registry) == [rs.ReadRecord(HB)]
 
 
-def test_a_live_link_stays_the_way_while_the_registry_has_lost_the_other():
+def test_a_live_link_stays_the_route_while_the_registry_has_lost_the_other():
     registry = linked()
     assert registry.feed(rs.RecordReported(HB, AWAY)) == []
     assert registry.route() == PQ
 
 
-def test_who_comes_back_may_live_elsewhere_and_is_looked_for_by_the_node():
+def test_a_returned_peer_may_be_elsewhere_and_is_looked_up_by_the_node():
     registry = linked()
     assert registry.feed(rs.RecordReported(HB, AWAY), rs.RecordReported(HB, LIVE)) == [
         rs.RoutesChanged()

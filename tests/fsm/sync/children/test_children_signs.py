@@ -46,7 +46,7 @@ def test_children_that_never_rest_are_reported_of_all_the_same():
     assert 2 <= len(times) <= 4
 
 
-def test_nobody_is_notified_where_nobody_observes_until_somebody_does():
+def test_children_are_announced_only_while_there_are_observers():
     core = SignsCore()
     core.changed(URL, 0.0)
     assert reported(core, 100, is_observed=False) == []

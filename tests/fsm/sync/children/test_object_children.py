@@ -225,7 +225,7 @@ FORGED = [
 
 
 @pytest.mark.parametrize(("type_", "body"), FORGED)
-def test_who_names_the_child_of_another_does_nothing_to_it(type_, body):
+def test_a_message_that_names_the_child_of_another_has_no_effect(type_, body):
     """I-D10: forged children."""
     message = Message(1, type_, HC, TO, body)
     assert op_in(message) is None

@@ -76,7 +76,7 @@ def test_a_copy_that_is_ahead_of_the_sign_reads_nothing():
     assert core.deadline() == math.inf
 
 
-def test_what_is_on_its_way_is_waited_for_and_what_is_lost_is_read():
+def test_messages_in_transit_are_awaited_and_lost_ones_are_read():
     core, one = begun(), op(Act.CREATE, 1, 1)
     shown, sign = shows(one)
     core.feed(SignHeard(sign), 1.0)
@@ -107,14 +107,14 @@ def test_a_read_that_fails_is_made_again_later_and_later():
     assert pauses == [2.0, 4.0, 8.0, 16.0]
 
 
-def test_a_read_nobody_answers_is_made_again():
+def test_an_unanswered_read_is_repeated():
     core = begun()
     core.feed(SignHeard(shows(op(Act.CREATE, 1, 1))[1]), 0.0)
     core.feed(ChildrenTimeOver(), 1.0)
     assert core.feed(ChildrenTimeOver(), core.deadline()) == [ChildrenNeeded(2)]
 
 
-def test_what_is_said_while_a_read_is_under_way_counts_on_top_of_it():
+def test_changes_during_a_read_apply_on_top_of_it():
     core, old, new = begun(), op(Act.CREATE, 1, 1), op(Act.CREATE, 2, 2)
     shown, sign = shows(old)
     core.feed(SignHeard(sign), 0.0)
@@ -137,7 +137,7 @@ def test_an_object_that_shows_no_children_is_not_read_for_them_again_and_again()
     assert core.deadline() == math.inf
 
 
-def test_where_there_was_no_room_for_them_they_are_read_again():
+def test_children_beyond_the_limit_are_read_again():
     core = begun()
     core.feed(SignHeard(shows(op(Act.CREATE, 1, 1))[1]), 0.0)
     core.feed(ChildrenTimeOver(), 1.0)

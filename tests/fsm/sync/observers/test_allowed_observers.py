@@ -61,19 +61,19 @@ def no_to(asked):
     return ReporterRefused(asked.observer, "no", asked.question)
 
 
-def test_who_is_on_the_list_is_let_in_unasked_and_nobody_else():
+def test_only_listed_hyperties_observe_without_a_decision():
     core = reporter(HB)
     assert isinstance(subscribe(core)[0], Granted)
     assert isinstance(subscribe(core, HC)[0], ReporterAsked)
 
 
-def test_of_a_public_object_nobody_is_asked_about():
+def test_the_reporter_of_a_public_object_is_not_asked():
     core = reporter(is_public=True)
     assert isinstance(subscribe(core)[0], Granted)
     assert core.may_read(HC)
 
 
-def test_who_is_allowed_reads_before_it_observes():
+def test_an_allowed_observer_reads_before_it_observes():
     core = reporter()
     assert not core.may_read(HB)
     assert fed(core, AllowAsked(HA, HB)) == [Obeyed()]
@@ -82,7 +82,7 @@ def test_who_is_allowed_reads_before_it_observes():
 
 
 @pytest.mark.parametrize("wanted", [AllowAsked, ExpelAsked])
-def test_nobody_but_the_reporter_allows_or_expels(wanted):
+def test_only_the_reporter_allows_or_expels(wanted):
     core = reporter(HB)
     subscribe(core)
     for outsider in (HB, HC, SM, URL):
@@ -92,14 +92,14 @@ def test_nobody_but_the_reporter_allows_or_expels(wanted):
 
 
 @pytest.mark.parametrize("wanted", [AllowAsked, ExpelAsked])
-def test_of_a_deleted_object_nobody_is_allowed_or_expelled(wanted):
+def test_of_a_deleted_object_no_hyperty_is_allowed_or_expelled(wanted):
     core = reporter(HB)
     fed(core, DeleteAsked(HA))
     (refused,) = fed(core, wanted(HA, HB))
     assert refused.code is Code.NOT_FOUND
 
 
-def test_who_is_expelled_observes_no_more_and_has_no_allowance_left():
+def test_an_expelled_observer_ends_and_loses_its_allowance():
     core = reporter(HB)
     subscribe(core)
     step, row, *effects = core.feed(ExpelAsked(HA, HB))
@@ -110,7 +110,7 @@ def test_who_is_expelled_observes_no_more_and_has_no_allowance_left():
     assert isinstance(subscribe(core)[0], ReporterAsked)
 
 
-def test_who_is_expelled_while_the_reporter_decides_is_refused():
+def test_an_observer_expelled_during_the_decision_is_refused():
     core = reporter()
     subscribe(core)
     denied, cut, obeyed = fed(core, ExpelAsked(HA, HB))
@@ -130,7 +130,7 @@ def test_a_decision_is_about_the_question_it_answers_and_no_later_one(decide):
     assert len(fed(core, decide(after))) == 1
 
 
-def test_what_a_former_reporter_decided_is_nobody_s_decision():
+def test_decisions_of_a_former_reporter_are_void():
     """It was asked when the object was here before: its question is none of this one's."""
     core = reporter()
     (before,) = subscribe(core)
@@ -142,12 +142,12 @@ def test_what_a_former_reporter_decided_is_nobody_s_decision():
     assert isinstance(fed(back, yes_to(after))[0], Granted)
 
 
-def test_who_only_read_is_cut_off_too():
+def test_an_expelled_reader_is_cut_off_too():
     """Its reading may have opened a path for its runtime."""
     assert fed(reporter(is_public=True), ExpelAsked(HA, HB)) == [CutOff(HB), Obeyed()]
 
 
-def test_a_public_object_asks_about_who_was_expelled_until_it_is_allowed_again():
+def test_a_public_object_asks_about_an_expelled_observer_until_it_is_allowed_again():
     core = reporter(is_public=True)
     subscribe(core)
     fed(core, ExpelAsked(HA, HB))
@@ -157,7 +157,7 @@ def test_a_public_object_asks_about_who_was_expelled_until_it_is_allowed_again()
     assert isinstance(subscribe(core)[0], Granted)
 
 
-def test_what_is_remembered_of_guests_is_bounded():
+def test_the_memory_of_allowed_observers_is_bounded():
     guests = AllowedObservers(is_public=True)
     for number in range(MAX_ALLOWED_OBSERVERS):
         assert guests.allow(f"{HB}{number}")
@@ -169,7 +169,7 @@ def test_what_is_remembered_of_guests_is_bounded():
     assert guests.welcome(HC) == ""
 
 
-def test_an_invitation_for_which_there_is_no_room_is_refused():
+def test_an_invitation_beyond_the_limit_is_refused():
     core = reporter(*(f"{HB}{number}" for number in range(MAX_ALLOWED_OBSERVERS)))
     for wanted in (Authorised(HC), AllowAsked(HA, HC)):
         (refused,) = fed(core, wanted)
@@ -229,7 +229,7 @@ INPUTS = st.one_of(
 
 
 @given(st.lists(INPUTS, max_size=40), st.booleans(), st.booleans())
-def test_whoever_observes_was_let_in_since_it_was_expelled(inputs, is_public, is_listed):
+def test_an_observer_was_always_admitted_after_its_last_expulsion(inputs, is_public, is_listed):
     """I-D9: by an allowance, the reporter's yes to its question, or everybody's right."""
     core = reporter(*([HB] if is_listed else []), is_public=is_public)
     allowed = {HB} if is_listed else set()
@@ -266,7 +266,7 @@ def _added(effects):
 
 
 @given(st.lists(INPUTS, max_size=40))
-def test_each_question_has_one_answer_and_each_wish_too(inputs):
+def test_each_question_has_one_answer_and_each_request_too(inputs):
     core, waiting = reporter(), set()
     for happened, effects in put_in_order(core, [*inputs, DeleteAsked(HA)]):
         if isinstance(happened, SubscribeAsked):

@@ -47,7 +47,7 @@ def said(effects):
     return [effect for effect in effects if not isinstance(effect, Step)]
 
 
-def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other():
+def test_the_histories_of_an_invitation_take_every_row_of_its_table_and_no_other():
     taken = {move for history in HISTORIES.values() for move in moves(reported(*history))}
     assert taken == {(row.source, row.trigger, row.target) for row in INVITATION.rows}
 
@@ -62,13 +62,13 @@ def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other()
         ("the object goes", "refused"),
     ],
 )
-def test_each_story_of_an_invitation_ends_as_page_03_says(history, end):
+def test_each_history_of_an_invitation_ends_as_page_03_says(history, end):
     *_, (_, _, last) = moves(reported(*HISTORIES[history]))
     assert last == end
     assert last in INVITATION.may_end
 
 
-def test_every_answer_is_relayed_in_order_saying_whose_it_is():
+def test_every_answer_is_relayed_in_order_with_its_author():
     """SC-29."""
     effects = reported(WANTED, answer(100), answer(200, "gladly"))
     assert said(effects) == [
@@ -78,7 +78,7 @@ def test_every_answer_is_relayed_in_order_saying_whose_it_is():
     ]
 
 
-def test_who_is_being_asked_is_not_asked_again():
+def test_a_hyperty_with_an_open_invitation_is_not_invited_again():
     assert said(reported(WANTED, WANTED)) == [SendInvitation(URL, HB)]
 
 
@@ -86,7 +86,7 @@ def test_after_its_answer_it_may_be_asked_again():
     assert moves(reported(WANTED, answer(403), WANTED))[2] == (None, "send", "sent")
 
 
-def test_an_answer_that_nobody_waits_for_changes_nothing():
+def test_an_unawaited_answer_changes_nothing():
     assert reported(answer(200)) == []
     assert moves(reported(WANTED, answer(408), answer(200)))[1:] == [
         ("sent", "silence", "timed-out")
@@ -106,7 +106,7 @@ def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_be
     assert core.deadline() == REPLY_TIMEOUT + 5.0
 
 
-def test_all_who_are_silent_for_too_long_are_reported_of_at_once():
+def test_all_silent_invited_hyperties_are_reported_at_once():
     core = InvitationsCore()
     for observer in (HB, HC):
         core.feed(InviteAsked(URL, observer), 0.0)

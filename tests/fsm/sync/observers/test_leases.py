@@ -52,7 +52,7 @@ def test_a_grant_says_how_long_it_lasts():
     assert core.handed().watchers == (Watcher(HB, SM, LIFE),)
 
 
-def test_a_renewal_shows_the_object_only_to_who_has_another_version():
+def test_a_renewal_shows_the_object_only_to_observers_with_another_version():
     core = observed()
     step, renewed = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
     assert (step.cause, renewed) == ("renew", Renewed(HB, LIFE))
@@ -66,7 +66,7 @@ def test_a_renewal_by_another_sync_manager_or_for_another_time_is_shown_the_obje
         assert isinstance(observed().feed(asked)[-1], Granted)
 
 
-def test_who_has_not_renewed_observes_no_more_and_may_ask_again():
+def test_an_observer_without_renewal_ends_and_may_ask_again():
     core = observed()
     over = core.feed(LeaseOver(HB))
     assert causes(over) == ["expire"]
@@ -76,7 +76,7 @@ def test_who_has_not_renewed_observes_no_more_and_may_ask_again():
     assert (again[-1].snapshot.version, again[-1].is_renewal) == (1, False)
 
 
-def test_who_was_expelled_does_not_go_on_and_may_ask_like_a_new_one():
+def test_an_expelled_observer_does_not_resume_and_may_ask_like_a_new_one():
     core = observed()
     core.feed(ExpelAsked(HA, HB))
     (denied,) = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
@@ -84,7 +84,7 @@ def test_who_was_expelled_does_not_go_on_and_may_ask_like_a_new_one():
     assert isinstance(core.feed(ASKED)[-1], ReporterAsked)
 
 
-def test_who_knows_no_lease_has_none():
+def test_an_observer_without_leases_has_none():
     core = observed(SubscribeAsked(HB, SM))
     assert (core.lease_of(HB), core.feed(LeaseOver(HB))) == (None, [])
     assert core.observers == (HB,)
@@ -168,7 +168,7 @@ def test_one_that_is_not_answered_is_made_again_before_the_lease_is_over(chances
     assert len(chances) > 7 or now < life
 
 
-def test_nobody_renews_what_lasts_or_has_ended():
+def test_lasting_and_ended_subscriptions_are_not_renewed():
     renewals = RenewalsCore()
     renewals.granted(URL, HB, LIFE, (0, 0))
     renewals.granted(URL, HB, math.inf, (1, 0))

@@ -31,7 +31,7 @@ def test_each_move_is_reported_once():
 
 
 @pytest.mark.parametrize("change", [joined(1, HB, HB), left(1, HC)])
-def test_nobody_comes_twice_and_who_is_not_there_does_not_leave(change):
+def test_an_observer_joins_once_and_an_absent_one_does_not_leave(change):
     core = ObserversCore()
     assert len(core.changed(change)) <= 1
 
@@ -55,7 +55,7 @@ def test_what_is_missing_shows_and_the_list_makes_up_for_it():
     assert core.changed(left(4, HB)) == [ObserverLeft(HB)]
 
 
-def test_a_list_that_was_overtaken_on_its_way_is_not_the_last_word():
+def test_a_list_that_was_overtaken_in_transit_is_not_the_last_word():
     core = ObserversCore()
     core.changed(joined(2, HB))
     core.changed(joined(3, HC))

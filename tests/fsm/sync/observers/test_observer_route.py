@@ -38,7 +38,7 @@ def test_a_link_that_is_lost_is_left():
     assert way.used is None
 
 
-def test_a_link_lost_on_the_way_to_it_is_left_as_soon_as_the_move_has_ended():
+def test_a_link_lost_during_the_move_to_it_is_left_as_soon_as_the_move_has_ended():
     way = opened()
     way.link_is(L1)
     assert way.link_is(None) == []
@@ -61,13 +61,13 @@ def test_where_the_reporters_end_may_go_by_the_link_it_is_asked_by_the_node_agai
     assert way.moved(None, Moving.DONE) == []
 
 
-def test_who_joins_by_another_way_than_the_one_in_use_has_it_asked_for_again():
+def test_an_observer_by_another_path_than_the_used_one_has_it_subscribed_again():
     way = opened(L1)
     assert way.asked(L1) == []
     assert way.asked(None) == [MoveTo(L1)]
 
 
-def test_who_joins_while_the_way_moves_has_the_new_one_asked_for_again():
+def test_an_observer_that_joins_during_a_move_has_the_new_path_subscribed_again():
     """I-D4: it asked by the node, where the path is about to be removed."""
     way = opened()
     way.link_is(L1)
@@ -76,7 +76,7 @@ def test_who_joins_while_the_way_moves_has_the_new_one_asked_for_again():
     assert way.moved(L1, Moving.DONE) == []
 
 
-def test_a_link_that_goes_and_is_back_while_the_way_moves_to_it_is_asked_by_again():
+def test_a_link_that_returns_during_the_move_to_it_is_subscribed_over_again():
     way = opened()
     way.link_is(L1)
     way.link_is(None)
@@ -91,7 +91,7 @@ def test_an_observer_that_wants_no_link_keeps_all_from_it_while_it_is_here():
     assert way.left(HC) == [MoveTo(L1)]
 
 
-def test_a_link_is_set_up_for_who_wants_one_and_no_other():
+def test_a_link_is_set_up_only_for_observers_that_want_one():
     assert opened(p2p=True).wants_link
     assert not opened(p2p=None).wants_link
     way = opened(p2p=True)

@@ -51,12 +51,12 @@ def test_a_no_of_the_owner_is_a_refusal(code):
 @pytest.mark.parametrize(
     ("code", "is_no"), [(401, True), (403, True), (404, True), (408, False), (500, False)]
 )
-def test_a_read_that_fails_for_the_moment_refuses_nobody(code, is_no):
+def test_a_read_that_fails_for_the_moment_refuses_no_observer(code, is_no):
     assert verdict(asked(type_=READ), code) == (Declined(OBJ, RB, HB) if is_no else None)
 
 
 @pytest.mark.parametrize("by", [RB, RC, None])
-def test_the_word_of_anybody_else_is_none(by):
+def test_consent_by_another_runtime_does_not_count(by):
     assert verdict(asked(), 200, by=by) is None
 
 
@@ -92,7 +92,7 @@ def test_a_yes_that_gives_no_object_is_none_but_the_one_that_does_may_follow(val
 
 
 @pytest.mark.parametrize("other", [asked(observer=HB2), asked(type_=READ)])
-def test_an_id_that_two_requests_share_is_consented_to_for_nobody(other):
+def test_consent_to_an_id_that_two_requests_share_counts_for_neither(other):
     other = Message(1, other.type, f"{RB}/sm", SUB, other.body)
     one = core()
     one.passed(asked(), RB, 0.0)
@@ -109,7 +109,7 @@ def test_a_request_that_is_sent_again_is_the_same():
     assert one.passed(answer(asked(), 200), RA, 2.0) == Consented(OBJ, RB, HB)
 
 
-def test_the_answer_to_a_farewell_is_no_consent():
+def test_the_answer_to_an_unsubscription_is_no_consent():
     one = core()
     leaving = asked(7, type_=UNSUBSCRIBE)
 
@@ -126,7 +126,7 @@ def test_nothing_is_consented_to_twice():
     assert len(one) == 0
 
 
-def test_a_refusal_counts_when_nobody_else_of_the_runtime_still_asks():
+def test_a_refusal_counts_when_no_other_observer_of_the_runtime_still_asks():
     one = core()
     one.passed(asked(1, HB), RB, 0.0)
     one.passed(asked(2, HB2), RB, 0.0)
@@ -138,7 +138,7 @@ def test_a_refusal_counts_when_nobody_else_of_the_runtime_still_asks():
 @pytest.mark.parametrize(
     ("to", "by"), [(SUB, RC), (SUB, RA), ("comm://a.ex/o2/subscription", RB), (f"{OBJ}/x", RB)]
 )
-def test_who_has_no_path_that_waits_is_not_remembered(to, by):
+def test_an_observer_without_a_waiting_path_is_not_remembered(to, by):
     one = core()
     one.passed(asked(to=to), by, 0.0)
 
@@ -146,13 +146,13 @@ def test_who_has_no_path_that_waits_is_not_remembered(to, by):
 
 
 @pytest.mark.parametrize("body", [{"resource": OBJ}, {"resources": [OBJ]}])
-def test_an_owner_who_expels_an_observer_withdraws(body):
+def test_an_owner_that_expels_an_observer_withdraws_consent(body):
     expelled = Message(1, UNSUBSCRIBE, HA, HB, body)
 
     assert core().passed(expelled, RA, 0.0) == Withdrawn(OBJ, RB, HB)
 
 
-def test_an_owner_who_reports_the_sync_manager_names_the_observer():
+def test_an_owner_that_reports_the_sync_manager_names_the_observer():
     """SYN-21."""
     reported = Message(1, UNSUBSCRIBE, SUB, f"{RB}/sm", {"resource": OBJ, "observer": HB2})
     owners = {**OWNERS, f"{RB}/sm": RB}
@@ -166,13 +166,13 @@ def test_an_owner_who_reports_the_sync_manager_names_the_observer():
     ("by", "to", "resource"),
     [(RC, HB, OBJ), (RB, HB, OBJ), (RA, HA, OBJ), (RA, "hyperty://a.ex/no", OBJ), (RA, HB, 7)],
 )
-def test_nobody_else_expels_anybody(by, to, resource):
+def test_only_the_owner_expels(by, to, resource):
     expelled = Message(1, UNSUBSCRIBE, HA, to, {"resource": resource})
 
     assert core().passed(expelled, by, 0.0) is None
 
 
-def test_what_is_under_way_is_bounded_and_forgotten_in_time():
+def test_open_requests_are_bounded_and_forgotten_in_time():
     one = core()
     for id_ in range(1, 3 * MAX_SUBSCRIPTIONS):
         one.passed(asked(id_), RB, 0.0)

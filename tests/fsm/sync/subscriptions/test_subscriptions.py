@@ -228,7 +228,7 @@ def test_a_subscription_ends_by_what_ended_it(happened, cause):
     assert (moved.key, moved.old, moved.cause) == ("comm://a.ex/o1/changes|r1", "active", cause)
 
 
-def test_who_watches_a_registration_hears_of_it_when_its_address_is_nobodys_too():
+def test_followers_of_a_registration_are_notified_when_its_address_is_released():
     core = SubscriptionCore()
     core.feed(Subscribe("r1", ("hyperty://a.ex/h/registration", "hyperty://a.ex/h/status")), 0.0)
 

@@ -36,7 +36,7 @@ def test_what_changes_nothing_is_no_write():
     assert writes.next() is None
 
 
-def test_who_asks_for_a_change_has_one_even_if_it_changes_nothing():
+def test_a_requested_change_is_made_even_without_effect():
     writes = core({"a": 1})
     assert writes.make(ChangeObject(URL, "a", 1)) == Written(1)
     assert writes.next() is not None
@@ -75,7 +75,7 @@ def test_after_a_failure_the_value_is_what_was_published():
     assert writes.value == {"a": 5}
 
 
-def test_who_is_notified_otherwise_is_not_notified_twice():
+def test_a_writer_that_is_notified_otherwise_is_not_notified_twice():
     writes = core()
     writes.make(ChangeObject(URL, "a", 1))
     writes.failed(REFUSED.code, REFUSED.why, frozenset({1}))

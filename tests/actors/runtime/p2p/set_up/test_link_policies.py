@@ -41,7 +41,7 @@ def ways_of(member, other):
     return ["link" if "p2prequester" in fact.stub else "node" for fact in sent]
 
 
-async def test_who_waits_sends_by_the_link_from_the_first_message_on(autojump_clock):
+async def test_with_waiting_the_first_message_goes_by_the_link(autojump_clock):
     """RES-09: nothing is lost, doubled, or out of order."""
     async with open_domain("alice", "bob", options=want(alice=PATIENT)) as domain:
         alice, bob = domain["alice"], domain["bob"]
@@ -53,7 +53,7 @@ async def test_who_waits_sends_by_the_link_from_the_first_message_on(autojump_cl
     assert judged(alice).verdict is Verdict.CONFORMANT
 
 
-async def test_who_waits_in_vain_sends_by_the_node_in_time(autojump_clock):
+async def test_a_message_that_waits_in_vain_goes_by_the_node_in_time(autojump_clock):
     """RES-10, I-R9: each is sent exactly once, in order."""
     options = DomainOptions(links={"alice": PATIENT}, weather=nowhere)
     async with open_domain("alice", "bob", options=options) as domain:
@@ -115,7 +115,7 @@ async def test_a_link_is_set_up_when_a_message_asks_for_it(autojump_clock):
         assert ways_of(alice, bob)[-1] == "link"
 
 
-async def test_who_wants_a_link_to_nobody_offers_none(autojump_clock):
+async def test_a_runtime_without_wanted_peers_offers_no_link(autojump_clock):
     async with open_domain("alice", options=want(alice=LinkPolicy(NEVER))) as domain:
         assert domain["alice"].runtime.handler is None
 
@@ -145,7 +145,7 @@ async def test_peers_that_are_named_are_notified(autojump_clock):
         await go_live(domain)
 
 
-async def test_who_does_not_name_a_peer_dials_no_private_place_of_it(autojump_clock):
+async def test_a_runtime_that_names_no_peer_dials_no_private_address(autojump_clock):
     """T10: Alice tells Bob hers, and asks him to dial; he knows her by no name."""
     options = DomainOptions(hosts=LAN, links={"alice": NEIGHBOURS})
     async with open_domain("alice", "bob", options=options) as domain:
@@ -156,7 +156,7 @@ async def test_who_does_not_name_a_peer_dials_no_private_place_of_it(autojump_cl
         assert (await alice.ask(bob, 2)).code == Code.OK
 
 
-async def test_who_finds_all_links_taken_goes_by_the_node_until_one_is_free(
+async def test_a_runtime_beyond_the_link_limit_goes_by_the_node_until_a_link_is_free(
     autojump_clock, monkeypatch
 ):
     """T11: it is refused, nothing is lost, and a later try succeeds."""

@@ -65,7 +65,7 @@ def no_handler_is_reached(network):
     network.disturb(NODE_PLACE, lost, lambda *_: (0.0,))
 
 
-async def test_who_is_not_reached_by_its_handler_does_not_offer_it(autojump_clock):
+async def test_a_runtime_unreachable_by_its_handler_does_not_offer_it(autojump_clock):
     """P2P-02, I-P9: its hyperties are reached by the node, as without links."""
     options = DomainOptions(weather=no_handler_is_reached)
     async with open_domain("alice", "bob", options=options) as domain:
@@ -91,7 +91,7 @@ async def test_the_record_of_the_other_is_read_at_its_domains_registry(autojump_
     assert read == [domain_registry(DOMAIN)]
 
 
-async def test_a_link_is_found_by_the_other_runtime_and_by_who_lives_there(autojump_clock):
+async def test_a_link_is_found_by_the_other_runtime_and_by_its_hyperties(autojump_clock):
     """P2P-18, REG-04."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -123,7 +123,7 @@ async def test_all_that_was_set_up_at_the_node_is_taken_down_objects_before_path
 
 
 @pytest.mark.parametrize("leaving", ["alice", "bob"], ids=["requester", "handler"])
-async def test_who_leaves_takes_all_down_itself_before_its_session_ends(leaving, autojump_clock):
+async def test_a_leaving_runtime_removes_its_links_before_its_session_ends(leaving, autojump_clock):
     """P2P-03, P2P-06, P2P-28: nothing is left for the end of the session to clear away."""
     staying = {"alice": "bob", "bob": "alice"}[leaving]
     async with open_domain(staying) as domain:

@@ -132,7 +132,7 @@ async def test_a_gap_that_the_read_does_not_close_is_read_again(autojump_clock):
         assert stub.applied() == [1, 3]
 
 
-async def test_whoever_is_not_the_reporter_changes_and_deletes_nothing(autojump_clock):
+async def test_a_component_that_is_not_the_reporter_changes_and_deletes_nothing(autojump_clock):
     async with stale() as stub:
         before = stub.steps()
         await stub.change(2, from_="hyperty://b.ex/other")

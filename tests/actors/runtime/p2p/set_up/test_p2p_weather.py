@@ -100,7 +100,7 @@ async def test_a_failed_set_up_is_tried_again_after_a_while(autojump_clock):
     assert judged(bob).verdict is Verdict.CONFORMANT
 
 
-async def test_who_cannot_dial_is_dialled_and_so_again_after_a_cut(autojump_clock):
+async def test_a_runtime_that_cannot_dial_is_dialled_also_after_a_cut(autojump_clock):
     """The requester reaches nothing; the handler reaches the requester."""
 
     def one_way(network):
@@ -134,7 +134,7 @@ async def test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made(aut
     assert judged(bob).verdict is Verdict.CONFORMANT
 
 
-async def test_an_outsider_at_a_candidate_gets_nothing_and_harms_nobody(autojump_clock):
+async def test_an_outsider_at_a_candidate_gets_nothing_and_affects_no_link(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         for wire in domain.network.open_wires(Carrier.TCP):

@@ -80,7 +80,7 @@ async def test_a_stub_that_never_reports_of_its_link_blocks_a_peer_no_longer_tha
         assert await alice.status(bob) == "live"
 
 
-async def test_a_registry_refuses_a_record_whose_requester_is_known_to_be_none(
+async def test_a_registry_refuses_a_record_with_a_requester_of_another_kind(
     autojump_clock, monkeypatch
 ):
     node = catalogue_stub(DOMAIN)

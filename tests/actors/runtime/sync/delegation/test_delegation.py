@@ -102,7 +102,7 @@ async def test_a_hyperty_of_the_same_runtime_goes_on_in_one_step(autojump_clock)
                 thing.data.t = 5
 
 
-async def test_who_does_not_want_it_leaves_all_as_it_was(autojump_clock):
+async def test_a_declined_hand_over_leaves_everything_unchanged(autojump_clock):
     async with world() as w:
         sensor, other = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {"t": 20}) as thing, other.observe(thing.url) as copy:
@@ -121,7 +121,7 @@ async def test_who_does_not_want_it_leaves_all_as_it_was(autojump_clock):
         ("hyperty://a.ex/nobody", 404, "404"),
     ],
 )
-async def test_not_everybody_can_be_handed_an_object(autojump_clock, to, code, why):
+async def test_only_permitted_hyperties_can_be_handed_an_object(autojump_clock, to, code, why):
     async with world() as w:
         sensor = await w.here.deploy(Open)
         async with sensor.report("ctxt", {"t": 20}) as thing:
@@ -147,7 +147,7 @@ async def test_it_goes_on_from_hand_to_hand_and_back(autojump_clock):
                 ).version == 2 * number + 1
 
 
-async def test_who_comes_later_finds_the_new_reporter_and_is_decided_on_by_it(autojump_clock):
+async def test_a_later_observer_finds_the_new_reporter_which_decides_on_it(autojump_clock):
     async with world() as w:
         sensor, late = await w.here.deploy(Closed), await w.here.deploy(Closed)
         heir, deployed = await heir_of(w.there)
@@ -161,7 +161,7 @@ async def test_who_comes_later_finds_the_new_reporter_and_is_decided_on_by_it(au
                 await copy.wait_for(lambda value: value["t"] == 22)
 
 
-async def test_who_leaves_while_it_is_handed_over_does_not_stay_at_the_new_end(autojump_clock):
+async def test_an_observer_that_leaves_during_a_hand_over_is_absent_at_the_new_end(autojump_clock):
     async with world() as w:
         sensor, beside = await w.here.deploy(Open), await w.here.deploy(Closed)
         heir, deployed = await heir_of(w.there)

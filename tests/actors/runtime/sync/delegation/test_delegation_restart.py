@@ -50,7 +50,9 @@ class Storing(Heir):
             await self.over.wait()
 
 
-async def test_who_takes_an_object_over_may_store_it_whoever_did_before(tmp_path, autojump_clock):
+async def test_a_new_reporter_may_store_an_object_for_any_choice_of_the_old_one(
+    tmp_path, autojump_clock
+):
     """SYN-25: value, version, children, observers and allowances are those of all lives."""
     async with world(tmp_path) as there:
         await there.node()

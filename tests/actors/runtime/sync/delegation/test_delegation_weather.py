@@ -88,7 +88,7 @@ async def test_whatever_is_lost_one_of_them_writes_and_the_observers_follow(auto
         assert await handed_over(w, weather) == (is_given_then, int(is_given_then))
 
 
-async def test_what_comes_twice_or_late_hands_it_over_once(autojump_clock):
+async def test_doubled_or_late_messages_hand_an_object_over_once(autojump_clock):
     def twice(old, new):
         for end in (old.dialler, new.dialler, old.acceptor, new.acceptor):
             end.pattern = doubling(b"ctxt://")

@@ -18,7 +18,7 @@ def begun(taking, number, to):
     return taking._begun(part, (url, to))
 
 
-def test_of_those_that_never_come_the_oldest_makes_room():
+def test_the_oldest_half_hand_over_is_dropped_beyond_the_limit():
     taking = TakeOvers(None, None, None, None)
     for number in range(2 * HAND_OVERS):
         begun(taking, number, "hyperty://a.ex/heir")

@@ -12,7 +12,7 @@ from transports.link import Kind
 UNSUBSCRIBE, READ = MessageType.UNSUBSCRIBE, MessageType.READ
 
 
-async def test_who_is_expelled_is_notified_by_whom_and_leaves(autojump_clock):
+async def test_an_expelled_observer_is_notified_by_whom_and_leaves(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         await trio.sleep(1)
         assert m.thing.observers == (m.guest.url,)
@@ -30,7 +30,7 @@ async def test_who_is_expelled_is_notified_by_whom_and_leaves(autojump_clock):
         assert moves[-1] == ("unsubscribe", "removed")
 
 
-async def test_whoever_was_expelled_may_ask_again_and_is_decided_on_anew(autojump_clock):
+async def test_an_expelled_observer_may_ask_again_and_is_decided_on_anew(autojump_clock):
     async with met() as m:
         for number in range(3):
             async with m.guest.observe(m.thing.url) as copy:
@@ -54,7 +54,7 @@ async def test_it_loses_its_allowance_and_may_not_read(autojump_clock):
                     pytest.fail("it was let in")
 
 
-async def test_a_public_object_asks_about_who_was_expelled(autojump_clock):
+async def test_a_public_object_asks_about_an_expelled_observer(autojump_clock):
     async with world() as w:
         room, guest = await w.here.deploy(Closed), await w.there.deploy(Closed)
         other = await w.there.deploy(Closed)
@@ -91,7 +91,7 @@ async def test_an_observer_beside_the_reporter_is_expelled_likewise(autojump_clo
             assert (copy.value["n"], copy.is_gone) == (0, True)
 
 
-async def test_whoever_is_nobody_can_be_expelled_as_well(autojump_clock):
+async def test_an_unregistered_observer_can_be_expelled_as_well(autojump_clock):
     async with met() as m:
         await m.thing.expel("hyperty://a.ex/nobody")
         assert m.thing.observers == ()
@@ -147,7 +147,9 @@ async def test_a_runtime_that_does_as_if_it_heard_nothing_is_cut_off_by_the_node
         assert (heard(bob), heard(carol)) == ([], [2])
 
 
-async def test_who_asks_again_before_it_heard_of_it_is_in_or_out_at_both_ends(autojump_clock):
+async def test_a_repeated_request_before_an_expulsion_arrives_ends_alike_at_both_ends(
+    autojump_clock,
+):
     """Its new request and the word that it is out meet on their way."""
     async with parties() as (alice, bob):
         url = await alice.create()

@@ -11,7 +11,7 @@ from tests.support.runtime.parties import parties
 UNSUBSCRIBE, READ = MessageType.UNSUBSCRIBE, MessageType.READ
 
 
-async def test_an_outsider_expels_nobody(autojump_clock):
+async def test_an_outsider_cannot_expel_an_observer(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
         sm = m.w.here.url + "/sm"
@@ -22,7 +22,7 @@ async def test_an_outsider_expels_nobody(autojump_clock):
         await copy.wait_for(lambda value: value["n"] == 1)
 
 
-async def test_an_outsider_lets_nobody_in(autojump_clock):
+async def test_an_outsider_cannot_admit_an_observer(autojump_clock):
     async with world() as w:
         room, guest = await w.here.deploy(Closed), await w.there.deploy(Closed)
         beside = await w.here.deploy(Closed)
@@ -71,7 +71,7 @@ async def test_what_a_sync_manager_reports_another_is_said_by_the_object(autojum
         await copy.wait_for(lambda value: value["n"] == 1)
 
 
-async def test_nobody_subscribes_or_unsubscribes_for_somebody_else(autojump_clock):
+async def test_a_peer_cannot_subscribe_or_unsubscribe_another_observer(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
         there = f"{m.thing.url}/subscription"

@@ -86,7 +86,9 @@ async def test_of_an_object_that_was_handed_over_its_new_reporter_expels(autojum
         assert (copy.is_gone, heir.thing.observers) == (True, ())
 
 
-async def test_who_was_expelled_stays_so_when_a_public_object_is_handed_over(autojump_clock):
+async def test_an_expelled_observer_stays_expelled_when_a_public_object_is_handed_over(
+    autojump_clock,
+):
     async with met(public=True) as m:
         other = await m.w.there.deploy(Closed)
         await m.thing.expel(m.guest.url)

@@ -81,7 +81,7 @@ async def world(lease=LEASE, **wanted):
     recorder.assert_conformant()
 
 
-async def test_renewals_keep_a_quiet_observer_through_ten_lives(autojump_clock):
+async def test_renewals_keep_a_quiet_observer_through_ten_leases(autojump_clock):
     async with world() as w, w.guest.observe(w.thing.url) as copy:
         await trio.sleep(10 * LEASE)
         assert w.thing.observers == (w.guest.url,)
@@ -95,7 +95,7 @@ async def test_renewals_keep_a_quiet_observer_through_ten_lives(autojump_clock):
     assert len(grants) <= 1 + 10 * LEASE // 100  # what a quiet copy reads by itself
 
 
-async def test_a_farewell_that_is_lost_ends_with_the_lease(autojump_clock):
+async def test_an_unsubscription_that_is_lost_ends_with_the_lease(autojump_clock):
     async with world() as w:
         async with w.guest.observe(w.thing.url):
             w.lose(lambda frame: '"unsubscribe"' in frame)
@@ -108,7 +108,7 @@ async def test_a_farewell_that_is_lost_ends_with_the_lease(autojump_clock):
         assert w.paths()[-1] == "removed"
 
 
-async def test_who_comes_back_late_subscribes_again_and_converges(autojump_clock):
+async def test_an_observer_that_returns_late_subscribes_again_and_converges(autojump_clock):
     """A partition that outlives the lease, and not the session."""
     async with world(public=True) as w, w.guest.observe(w.thing.url) as copy:
         await trio.sleep(1)

@@ -83,7 +83,7 @@ async def test_a_runtime_that_is_reported_nothing_of_it_is_cut_off_by_its_own_no
             assert (copy.is_gone, copy.value["n"]) == (False, 0)
 
 
-async def test_nobody_of_the_other_domain_observes_for_one_of_ours(autojump_clock):
+async def test_a_runtime_of_the_other_domain_cannot_observe_for_a_local_one(autojump_clock):
     async with open_two() as world:
         room, guest = world.a.hyperty, world.b.hyperty
         async with room.report("comm", {}, public=True) as thing:

@@ -95,7 +95,7 @@ async def test_it_is_let_in_and_reads_unasked(door, wanted, autojump_clock):
 
 
 @DOORS
-async def test_its_farewell_is_answered_and_ends_it(door, autojump_clock):
+async def test_an_unsubscription_of_a_legacy_observer_is_answered_and_ends_it(door, autojump_clock):
     """U-24: upstream's reporters do not answer."""
     async with met(door) as (thing, old):
         await observe(old, thing)
@@ -124,7 +124,7 @@ async def test_it_is_shut_out_although_it_knows_no_word_for_that(door, autojump_
 
 
 @DOORS
-async def test_it_subscribes_for_nobody_else(door, autojump_clock):
+async def test_a_legacy_observer_subscribes_only_for_itself(door, autojump_clock):
     async with met(door) as (thing, old):
         for victim in (thing._context.url, "hyperty://a.ex/nobody", "hyperty-runtime://a.ex/ra/h"):
             body = {"source": victim}

@@ -46,7 +46,7 @@ async def test_each_that_comes_and_each_that_leaves_is_reported_until_the_end(au
         ]
 
 
-async def test_who_came_before_the_report_began_is_not_missed(autojump_clock):
+async def test_observers_from_before_the_subscription_are_reported(autojump_clock):
     """It is invited with the object, and observes before its reporter has it in hand."""
 
     class Eager(actors.Hyperty):
@@ -142,7 +142,7 @@ async def test_a_slow_reader_gets_the_difference(autojump_clock):
 # --- attacks ----------------------------------------------------------------------------------
 
 
-async def test_nobody_else_reports_who_observes(autojump_clock):
+async def test_reports_of_observers_by_other_components_are_ignored(autojump_clock):
     """M-53, forged: in its own name, or in that of the object."""
     async with parties() as (alice, bob):
         room = alice.member.hyperty
@@ -162,7 +162,7 @@ async def test_nobody_else_reports_who_observes(autojump_clock):
             assert thing.observers == (bob.url,)
 
 
-async def test_nobody_else_is_notified_who_observes(autojump_clock):
+async def test_another_component_is_not_notified_of_observers(autojump_clock):
     """Not even who observes, and has set its path there."""
     async with parties() as (alice, bob):
         url = await alice.create()

@@ -61,7 +61,7 @@ async def test_an_observer_that_takes_over_goes_on_with_the_children_it_has(auto
             await trio.sleep(1)
 
 
-async def test_who_gave_its_object_away_hears_of_children_as_an_observer(autojump_clock):
+async def test_a_former_reporter_receives_children_as_an_observer(autojump_clock):
     async with world() as w:
         alice, dave = await w.here.deploy(Open), await w.here.deploy(Open)
         bob = await w.there.deploy(Open)
@@ -95,7 +95,7 @@ class Slow(actors.Hyperty):
             await self.decide.wait()
 
 
-async def test_who_is_not_let_in_yet_hears_nothing_because_a_neighbour_is(autojump_clock):
+async def test_an_unadmitted_observer_receives_nothing_beside_an_admitted_one(autojump_clock):
     """The node lets changes through for a runtime, not for one observer (I-D9)."""
     room = Slow()
     async with world() as w:

@@ -24,7 +24,7 @@ async def test_of_two_observers_in_one_runtime_the_one_that_left_hears_nothing_m
         assert (heard(bob), heard(carol)) == ([2], [2, 3])
 
 
-async def test_who_left_and_came_back_hears_the_changes_again(autojump_clock):
+async def test_an_observer_that_left_and_returned_receives_changes_again(autojump_clock):
     async with parties() as (alice, bob):
         carol = await neighbour(bob, "carol")
         url = await alice.create()
@@ -37,7 +37,7 @@ async def test_who_left_and_came_back_hears_the_changes_again(autojump_clock):
         assert heard(bob) == heard(carol) == [2]
 
 
-async def test_who_was_refused_hears_nothing_of_what_its_neighbour_observes(autojump_clock):
+async def test_a_refused_observer_receives_nothing_of_its_neighbours_object(autojump_clock):
     async with parties() as (alice, bob):
         carol = await neighbour(bob, "carol")
         url = await alice.create()
@@ -99,7 +99,9 @@ async def test_each_runtime_answers_a_deletion_for_its_own_observers(autojump_cl
         assert causes == ["opened", "one-answered", "answered"]
 
 
-async def test_who_does_not_answer_a_deletion_is_waited_for_and_then_removed(autojump_clock):
+async def test_an_observer_that_does_not_answer_a_deletion_is_awaited_and_then_removed(
+    autojump_clock,
+):
     """SYN-22: the one that answers is not held up by the one that does not."""
     async with parties("carol") as (alice, bob, carol):
         url = await alice.create()
@@ -114,7 +116,7 @@ async def test_who_does_not_answer_a_deletion_is_waited_for_and_then_removed(aut
             assert removals(alice) == {bob.url, carol.url}
 
 
-async def test_who_observes_beside_the_reporter_takes_nothing_from_others(autojump_clock):
+async def test_observers_in_the_reporters_runtime_take_nothing_from_others(autojump_clock):
     """BUS-09."""
     async with parties() as (alice, bob):
         beside = await neighbour(alice, "beside")
