@@ -37,7 +37,13 @@ def declared():
     named |= {f"protofly_{one}_seconds": ("histogram", what) for one, what in TIMINGS.items()}
     named |= {f"protofly_{gauge}": ("gauge", one) for gauge, one in GAUGES.items()}
     rows = {name: (kind, ", ".join(one.labels), one.says) for name, (kind, one) in named.items()}
-    return {"protofly_build_info": ("gauge", "version, python", "Versions of the program and of Python.")} | rows
+    return {
+        "protofly_build_info": (
+            "gauge",
+            "version, python",
+            "Versions of the program and of Python.",
+        )
+    } | rows
 
 
 def read(text):
