@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from actors.catalogue.trust_file import read_trust
     from actors.embedding.node import open_node
     from actors.embedding.runtime import Deployed, DeployedApart, Runtime, open_runtime
-    from actors.kit.counting.counters import Drop, DropLedger
+    from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig, PolicyConfig
     from actors.pipe.errors import SandboxError
@@ -114,7 +114,7 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.trust_file": ("read_trust",),
         "actors.embedding.node": ("open_node",),
         "actors.embedding.runtime": ("Deployed", "DeployedApart", "Runtime", "open_runtime"),
-        "actors.kit.counting.counters": ("Drop", "DropLedger"),
+        "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig", "PolicyConfig"),
         "actors.pipe.errors": ("SandboxError",),

@@ -19,8 +19,8 @@ from bench.verdict import Verdict as Told
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
-from spark.convert import convert
 from spark.pipeline import Question, validate
+from spark.run import convert
 from spark.session import Cluster, Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder

@@ -22,10 +22,10 @@ from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
 from fsm.machine_list import MACHINES
-from spark.convert import convert
 from spark.files import find_files, part_of
 from spark.findings import Scope
 from spark.pipeline import Question, validate
+from spark.run import convert
 from spark.screen import screened
 from spark.session import Cluster, Effort, open_session
 from specs.trace import trace_folder

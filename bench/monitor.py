@@ -11,7 +11,7 @@ from typing import Final
 import click
 import trio
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.self_check import SelfCheck
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.runtime.hop_trace import HopTrace

@@ -1,27 +1,33 @@
-"""One validation from start to end: start Spark, judge, write the report."""
+"""One validation from start to end: start Spark, judge, write the report.
+
+`convert` writes traces as Parquet: the columns of all records, a folder for each run and node.
+Beside them stand the lines that are no records, with their places, and the writers without a
+record. The verdict on the result is the verdict on the source.
+"""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final, final
 
 import attrs
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.trace_line import Verdict
-from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
+from spark.files import QUARANTINED, SILENT
 from spark.findings import Findings, Quarantine, Scope
-from spark.load import read_source
+from spark.load import place_lines, read_source, small_frame
 from spark.pipeline import Question, validate
-from spark.report.against import read_summary
 from spark.report.figures import figures_of, wanted
 from spark.report.files import (
     Extent,
     Report,
+    read_summary,
     verdict_object,
     violation_objects,
     write_report,
@@ -30,12 +36,64 @@ from spark.report.otlp import write_otlp
 from spark.report.stories import told_of, write_stories
 from spark.report.words import count, summary
 from spark.report.xes import write_xes
+from spark.schemas import QUARANTINE, READ, REST, WRITER
 from spark.session import Cluster, Effort, open_session
 
 __all__ = [
-    "Cluster", "Order", "Outcome", "Quarantine", "Question", "Scope", "carry_out", "convert_traces",
-    "effort_for", "export", "run",
-]  # fmt: skip
+    "Cluster",
+    "Order",
+    "Outcome",
+    "Quarantine",
+    "Question",
+    "Scope",
+    "carry_out",
+    "convert",
+    "convert_traces",
+    "effort_for",
+    "export",
+    "run",
+]
+
+
+def convert(session: SparkSession, paths: Sequence[str], target: str) -> int:
+    """Write the records of traces as Parquet; return how many lines are none.
+
+    Args:
+        session: A running Spark.
+        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        target: A directory that is not there yet.
+
+    Raises:
+        TraceMissingError: There is no trace at a path.
+        AnalysisException: The directory is there.
+    """
+    source = read_source(session, paths, is_all_read=True)
+    lines = source.records.persist(StorageLevel.DISK_ONLY)
+    try:
+        records = lines.where(F.col("flaw").isNull()).select(*READ, *REST.fieldNames())
+        in_order = records.repartition("run", "node").sortWithinPartitions("run", "node", "ln")
+        in_order.write.partitionBy("run", "node").parquet(target)
+        bad = _bad(session, lines).unionByName(source.bad)
+        count = bad.count()
+        if count:
+            bad.coalesce(1).write.json(f"{target}/{QUARANTINED}")
+        writers = records.select("run", "node").distinct().collect()
+    finally:
+        lines.unpersist()
+    told = {(run, row["node"]) for row in writers for run in (row["run"], "")}
+    silent = [{"run": run, "node": node} for run, node in source.writers if (run, node) not in told]
+    if silent:
+        small_frame(session, silent, WRITER).coalesce(1).write.json(f"{target}/{SILENT}")
+    return count
+
+
+def _bad(session: SparkSession, lines: DataFrame) -> DataFrame:
+    fields = ("file", "block", "position", F.col("flaw").alias("reason"), "text")
+    rows = lines.where(F.col("flaw").isNotNull()).select(*fields).collect()
+    if not rows:
+        return small_frame(session, [], QUARANTINE)
+    return place_lines(session, [row.asDict() for row in rows])
+
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below that a good compiler does not pay (about 250,000 records)."""

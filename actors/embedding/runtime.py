@@ -19,7 +19,7 @@ from actors.embedding.node import (
     open_network,
     open_tracer,
 )
-from actors.kit.counting.counters import DropLedger
+from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.pipe.plan import Spawn
 from actors.pipe.process import process_sandboxes

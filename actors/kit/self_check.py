@@ -12,7 +12,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.trace import More, Ruling, Tracer
 from fsm.bus.transactions import is_sampled
 from fsm.engine import Step

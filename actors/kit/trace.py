@@ -2,9 +2,14 @@
 
 The content of a record is declared here once, as the fields of a fact. A tracer keeps facts;
 one that writes text encodes the same fields without making a fact of them.
+
+Only messages of the framework's services keep a body: of registries, of address allocation, of
+paths at a message node, of the status of stubs and links. Secrets and names of persons are
+removed from it. Messages of hyperties and the values of data objects are never in a trace.
 """
 
 import json
+import re
 from abc import ABC, abstractmethod
 from hashlib import blake2b
 from typing import Final, TypedDict, Unpack, final
@@ -12,7 +17,6 @@ from typing import Final, TypedDict, Unpack, final
 import orjson
 from typing_extensions import override
 
-from actors.kit.trace_body import redacted_body
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.jsonvalue import Json
@@ -22,6 +26,7 @@ from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = [
     "NULL_TRACER",
+    "REDACTED",
     "MemoryTracer",
     "More",
     "Ruling",
@@ -31,6 +36,7 @@ __all__ = [
     "drop_fact",
     "message_fact",
     "message_fields",
+    "redacted_body",
     "refused_fact",
     "ruling_fact",
     "ruling_fields",
@@ -38,6 +44,70 @@ __all__ = [
     "step_fields",
     "value_digest",
 ]
+
+REDACTED: Final = "..."
+"""Stands for a value that is not recorded."""
+
+_SERVICES: Final = re.compile(
+    "domain://(?:msg-node|registry)[.][^/]+(?:/(?:sm|address-allocation))?"
+    "|hyperty-runtime://[^/]+/[^/]+/registry(?:/changes)?"
+    "|.+/(?:status|registration)"
+)
+"""Addresses of which one sends or gets every message that has a body in a trace."""
+
+_RECORDED: Final = frozenset(
+    {
+        "allocated", "allocationKey", "attribute", "attributeType", "childrenResources", "code",
+        "expires", "lastModified", "method", "number", "operation", "p2pHandler", "p2pRequester",
+        "params", "resource", "resources", "runtime", "scheme", "source", "status", "url", "value",
+    }
+)  # fmt: skip
+"""Fields whose values are recorded; of any other, only its presence."""
+
+_WORDS: Final = frozenset({"attribute", "attributeType", "method", "operation", "scheme", "status"})
+"""Fields with words that somebody declared."""
+
+_STATUSES: Final = frozenset({"created", "in-progress", "live", "disconnected", "failed", "dead"})
+_NAMES: Final = frozenset({"allocationKey", "resource"})
+"""Fields that name a block of addresses: recorded as a hash, so that two can be compared."""
+
+_ADDRESS: Final = re.compile("(?!user|domain-idp)[a-z][^/:]*://.+")
+
+
+def redacted_body(message: Message) -> str | None:
+    """Return the body as JSON with sorted keys, redacted; None: the trace keeps none of it."""
+    if not (_SERVICES.fullmatch(message.to) or _SERVICES.fullmatch(message.from_)):
+        return None
+    try:
+        return orjson.dumps(_redacted("", message.body), option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        # Something that no wire carries.
+        return None
+
+
+def _redacted(key: str, value: Json) -> Json:
+    match value:
+        case dict():
+            return {
+                inner: _redacted(inner, part) if inner in _RECORDED else REDACTED
+                for inner, part in value.items()
+                if inner != "via"
+            }
+        case list():
+            return [_redacted(key, part) for part in value]
+        case str():
+            return _text(key, value)
+        case _:
+            return value
+
+
+def _text(key: str, value: str) -> str:
+    if _ADDRESS.fullmatch(value) or key in _WORDS or value in _STATUSES:
+        return value
+    if key in _NAMES and "/" not in value:
+        return REDACTED + blake2b(value.encode(errors="replace"), digest_size=8).hexdigest()
+    return REDACTED
+
 
 _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
 """Body keys that never count for a digest; their values are not recorded, except for `via`."""
@@ -142,7 +212,7 @@ def message_fields(message: Message, *, has_body: bool = False) -> MessageFields
 
     Args:
         message: The message.
-        has_body: Whether the body is wanted; see `actors.kit.trace_body`.
+        has_body: Whether the body is wanted; see `actors.kit.trace`.
     """
     fields: MessageFields = {
         "mid": instance_id(message),

@@ -16,8 +16,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.counting.counters import Counters, DropLedger
-from actors.kit.counting.tally import Gauge
+from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import log_quietly
 from actors.kit.supervision.actor import ActorRef

@@ -10,7 +10,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.counting.tally import Gauge
+from actors.kit.counters import Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import Supervisor

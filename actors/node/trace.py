@@ -5,7 +5,7 @@ from typing import Unpack, final
 
 import attrs
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.trace import Tracer, Where
 from actors.node.links.port import Port
 from actors.node.policy_hook import Decision, Ruling

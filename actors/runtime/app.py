@@ -9,7 +9,7 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.counting.counters import Counters, DropLedger
+from actors.kit.counters import Counters, DropLedger
 from actors.kit.log import log_quietly
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor

@@ -4,7 +4,7 @@ from typing import Unpack, final
 
 import attrs
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.trace import More, Tracer
 from fsm.bus.transactions import Steps, is_sampled
 from fsm.effects import RowChanged

@@ -4,7 +4,7 @@ from typing import final
 
 import attrs
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.trace import Tracer

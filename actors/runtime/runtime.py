@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeVar, final
 import attrs
 import trio
 
-from actors.kit.counting.counters import DropLedger
+from actors.kit.counters import DropLedger
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Crash

@@ -15,7 +15,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery

@@ -8,9 +8,8 @@ import attrs
 import click
 
 from actors.node.config import PolicyConfig
-from actors.node.policy.engine import PolicyEngine
+from actors.node.policy.engine import PolicyEngine, Tasks
 from actors.node.policy.store import PolicyStore
-from actors.node.policy.tasks import Tasks
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
 from bench.verdict import Verdict
 from fsm.policy.attributes import Place

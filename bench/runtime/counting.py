@@ -8,8 +8,7 @@ from typing import Final
 import click
 import trio
 
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Form, Gauge, Timing
+from actors.kit.counters import Counters, Form, Gauge, Timing
 from actors.node.http.metrics import MetricsPage
 from bench.verdict import Verdict
 

@@ -14,10 +14,10 @@ from fsm.judge.manifest import Manifest, Participant
 from fsm.judge.trace_files import Reading, parts_in
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
-from spark.convert import convert
 from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.report.words import summary
+from spark.run import convert
 from specs.claims import CLAIMS
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.test_claims import CASES

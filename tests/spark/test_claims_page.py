@@ -4,8 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from spark.__main__ import main
-from spark.claims_page import claims_page
+from spark.__main__ import claims_page, main
 from specs.claims import CATALOGUE
 
 PAGE = Path(__file__).parents[2] / "docs" / "claims.md"

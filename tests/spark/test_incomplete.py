@@ -5,12 +5,11 @@ import gzip
 import pytest
 
 from fsm.judge.trace_line import FIELDS, Flaw, Verdict
-from spark.convert import convert
 from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, Scope, judge_node
 from spark.load import read_source
 from spark.pipeline import Question, validate
-from spark.run import Order, carry_out
+from spark.run import Order, carry_out, convert
 from specs.trace import Fact, Kind, trace_folder
 from tests.support.trace.trace_files import record, records, session, whole, write_trace
 

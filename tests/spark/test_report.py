@@ -13,9 +13,8 @@ from fsm.judge.trace_line import Claim
 from fsm.machine_list import MACHINES
 from spark.errors import FormerReportError
 from spark.pipeline import Question
-from spark.report.against import read_summary
 from spark.report.figures import Figures
-from spark.report.files import Extent, write_report
+from spark.report.files import Extent, read_summary, write_report
 from spark.run import Order, carry_out
 from specs.claims import CLAIMS
 from tests.support.trace.trace_files import records, session, whole, write_trace

@@ -3,7 +3,7 @@
 import pytest
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Origin

@@ -1,14 +1,20 @@
-"""A message from a router to one listener."""
+"""A message from a router to one listener, and the messages whose actor is gone."""
 
+from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import final
+from typing import Final, final
 
 import attrs
+import structlog
+from typing_extensions import override
 
+from actors.kit.counters import Counters
+from actors.kit.trace import Tracer, drop_fact
 from fsm.p2p.transfer import Behind
 from specs.message import Message
+from specs.reply_code import DropReason
 
-__all__ = ["Delivery", "Purpose"]
+__all__ = ["LOGGED", "DeadLetters", "Delivery", "Purpose", "TracedDeadLetters"]
 
 
 @final
@@ -45,3 +51,44 @@ class Delivery:
     is_foreign: bool = False
     behind: Behind | None = None
     purpose: Purpose = Purpose.SEND
+
+
+_log = structlog.get_logger("actors.kit")
+
+
+class DeadLetters(ABC):
+    """Takes the messages that an actor left in its mailbox when it ended for good."""
+
+    @abstractmethod
+    def lost(self, actor: str, message: object) -> None:
+        """Take a message that nobody will handle; must not wait or raise."""
+
+
+@final
+class _Logged(DeadLetters):
+    @override
+    def lost(self, actor: str, message: object) -> None:
+        _log.warning("dead letter", actor=actor, message=type(message).__name__)
+
+
+LOGGED: Final[DeadLetters] = _Logged()
+"""Writes dead letters to the log only."""
+
+
+@final
+@attrs.frozen
+class TracedDeadLetters(DeadLetters):
+    """Counts dead letters, and records messages of the protocol as drops (OBS-06)."""
+
+    tracer: Tracer
+    counters: Counters
+
+    @override
+    def lost(self, actor: str, message: object) -> None:
+        self.counters.dead_letter(actor)
+        match message:
+            case Delivery(message=Message() as inner) | (Message() as inner):
+                self.counters.drop(DropReason.NO_TARGET, inner, actor)
+                self.tracer.record(actor, drop_fact(inner, DropReason.NO_TARGET))
+            case _:
+                _log.info("dead letter", actor=actor, message=type(message).__name__)

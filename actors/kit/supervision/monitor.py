@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 import structlog
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
 from fsm.errors import UndeclaredTransitionError
 from specs.trace import ABSENT

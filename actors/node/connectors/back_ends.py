@@ -10,7 +10,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.tally import BackEnd, Outcome, Timing
+from actors.kit.counters import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError, ServerUrl
 from actors.kit.ids import IdSource

@@ -8,8 +8,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Gauge, Tally
+from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef

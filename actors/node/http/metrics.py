@@ -24,8 +24,17 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from actors.kit.counting.counters import BOUNDS, Counters, Durations, Labels, Reading
-from actors.kit.counting.tally import GAUGES, TALLIES, TIMINGS, Meaning
+from actors.kit.counters import (
+    BOUNDS,
+    GAUGES,
+    TALLIES,
+    TIMINGS,
+    Counters,
+    Durations,
+    Labels,
+    Meaning,
+    Reading,
+)
 from actors.node.health import Part, Readiness
 from actors.node.http.page import Page, json_page
 from specs.jsonvalue import Json

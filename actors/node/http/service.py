@@ -10,7 +10,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
 from actors.node.config import HttpConfig

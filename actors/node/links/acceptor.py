@@ -13,7 +13,7 @@ from typing import ClassVar, Final, TypeAlias, final
 import attrs
 from typing_extensions import override
 
-from actors.kit.counting.tally import Form
+from actors.kit.counters import Form
 from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
 from specs.dialects.dialect import PLAIN, Dialect, dialect_of
 from specs.jsonvalue import JsonObject

@@ -8,7 +8,7 @@ import attrs
 import orjson
 from typing_extensions import override
 
-from actors.kit.counting.tally import Form
+from actors.kit.counters import Form
 from actors.node.links.acceptor import Acceptor, Claim, Item, spelt
 from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of

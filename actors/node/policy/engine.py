@@ -6,8 +6,10 @@ happens if no policy applies (POL-15). Messages to `MN(d)/policy` manage the pol
 administrators may send them.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final, final
 
 import attrs
@@ -20,12 +22,11 @@ from actors.node.components import LocalService
 from actors.node.config import PolicyConfig
 from actors.node.messages import BusMessage
 from actors.node.policy.store import PolicyReloader, PolicyStore, Reload, ReloadAsked
-from actors.node.policy.tasks import STAMP, Order, Tasks
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
 from fsm.policy.attributes import Place, Request, domain
-from fsm.policy.explain import effective, missing
+from fsm.policy.explain import TASKS, effective, missing
 from fsm.policy.model import Book, PolicySet, Task
 from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import SILENT, Pdp, Verdict
@@ -45,14 +46,104 @@ from specs.bodies.policy import (
 )
 from specs.errors import BadMessageError
 from specs.identity import Identity
-from specs.limits.node import MAX_POLICY_SETS
+from specs.limits.node import MAX_POLICY_COUNTERS, MAX_POLICY_SETS
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, instance_id, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 from transports.codec import encode
 
-__all__ = ["Policing", "PolicyEngine", "policing_of"]
+__all__ = ["STAMP", "Order", "Policing", "PolicyEngine", "Tasks", "policing_of"]
+
+
+STAMP: Final = "stamp"
+"""The task that the enforcement point itself sees to: it makes another message."""
+
+
+@final
+@attrs.frozen
+class Order:
+    """A decision, as far as tasks need to know it.
+
+    Attributes:
+        user: Who sent the message; None: nobody vouches for them.
+    """
+
+    message: Message
+    decision: str
+    policy: str
+    user: str | None
+
+
+@final
+class Tasks:
+    """Does what decisions oblige a node to; lives as long as the node.
+
+    Attributes:
+        counts: What `count` counted, by name.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self.counts = MappingProxyType(self._counts)
+
+    def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
+        """Do what is to be done at a moment; return which obligation failed, if one did.
+
+        All that can be done is done, whatever fails.
+        """
+        failed = ""
+        for task in tasks:
+            if task.when is when and not self._done(task, order):
+                _log.warning(
+                    "policy task failed",
+                    task=task.do,
+                    policy=order.policy,
+                    advice=task.is_advice,
+                    message=instance_id(order.message),
+                )
+                if not task.is_advice:
+                    failed = failed or task.do
+        return failed
+
+    def impossible(self, tasks: Sequence[Task]) -> str:
+        """Return the first obligation that nobody here knows how to fulfil; empty: none."""
+        unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
+        return next(unknown, "")
+
+    def _done(self, task: Task, order: Order) -> bool:
+        match task.do:
+            case "log":
+                self._write(task, order)
+            case "count":
+                return self._count(task.name)
+            case "stamp":
+                pass
+            case _:
+                return False
+        return True
+
+    def _write(self, task: Task, order: Order) -> None:
+        """Write a line of the log, without what stands in the message."""
+        message = order.message
+        _log.warning(
+            "policy",
+            decision=order.decision,
+            policy=order.policy,
+            text=task.text or None,
+            type=message.type.value,
+            from_=message.from_,
+            to=message.to,
+            id=message.id,
+            user=order.user,
+        )
+
+    def _count(self, name: str) -> bool:
+        if name not in self._counts and len(self._counts) >= MAX_POLICY_COUNTERS:
+            return False
+        self._counts[name] += 1
+        return True
+
 
 ADMIN: Final = "admin"
 """The role whose bearers may manage policies."""

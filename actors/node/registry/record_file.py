@@ -17,8 +17,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Timing
+from actors.kit.counters import Counters, Timing
 from actors.kit.database import DatabaseForm, FileLock, open_database
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError

@@ -15,7 +15,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.tally import Gauge
+from actors.kit.counters import Gauge
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach

@@ -6,8 +6,7 @@ from typing import Final, Protocol, TypeAlias, final
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Gauge, Tally
+from actors.kit.counters import Counters, Gauge, Tally
 from actors.node.limits import NodeLimits
 from fsm.limits.timers import Alarms
 from fsm.limits.token_bucket import Rate, TokenBuckets

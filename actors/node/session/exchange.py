@@ -15,7 +15,7 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.kit.ids import IdSource
 from actors.node.components import Components
 from actors.node.links.port import Port

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.node.links.port import Port
 from actors.node.policy_hook import Asker, Decision, Policy
 from actors.node.session.exchange import Exchange

@@ -15,7 +15,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Monitor

@@ -10,7 +10,7 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.counting.tally import Outcome, Tally
+from actors.kit.counters import Outcome, Tally
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login

@@ -11,10 +11,9 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.dead_letters import DeadLetters
-from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.delivery import LinkListener
 from actors.runtime.bus.fair_queue import FairQueue

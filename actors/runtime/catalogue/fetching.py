@@ -17,8 +17,7 @@ from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Outcome, Tally
+from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery

@@ -13,7 +13,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER

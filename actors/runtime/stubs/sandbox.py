@@ -12,10 +12,9 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
-from actors.kit.supervision.dead_letters import DeadLetters
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.delivery import DeadLetters, Delivery
 from actors.kit.supervision.monitor import Crash, Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,

@@ -34,7 +34,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery

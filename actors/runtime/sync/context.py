@@ -17,7 +17,7 @@ import attrs
 import trio
 
 import specs
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef, Reply

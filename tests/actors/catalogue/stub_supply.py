@@ -13,8 +13,7 @@ from actors.catalogue.errors import RefusedDescriptorError
 from actors.catalogue.memory import NoStore, VolatileMemory
 from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Counters, Tally
 from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue.fetching import Evidence, StubMakers, fetching
 from actors.runtime.stubs.catalogue import BuiltInCatalogue

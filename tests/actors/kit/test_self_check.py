@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from actors.hyperties import Caller, Echo
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.log import Style, configure_log
 from actors.kit.self_check import SelfCheck
 from actors.kit.trace import NULL_TRACER, MemoryTracer

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from specs.reply_code import DropReason
 
 

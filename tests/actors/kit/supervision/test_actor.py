@@ -9,8 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.child import BATCH
-from actors.kit.supervision.supervisor import ChildSpec, Restart, open_supervisor
+from actors.kit.supervision.supervisor import BATCH, ChildSpec, Restart, open_supervisor
 from tests.support.runtime.scribe import Count, Crash, Do, Note, Scribe, Wait, finish
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.errors import RestartLimitError
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (

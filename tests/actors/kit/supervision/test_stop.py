@@ -6,10 +6,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.dead_letters import DeadLetters, TracedDeadLetters
-from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.delivery import DeadLetters, Delivery, TracedDeadLetters
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.kit.trace import MemoryTracer
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.kit.trace import MemoryTracer
-from actors.kit.trace_body import REDACTED, redacted_body
+from actors.kit.trace import REDACTED, MemoryTracer, redacted_body
 from actors.kit.trace_file import open_trace
 from specs.message import Message, MessageType
 from specs.trace import Op

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import MemoryTracer

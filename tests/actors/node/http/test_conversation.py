@@ -10,7 +10,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.supervision.monitor import Monitor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from actors.kit.counting.counters import BOUNDS, Counters
-from actors.kit.counting.tally import (
+from actors.kit.counters import (
+    BOUNDS,
     GAUGES,
     TALLIES,
     TIMINGS,
     BackEnd,
+    Counters,
     Form,
     Gauge,
     Outcome,

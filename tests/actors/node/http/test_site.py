@@ -5,7 +5,7 @@ from http import HTTPStatus
 import pytest
 import trio
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.node.config import HttpConfig
 from actors.node.health import Part, Readiness
 from actors.node.http.page import Visit

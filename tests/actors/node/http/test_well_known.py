@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.node.config import HttpConfig, ShownCatalogue
 from actors.node.health import Readiness
 from actors.node.http.page import Visit

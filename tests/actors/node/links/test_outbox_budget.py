@@ -5,7 +5,7 @@ import math
 import pytest
 import trio
 
-from actors.kit.counting.tally import Gauge
+from actors.kit.counters import Gauge
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from fsm.session.outbox_budget import weight

@@ -11,7 +11,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from actors.keys.key_set import read_keys
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.node.login.errors import BadTokenError
 from actors.node.login.token import read_token, verified
 from specs.limits.node import TOKEN_CHARS

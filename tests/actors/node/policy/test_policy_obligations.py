@@ -3,7 +3,7 @@
 import pytest
 import structlog
 
-from actors.node.policy.tasks import Order, Tasks
+from actors.node.policy.engine import Order, Tasks
 from actors.node.policy_hook import Asker
 from fsm.policy.model import Task
 from fsm.policy.terms import Moment

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import FRAME_TIMEOUT, HANDSHAKE_TIMEOUT

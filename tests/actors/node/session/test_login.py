@@ -4,7 +4,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Tally
 from actors.node.login.provider import Admission
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from specs.reply_code import DropReason

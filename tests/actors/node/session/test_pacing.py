@@ -5,7 +5,7 @@ import math
 import pytest
 import trio
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.session.bounds import Bounds
 from fsm.limits.token_bucket import Rate

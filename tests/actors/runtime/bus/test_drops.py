@@ -5,7 +5,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.log import Level, configure_log
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER, MemoryTracer
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.transactions import Steps

@@ -11,8 +11,7 @@ from actors.catalogue.memory import FileMemory, NoStore
 from actors.catalogue.source import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
-from actors.kit.counting.counters import Counters
-from actors.kit.counting.tally import Tally
+from actors.kit.counters import Counters, Tally
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node

@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.handshake import (

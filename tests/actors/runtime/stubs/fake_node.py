@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from actors.kit.counting.counters import Counters
+from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery

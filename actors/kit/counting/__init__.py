@@ -1,1 +1,0 @@
-"""Counts of messages, drops and errors of a process."""
