@@ -351,7 +351,7 @@ def watch(  # noqa: PLR0913 - one for each option
     --until-idle, with 1 also if the traces are incomplete.
     """
     try:
-        work = _work("spark.live.watch")
+        work = _work("spark.watch")
         asked = work.Watch(
             traces=traces,
             to=to,

@@ -23,6 +23,7 @@ from spark.files import QUARANTINED, SILENT
 from spark.findings import Findings, Quarantine, Scope
 from spark.load import place_lines, read_source, small_frame
 from spark.pipeline import Question, validate
+from spark.report.export import write_otlp, write_xes
 from spark.report.figures import figures_of, wanted
 from spark.report.files import (
     Extent,
@@ -32,10 +33,8 @@ from spark.report.files import (
     violation_objects,
     write_report,
 )
-from spark.report.otlp import write_otlp
 from spark.report.stories import told_of, write_stories
 from spark.report.words import count, summary
-from spark.report.xes import write_xes
 from spark.schemas import QUARANTINE, READ, REST, WRITER
 from spark.session import Cluster, Effort, open_session
 

@@ -24,8 +24,15 @@ from spark.report.markup import (
     text,
     word,
 )
-from spark.report.plots import SERIES, dwell_plot, latency_plot, legend, rate_plot
-from spark.report.sequence import sequence, timeline
+from spark.report.pictures import (
+    SERIES,
+    dwell_plot,
+    latency_plot,
+    legend,
+    rate_plot,
+    sequence,
+    timeline,
+)
 from spark.report.stories import Story
 from spark.report.words import (
     BY_NOBODY,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from spark.load import read_source
-from spark.report.otlp import write_otlp
+from spark.report.export import write_otlp
 from specs.trace import Fact, Kind, Op
 from tests.support.trace.trace_files import records, whole, write_trace
 

@@ -37,7 +37,7 @@ from spark.report.figures import (
     Way,
 )
 from spark.report.page import Shown, page
-from spark.report.plots import dwell_plot, latency_plot, rate_plot
+from spark.report.pictures import dwell_plot, latency_plot, rate_plot
 from spark.report.stories import Event
 
 NASTY = (

@@ -20,8 +20,8 @@ from fsm.judge.verdict import combined, judge_folders
 from spark.__main__ import Exit, main
 from spark.errors import WatchStateError
 from spark.findings import Broken
-from spark.live.ledger import Ledger, Seen
-from spark.live.source import next_offset, sizes_of
+from spark.stream import next_offset, sizes_of
+from spark.watch import Ledger, Seen
 from specs.claims import CLAIMS
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.damage import write_whole

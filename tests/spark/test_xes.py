@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from spark.load import read_source
-from spark.report.xes import write_xes
+from spark.report.export import write_xes
 from tests.support.trace.trace_files import records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

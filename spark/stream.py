@@ -1,0 +1,249 @@
+"""Traces as a stream: a source that follows growing files, and the folds of `fsm.judge`.
+
+Spark's own source of files takes a file once, when it is complete. This one remembers how many
+bytes of each part were taken: that is its offset, which Spark keeps in the checkpoint.
+
+The folds are stateful operators. The first judges each process by itself, folder by folder; its state is a `LiveJudge`. The second
+judges what processes handed over, key by key; its state is the evidence of each key so far. Both
+states lie in the checkpoint, as of the last round.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias, final
+
+import attrs
+from pyspark.sql import Row
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import StructType
+from typing_extensions import override
+
+from fsm.frozen import frozen, thawed
+from fsm.judge.claims.fold import Evidence, Finding
+from fsm.judge.live import LiveJudge, LiveProcess
+from fsm.judge.process import judge_across
+from spark.files import shared_out
+from spark.schemas import PIECE, What
+from spark.worker import (
+    Said,
+    of_bad_line,
+    of_finding,
+    of_violation,
+    packed,
+    row_of,
+    unpacked,
+)
+
+__all__ = ["AcrossFold", "FolderFold", "TraceSource", "sizes_of"]
+
+_Key: TypeAlias = tuple[str | int | None, ...]
+
+_KEPT: Final = "kept binary"
+
+
+@final
+class FolderFold(StatefulProcessor):
+    """Judges the processes of a folder: rows of PIECE, by folder; gives rows of SAID."""
+
+    def __init__(self, buckets: int) -> None:
+        """Begin.
+
+        Args:
+            buckets: Among how many the keys of each fold across processes are shared out.
+        """
+        self._buckets = buckets
+
+    @override
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._kept = handle.getValueState("judge", _KEPT)
+
+    @override
+    def handleInputRows(self, key: _Key, rows: Iterator[Row], timerValues: object) -> Iterator[Row]:
+        kept = self._kept.get()
+        judge = LiveJudge() if kept is None else thawed(bytes(kept[0]), LiveJudge)
+        for row in sorted(rows, key=lambda row: (row["name"], row["at"])):
+            judge.take(row["name"], bytes(row["data"]))
+        news = judge.round()
+        self._kept.update((frozen(judge),))
+        for broken in news.violations:
+            yield _row(of_violation(broken))
+        for found in news.findings:
+            yield _row(of_finding(found))
+        for bad in news.bad:
+            yield _row(of_bad_line(bad))
+        for process in news.processes:
+            yield _row(_of_process(str(key[0]), process))
+        for said in packed(news.evidence, self._buckets):
+            yield _row(said)
+
+
+def _row(said: Said) -> Row:
+    return Row(**said)
+
+
+def _of_process(folder: str, process: LiveProcess) -> Said:
+    return row_of(
+        What.PROCESS, run=process.run, node=process.node, about=folder, ln=process.records,
+        data=json.dumps({"running": process.is_running, "unjudged": process.unjudged}),
+    )  # fmt: skip
+
+
+@final
+@attrs.define
+class _Judged:
+    """The evidence of one key, and what was said of it."""
+
+    items: list[Evidence] = attrs.field(factory=list)
+    told: set[Finding] = attrs.field(factory=set)
+
+    def take(self, items: Iterable[Evidence]) -> list[Finding]:
+        """Take more evidence; return what is broken and was not said before."""
+        self.items += items
+        # Nobody's life is over while it is watched: what follows from an end is judged then.
+        found = [one for one in judge_across(self.items, frozenset()) if one not in self.told]
+        self.told.update(found)
+        return found
+
+
+@final
+class AcrossFold(StatefulProcessor):
+    """Judges evidence of several processes: rows of SAID, by fold and bucket.
+
+    Rows that are no evidence are handed on as they are.
+    """
+
+    @override
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._kept = handle.getMapState("evidence", "key string", _KEPT)
+
+    @override
+    def handleInputRows(self, key: _Key, rows: Iterator[Row], timerValues: object) -> Iterator[Row]:
+        by_key: defaultdict[str, list[Evidence]] = defaultdict(list)
+        for row in rows:
+            if row["what"] != What.EVIDENCE:
+                yield row
+                continue
+            for item in unpacked(row["claim"], row["run"], row["node"], row["data"]):
+                by_key[item.key].append(item)
+        for name, items in by_key.items():
+            kept = self._kept.getValue((name,))
+            judged = _Judged() if kept is None else thawed(bytes(kept[0]), _Judged)
+            for found in judged.take(items):
+                yield _row(of_finding(found))
+            self._kept.updateValue((name,), (frozen(judged),))
+
+
+_Offset: TypeAlias = dict[str, int]
+"""By the name of a file, how many of its bytes were taken."""
+
+_PIECE: Final = 1 << 20
+"""Bytes in a row at most."""
+
+_ROUND: Final = 64 << 20
+"""Bytes in a round at most, so that what a round holds in memory is bounded."""
+
+_SHARE: Final = 64 << 10
+"""Bytes that each folder may give in a round however many there are."""
+
+
+def sizes_of(directory: Path) -> dict[str, int]:
+    """Return the sizes of the parts under a directory, in the order in which they are written."""
+    # A part is listed before its size is asked for: what a later part follows is then complete.
+    parts = sorted(directory.rglob("part-*.jsonl"))
+    return {str(part.relative_to(directory)): part.stat().st_size for part in parts}
+
+
+@final
+class TraceSource(DataSource):
+    """Pieces of traces as they are written.
+
+    Options: `path`, the directory; `tasks`, how many read at the same time.
+    """
+
+    @classmethod
+    @override
+    def name(cls) -> str:
+        return "protofly-trace"
+
+    @override
+    def schema(self) -> StructType:
+        return PIECE
+
+    @override
+    def streamReader(self, schema: StructType) -> "TraceReader":
+        return TraceReader(Path(self.options["path"]), int(self.options["tasks"]))
+
+
+@final
+@attrs.frozen
+class _Span(InputPartition):
+    """Pieces that one task reads: of each, the file, where it begins and where it ends."""
+
+    pieces: tuple[tuple[str, int, int], ...]
+
+
+@final
+class TraceReader(DataSourceStreamReader):
+    """Reads what was added to parts, each byte once and those of a folder in their order."""
+
+    def __init__(self, directory: Path, tasks: int) -> None:
+        self._directory = directory
+        self._tasks = tasks
+
+    @override
+    def initialOffset(self) -> _Offset:
+        return {}
+
+    @override
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(_ROUND)
+
+    @override
+    def latestOffset(self, start: _Offset, limit: ReadLimit) -> _Offset:
+        return next_offset(start, sizes_of(self._directory), limit)
+
+    @override
+    def partitions(self, start: _Offset, end: _Offset) -> list[InputPartition]:
+        pieces = [
+            (until - start.get(name, 0), (name, start.get(name, 0), until))
+            for name, until in end.items()
+            if until > start.get(name, 0)
+        ]
+        return [_Span(tuple(sorted(task))) for task in shared_out(pieces, self._tasks)]
+
+    @override
+    def read(self, partition: InputPartition) -> Iterator[tuple[str, str, int, bytearray]]:
+        assert isinstance(partition, _Span)  # noqa: S101 - for the type checker
+        for name, start, until in partition.pieces:
+            folder = name.rpartition("/")[0]
+            with (self._directory / name).open("rb") as file:
+                file.seek(start)
+                for at in range(start, until, _PIECE):
+                    yield folder, name, at, bytearray(file.read(min(_PIECE, until - at)))
+
+
+def next_offset(start: Mapping[str, int], sizes: Mapping[str, int], limit: ReadLimit) -> _Offset:
+    """Return how far to read next.
+
+    Args:
+        start: What was taken of each file.
+        sizes: How much there is of each file, those of a folder in their order.
+        limit: How much may be taken.
+    """
+    grown = {name.rpartition("/")[0] for name in sizes if sizes[name] > start.get(name, 0)}
+    share = sum(sizes.values())
+    if isinstance(limit, ReadMaxBytes):
+        share = max(limit.max_bytes // max(len(grown), 1), _SHARE)
+    left = dict.fromkeys(grown, share)
+    taken = dict(start)
+    for name, size in sizes.items():
+        folder, before = name.rpartition("/")[0], start.get(name, 0)
+        more = min(size - before, left.get(folder, 0))
+        if more > 0:
+            taken[name] = before + more
+            left[folder] -= more
+    return taken
