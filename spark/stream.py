@@ -3,9 +3,9 @@
 Spark's own source of files takes a file once, when it is complete. This one remembers how many
 bytes of each part were taken: that is its offset, which Spark keeps in the checkpoint.
 
-The folds are stateful operators. The first judges each process by itself, folder by folder; its state is a `LiveJudge`. The second
-judges what processes handed over, key by key; its state is the evidence of each key so far. Both
-states lie in the checkpoint, as of the last round.
+The folds are stateful operators. The first judges each process by itself, folder by folder; its
+state is a `LiveJudge`. The second judges what processes handed over, key by key; its state is the
+evidence of each key so far. Both states lie in the checkpoint, as of the last round.
 """
 
 import json

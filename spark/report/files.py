@@ -21,7 +21,6 @@ from specs.trace import ABSENT
 __all__ = [
     "Extent",
     "Report",
-    "changes",
     "read_summary",
     "verdict_object",
     "violation_object",

@@ -29,7 +29,6 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = [
     "BATCH",
-    "Child",
     "ChildSpec",
     "Intensity",
     "Restart",
@@ -37,6 +36,10 @@ __all__ = [
     "Supervisor",
     "open_supervisor",
 ]
+
+M = TypeVar("M")
+
+_log = structlog.get_logger("actors.kit")
 
 
 BATCH: Final = 64
@@ -279,10 +282,6 @@ class Regime:
     strategy: Strategy
     intensity: Intensity
 
-
-M = TypeVar("M")
-
-_log = structlog.get_logger("actors.kit")
 
 _DEFAULT: Final = Intensity()
 

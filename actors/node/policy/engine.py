@@ -53,7 +53,9 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 from transports.codec import encode
 
-__all__ = ["STAMP", "Order", "Policing", "PolicyEngine", "Tasks", "policing_of"]
+__all__ = ["Order", "Policing", "PolicyEngine", "Tasks", "policing_of"]
+
+_log = structlog.get_logger("actors.node")
 
 
 STAMP: Final = "stamp"
@@ -264,8 +266,6 @@ def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
     combining, default = str(book.combining), str(book.default)
     return PolicyBook(book.version, combining, default, entries, dict(counts))
 
-
-_log = structlog.get_logger("actors.node")
 
 _AUTH: Final = "auth"
 _DEFAULT: Final = "default"
