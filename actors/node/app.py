@@ -24,11 +24,10 @@ from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
 from actors.kit.trace import Tracer
 from actors.node.bus import NodeBus
-from actors.node.components import LocalService
+from actors.node.components import AllocationService, LocalService, PathService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
-from actors.node.foreign.host import ForeignParts
-from actors.node.foreign.paths import path_service, start_foreign
+from actors.node.foreign import ForeignParts, path_service, start_foreign
 from actors.node.health import Part, Parts, Readiness, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor
@@ -37,7 +36,6 @@ from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
 from actors.node.policy.engine import Policing, policing_of
-from actors.node.registry.allocation import AllocationService
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
 from actors.node.session.bounds import Bounds
@@ -45,7 +43,6 @@ from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
-from actors.node.sync import PathService
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.registry.addresses import AddressMint

@@ -1,10 +1,12 @@
 """The addresses of the parts of a node: one live table, written by the bus (MN-09).
 
-A part of the node that answers on the spot, inside the bus's task.
+Two parts answer on the spot, inside the bus's task: the subscription manager at `MN(d)/sm`
+(M-01..M-04, M-29, M-35..M-44), and address allocation at `MN(d)/address-allocation`
+(M-18..M-20, M-54).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Final, final
 
@@ -13,12 +15,27 @@ from typing_extensions import override
 from actors.kit.supervision.actor import ActorRef
 from actors.node.errors import AddressTakenError
 from actors.node.messages import Attached, BusMessage, Component, Detached
+from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
-from fsm.effects import RowChanged
-from specs.message import Message
+from fsm.effects import Refused, RowChanged
+from fsm.registry import allocation
+from fsm.registry.addresses import ENTROPY, Offer, OfferInput, Take, Withdraw
+from fsm.registry.allocation import Claim
+from fsm.registry.node_rights import Hearing
+from fsm.sync.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
+from specs.addresses.address import domain_of, is_node, scheme_of
+from specs.bodies.link import Path
+from specs.bodies.object import CutPath, MoveAddress, PathRequest, path_class
+from specs.bodies.registry import Allocate, Allocated, Free
+from specs.bodies.word import AddressMethod
+from specs.errors import BadMessageError
+from specs.limits.protocol import MAX_SUBSCRIPTIONS
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
 from specs.trace import Op
+from transports.bodies import read_body, write_body
 
-__all__ = ["Components", "LocalService", "attach", "detach"]
+__all__ = ["AllocationService", "Components", "LocalService", "PathService", "attach", "detach"]
 
 
 class LocalService(ABC):
@@ -127,3 +144,163 @@ async def attach(bus: ActorRef[BusMessage], address: str, component: Component) 
 def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
     """Have an actor answer there no longer; a bus that is gone needs no notice."""
     bus.try_tell(Detached(address, component))
+
+
+@final
+class PathService(LocalService):
+    """Sets and removes paths for the runtime whose session asks.
+
+    That `source` belongs to the session was checked when the message came in. A path on
+    somebody else's object waits for its owner; what is not made to be observed is refused.
+    An owner says whom it has shut out: nothing is delivered for that observer any more.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @override
+    def receive(self, message: Message, by: str) -> Message:
+        refused = self._changed(message, by)
+        if refused is not None:
+            return refuse(message, refused.code, refused.why)
+        return reply_to(message, Code.OK)
+
+    def _changed(self, message: Message, by: str) -> Refused | None:
+        body: PathRequest = read_body(message, path_class(message))
+        match message.type, body:
+            case _, CutPath():
+                return self._cut(body, by)
+            case MessageType.SUBSCRIBE, Path():
+                return self._subscribe(body.resources, by)
+            case MessageType.UNSUBSCRIBE, Path():
+                return self._tables.follow(Unsubscribe(by, body.resources))
+            case other, _:
+                raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
+
+    def _cut(self, cut: CutPath, by: str) -> Refused | None:
+        """Take an owner's consent to an observer back (SYN-21)."""
+        rights = self._tables.rights
+        entities = tuple(dict.fromkeys(entity_of(one) for one in cut.resources))
+        if any(rights.owner_of(one) != by for one in entities):
+            return Refused(Code.FORBIDDEN, "only the owner of an object shuts an observer out")
+        runtime = cut.runtime or rights.owner_of(cut.observer)
+        if runtime is not None:
+            for entity in entities:
+                if cut.expired:
+                    self._tables.lapse(entity, runtime, cut.observer)
+                else:
+                    self._tables.follow(Withdrawn(entity, runtime, cut.observer))
+        return None
+
+    def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
+        rights = self._tables.rights
+        claims = tuple(one for one in resources if rights.may_claim(one, by))
+        asking = []
+        for resource in resources:
+            is_own = entity_of(resource) in claims
+            hearing = Hearing.AT_ONCE if is_own else rights.hearing(resource, by)
+            if hearing is Hearing.NEVER:
+                return Refused(Code.FORBIDDEN, f"{resource} is not for this session to hear")
+            if hearing is Hearing.BY_CONSENT:
+                asking.append(resource)
+        if not self._tables.subscriptions.has_room(by, resources):
+            return Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
+        outcome = self._tables.own(Claim(by, claims))
+        if isinstance(outcome, Refused):
+            return outcome
+        return self._tables.follow(Subscribe(by, resources, frozenset(asking)))
+
+
+_HYPERTY: Final = "hyperty"
+
+
+@final
+class AllocationService(LocalService):
+    """Allocates addresses of the node's domain, moves them, and takes them back."""
+
+    def __init__(
+        self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]
+    ) -> None:
+        self._tables = tables
+        self._schemes = schemes
+        self._entropy = entropy
+
+    @override
+    def receive(self, message: Message, by: str) -> Message:
+        match message.type:
+            case MessageType.CREATE:
+                return self._allocate(message, read_body(message, Allocate), by)
+            case MessageType.DELETE:
+                return self._free(message, read_body(message, Free), by)
+            case MessageType.UPDATE:
+                return self._move(message, read_body(message, MoveAddress), by)
+            case other:
+                known = "create, update and delete"
+                raise BadMessageError(f"address allocation knows {known}, not {other}")
+
+    def _allocate(self, message: Message, request: Allocate, by: str) -> Message:
+        if is_node(by):
+            # It speaks for its own domain only: what it had here would be of this one.
+            return refuse(message, Code.FORBIDDEN, "no addresses are allocated to a node")
+        if request.scheme not in self._schemes:
+            raise BadMessageError(f"no addresses of scheme {request.scheme!r} are allocated here")
+        fresh = tuple(self._fresh(request.scheme, by) for _ in range(request.value.number))
+        outcome = self._tables.own(allocation.Allocate(by, fresh, request.value.allocation_key))
+        if isinstance(outcome, Refused):
+            return refuse(message, outcome.code, outcome.why)
+        return reply_to(message, Code.OK, {"value": write_body(Allocated(fresh))})
+
+    def _free(self, message: Message, request: Free, by: str) -> Message:
+        outcome = (
+            self._tables.own(allocation.Free(by, request.children_resources or ()))
+            if request.resource is None
+            else self._tables.own(allocation.FreeBlock(by, request.resource))
+        )
+        if isinstance(outcome, Refused):
+            return refuse(message, outcome.code, outcome.why)
+        return reply_to(message, Code.OK)
+
+    def _move(self, message: Message, request: MoveAddress, by: str) -> Message:
+        """Let the address of a data object go to another runtime of the domain (SYN-26)."""
+        is_object = request.resource == entity_of(request.resource) and self._is_object(
+            request.resource
+        )
+        if not is_object or is_node(by):
+            return refuse(
+                message, Code.FORBIDDEN, "only data objects of this domain are handed over"
+            )
+        happened = self._moving(request, by)
+        observers = request.observers or ()
+        if isinstance(happened, Refused):
+            outcome: Refused | None = happened
+        else:
+            outcome = self._tables.move(happened, observers)
+        if outcome is not None:
+            return refuse(message, outcome.code, outcome.why)
+        return reply_to(message, Code.OK)
+
+    def _is_object(self, address: str) -> bool:
+        is_ours = domain_of(address) == self._tables.addresses.domain
+        return is_ours and scheme_of(address) in self._schemes - {_HYPERTY}
+
+    def _moving(self, request: MoveAddress, by: str) -> OfferInput | Refused:
+        match request.operation:
+            case AddressMethod.TAKE:
+                return Take(request.resource, by, request.number, request.delegate or "")
+            case AddressMethod.WITHDRAW:
+                return Withdraw(request.resource, by, request.number)
+            case _:
+                return self._offer(request, by)
+
+    def _offer(self, request: MoveAddress, by: str) -> Offer | Refused:
+        delegate = request.delegate or ""
+        to = self._tables.rights.owner_of(delegate) if delegate else None
+        if to is None:
+            return Refused(Code.NOT_FOUND, f"nobody is at {delegate or 'no address'}")
+        if is_node(to):
+            return Refused(Code.FORBIDDEN, "an object does not leave its domain")
+        return Offer(request.resource, by, to, request.number, delegate)
+
+    def _fresh(self, scheme: str, by: str) -> str:
+        name = self._tables.mint.name(self._entropy(ENTROPY), by)
+        return f"{scheme}://{self._tables.addresses.domain}/{name}"

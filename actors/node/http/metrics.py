@@ -36,7 +36,7 @@ from actors.kit.counters import (
     Reading,
 )
 from actors.node.health import Part, Readiness
-from actors.node.http.page import Page, json_page
+from actors.node.http.site import Page, json_page
 from specs.jsonvalue import Json
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason

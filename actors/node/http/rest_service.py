@@ -15,9 +15,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.node.http.page import Feed, Page, Parts, Visit, json_page
 from actors.node.http.rest_link import NewerPollError, RestError, RestGoneError, RestLink, RestLinks
-from actors.node.http.site import HttpService
+from actors.node.http.site import Feed, HttpService, Page, Parts, Visit, json_page
 from fsm.session.outbox_budget import CursorError
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError

@@ -1,37 +1,255 @@
-"""The HTTP listener of a node: its socket and its pages."""
+"""The HTTP listener of a node: its socket, its connections and its pages.
+
+A connection is h11 on a link that is a byte stream, every step bounded. An ASGI server was tried
+first: Hypercorn's Trio worker shields its writes without a deadline, so a peer that reads nothing
+keeps the process from ever ending. It also cannot be configured to refuse HTTP/2 and WebSockets.
+"""
 
 import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from email.utils import formatdate
 from functools import partial
+from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final, Never, final
+from urllib.parse import parse_qsl
 
+import attrs
+import h11
+import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health import Part, Readiness
-from actors.node.http.conversation import Conversation
 from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
 from actors.node.http.rest_link import RestLinks
 from actors.node.http.rest_service import MessagesService, SessionService
-from actors.node.http.site import Gate, HttpService, Site, WellKnown, is_loopback
+from actors.node.http.site import (
+    Feed,
+    Gate,
+    HttpService,
+    Page,
+    Site,
+    Visit,
+    WellKnown,
+    is_loopback,
+    json_page,
+)
 from actors.node.links.acceptor import REST
 from actors.node.session.listener import ListenerActor
 from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
-from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
-from transports.errors import ListenError
+from specs.limits.protocol import (
+    HTTP_CONNECTIONS,
+    HTTP_HEAD_BYTES,
+    HTTP_PER_HOST,
+    HTTP_REQUEST_TIMEOUT,
+    HTTP_REQUESTS,
+    MAX_FRAME_BYTES,
+)
+from transports.errors import LinkBrokenError, LinkError, ListenError
 from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import read_host_port
 
-__all__ = ["open_http", "rest_services", "site_of"]
+__all__ = ["Conversation", "open_http", "rest_services", "site_of"]
+
+_log = structlog.get_logger("actors.node")
+
+_ALWAYS: Final = (("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
+_CLOSE: Final = ("connection", "close")
+
+_VERSIONS: Final = (b"1.0", b"1.1")
+
+_PIECE: Final = HTTP_HEAD_BYTES // 4
+"""Bytes looked at at once: by no more can a head be over its limit."""
+
+_QUERY_FIELDS: Final = 16
+"""Fields a query may have: more than any page here looks at."""
+
+_CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
+
+
+@final
+class Conversation(Actor[Never]):
+    """Answers the requests of one connection, one after the other."""
+
+    def __init__(self, link: Link, site: Site, shares: HostShares, host: str) -> None:
+        self._link = link
+        self._site = site
+        self._shares = shares
+        self._host = host  # a link forgets it at its end
+        self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES)
+        self._unread = b""
+        self._left = HTTP_REQUESTS
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._talk)
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """Do nothing: this actor gets no messages."""
+
+    @override
+    async def stop(self) -> None:
+        self._shares.leave(self._host)
+        await trio.aclose_forcefully(self._link)
+
+    async def _talk(self) -> None:
+        """Answer until one end has had enough; a connection that fails is over."""
+        try:
+            while await self._turn():
+                self._protocol.start_next_cycle()
+            # Let the peer read to the end: what it still sends would destroy what is under way.
+            await self._link.aclose()
+        except (LinkError, h11.LocalProtocolError):
+            _log.debug("http connection lost", actor=self.name)
+        self.finish()
+
+    async def _turn(self) -> bool:
+        """Answer one request; False: there is none any more."""
+        visit: Visit | Page | None = None
+        with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+            try:
+                visit = await self._next_visit()
+            except h11.RemoteProtocolError as exc:
+                await self._refuse(exc.error_status_hint)
+                return False
+        if patience.cancelled_caught or visit is None:
+            return False
+        self._left -= 1
+        answer = visit if isinstance(visit, Page) else await self._site.answer(visit)
+        if isinstance(answer, Feed):
+            return await self._stream(answer)
+        is_head = isinstance(visit, Visit) and visit.method == "HEAD"
+        with trio.move_on_after(HTTP_REQUEST_TIMEOUT):
+            await self._write(answer, b"" if is_head else answer.body)
+            return self._may_go_on()
+        return False
+
+    def _may_go_on(self) -> bool:
+        is_over = self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE
+        return is_over and self._left > 0
+
+    # ---- reading
+
+    async def _next_visit(self) -> Visit | Page | None:
+        """Read a request; a body only where it is wanted. A page is what to say instead."""
+        request = await self._next_event()
+        if not isinstance(request, h11.Request):
+            return None
+        if request.http_version not in _VERSIONS:
+            self._left = 0
+            return json_page(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
+        visit = _visit(request, self._host)
+        limit = self._site.body_limit(visit)
+        if not limit:
+            while isinstance(self._protocol.next_event(), h11.Data):
+                pass
+            return visit
+        body = await self._body(limit)
+        if body is None:
+            return self._site.too_large(visit)
+        return attrs.evolve(visit, body=body)
+
+    async def _body(self, limit: int) -> bytes | None:
+        """Read a body; None: it is over the limit."""
+        parts = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            parts += event.data
+            if len(parts) > limit:
+                return None
+        return bytes(parts)
+
+    async def _next_event(self) -> h11.Event | None:
+        """Return what comes next; None: there is more, but not of this request."""
+        while (event := self._protocol.next_event()) is h11.NEED_DATA:
+            if self._protocol.they_are_waiting_for_100_continue:
+                await self._link.send(self._protocol.send(_CONTINUE) or b"")
+            self._protocol.receive_data(await self._piece())
+        return event if isinstance(event, h11.Event) else None
+
+    async def _piece(self) -> bytes:
+        """Return some of the next bytes; none: the peer has no more to say."""
+        if not self._unread:
+            try:
+                self._unread = await self._link.receive()
+            except LinkBrokenError as exc:
+                if exc.close_reason is None:
+                    raise
+                return b""
+        piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
+        return piece
+
+    # ---- writing
+
+    async def _refuse(self, status: int) -> None:
+        """Answer what is no HTTP request, if an answer is still possible."""
+        if self._protocol.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            self._left = 0
+            page = json_page(HTTPStatus(status), {"error": "this is no HTTP request"})
+            await self._write(page, page.body)
+
+    async def _write(self, page: Page, body: bytes) -> None:
+        length = (("content-length", str(len(page.body))),)
+        # What is known already has a length, but not here (RFC 9110, 8.6).
+        lengths = () if page.status is HTTPStatus.NOT_MODIFIED else length
+        events = (self._head(page, *lengths), h11.Data(data=body), h11.EndOfMessage())
+        await self._send(*events)
+
+    async def _stream(self, feed: Feed) -> bool:
+        """Write an answer as it comes; hang up on a peer that does not read it."""
+        await self._send(self._head(feed))
+        while part := await feed.source.next():
+            with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+                await self._send(h11.Data(data=part))
+            if patience.cancelled_caught:
+                return False
+        await self._send(h11.EndOfMessage())
+        return self._may_go_on()
+
+    def _head(self, answer: Page | Feed, *more: tuple[str, str]) -> h11.Response:
+        headers = [
+            ("date", formatdate(usegmt=True)),
+            ("content-type", answer.content_type),
+            *more,
+            *(one for one in _ALWAYS if one[0] not in dict(answer.headers)),
+            *answer.headers,
+        ]
+        if self._left <= 0 or self._protocol.their_state is not h11.DONE:
+            headers.append(_CLOSE)
+        return h11.Response(
+            status_code=answer.status, reason=answer.status.phrase.encode(), headers=headers
+        )
+
+    async def _send(self, *events: h11.Event) -> None:
+        data = b"".join([self._protocol.send(event) or b"" for event in events])
+        frames = range(0, len(data), MAX_FRAME_BYTES)
+        await self._link.send_many([data[at : at + MAX_FRAME_BYTES] for at in frames])
+
+
+def _visit(request: h11.Request, host: str) -> Visit:
+    path, _, query = request.target.decode("latin-1").partition("?")
+    headers = tuple(
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers
+    )
+    fields = parse_qsl(query, keep_blank_values=True)[:_QUERY_FIELDS]
+    return Visit(
+        request.method.decode("latin-1"),
+        path,
+        headers,
+        MappingProxyType(dict(fields)),
+        host=host,
+    )
+
 
 _MAILBOX = 1
 """The type of messages of a conversation: it gets none."""

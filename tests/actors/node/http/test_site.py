@@ -8,9 +8,8 @@ import trio
 from actors.kit.counters import Counters
 from actors.node.config import HttpConfig
 from actors.node.health import Part, Readiness
-from actors.node.http.page import Visit
 from actors.node.http.service import site_of
-from actors.node.http.site import is_loopback
+from actors.node.http.site import Visit, is_loopback
 
 TOKEN = "canary-token-of-metrics"  # noqa: S105 - a token of tests
 LOCAL = (("host", "127.0.0.1:9440"),)

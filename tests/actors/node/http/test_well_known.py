@@ -7,8 +7,8 @@ import pytest
 from actors.kit.counters import Counters
 from actors.node.config import HttpConfig, ShownCatalogue
 from actors.node.health import Readiness
-from actors.node.http.page import Visit
 from actors.node.http.service import site_of
+from actors.node.http.site import Visit
 from tests.support.catalogues import Publishing, archive_of
 
 

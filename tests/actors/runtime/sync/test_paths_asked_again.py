@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import trio
 
-from actors.node.sync import PathService
+from actors.node.components import PathService
 from actors.runtime.sync.registration import Renewals
 from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to

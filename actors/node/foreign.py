@@ -1,0 +1,479 @@
+"""The routes of a node to other domains: their table, their sandboxes, and paths there (MN-19).
+
+A runtime in the trapezoid sets its path at its own node (C-49). The first path to a resource of
+another domain is set at that domain's node too, on behalf of this node; later ones only
+here. When the last path here is removed, it is removed there. The answer to the runtime waits
+for the other node's answer. When a node has lost the session, all paths are set again.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.counters import Counters, Gauge, Tally
+from actors.kit.errors import ActorStoppedError
+from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Restart,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
+from actors.kit.trace import Tracer
+from actors.node.components import LocalService
+from actors.node.config import NOWHERE, ForeignPlan
+from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign, PathsForgotten
+from actors.node.session.exchange import Exchange
+from actors.node.session.foreign_routes import Paths
+from actors.node.tables import Tables
+from actors.node.trace import ComponentTrace
+from actors.pipe.host import HandInResult, HostTools, StubHost
+from actors.pipe.plan import SandboxPlan
+from fsm.catalogue.foreign import (
+    Answer,
+    Banish,
+    Deliver,
+    Effect,
+    End,
+    ForeignCore,
+    Input,
+    Leave,
+    Open,
+    Pass,
+    Refuse,
+    Renew,
+    SandboxFull,
+    SandboxGone,
+    SandboxInput,
+    SandboxPosted,
+    SandboxReady,
+    SandboxSession,
+    SandboxStatus,
+    SandboxUnreachable,
+    Send,
+    Tick,
+)
+from fsm.effects import Dropped, Refused
+from fsm.engine import Step
+from fsm.machines.stub_connection import State
+from fsm.session.node_session_io import OutboundMessage
+from fsm.sync.subscriptions import Unsubscribe
+from specs.addresses.address import domain_of, is_node, message_node, subscription_manager
+from specs.bodies.link import Path
+from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import LAST_SUCCESS, Code
+from specs.trace import Op
+from transports.bodies import read_body, write_body
+from transports.codec import encode
+from transports.link import Network
+
+__all__ = ["ForeignHost", "ForeignParts", "path_service", "start_foreign"]
+
+
+@final
+class ForeignStubHost(StubHost[OutboundMessage]):
+    """Reports one sandbox to the owner of the table, and delivers messages to its stub."""
+
+    def __init__(self, plan: SandboxPlan, tools: HostTools, owner: ActorRef[SandboxInput]) -> None:
+        super().__init__(plan, tools)
+        self._owner = owner
+
+    @override
+    async def handle(self, message: OutboundMessage) -> None:
+        match self.hand(message.line):
+            case HandInResult.FULL | HandInResult.TOO_LARGE:
+                await self._report(SandboxFull(self.plan.url, message.message))
+            case HandInResult.GONE:
+                await self._report(SandboxUnreachable(self.plan.url, message.message))
+            case HandInResult.TAKEN:
+                pass
+
+    @override
+    async def ready(self) -> None:
+        await self._report(SandboxReady(self.plan.url))
+
+    @override
+    async def posted(self, message: Message) -> None:
+        await self._report(SandboxPosted(self.plan.url, message))
+
+    @override
+    async def asked(self, message: Message) -> None:
+        # Its answer comes as an entry, like any other.
+        await self._report(SandboxPosted(self.plan.url, message))
+
+    @override
+    async def lost(self, message: Message) -> None:
+        await self._report(SandboxFull(self.plan.url, message))
+
+    @override
+    async def moved(self, step: Step) -> None:
+        await self._report(SandboxStatus(self.plan.url, State(step.new), step.why))
+
+    @override
+    async def kept(self, token: str) -> None:
+        await self._report(SandboxSession(self.plan.url, token))
+
+    @override
+    def ended(self, why: str) -> None:
+        self.finish()
+
+    @override
+    async def stop(self) -> None:
+        self.rest()
+        await self._report(SandboxGone(self.plan.url, self.why))
+
+    async def _report(self, happened: SandboxInput) -> None:
+        # An owner that is gone wants no news.
+        with suppress(ActorStoppedError):
+            await self._owner.tell(happened)
+
+
+_Message: TypeAlias = Send | Banish | SandboxInput
+
+
+@final
+@attrs.frozen
+class ForeignParts:
+    """The parts of the routes to other domains."""
+
+    node: str
+    plan: ForeignPlan
+    network: Network
+    bus: ActorRef[BusMessage]
+    tracer: Tracer
+    counters: Counters
+    monitor: Monitor
+    ids: IdSource
+
+    @property
+    def trace(self) -> ComponentTrace:
+        """The trace records of this part."""
+        return ComponentTrace(self.tracer, "foreign", self.counters)
+
+
+@final
+class ForeignHost(Actor[_Message]):
+    """Opens a sandbox for the stub of each domain that is wanted, and carries messages."""
+
+    def __init__(self, parts: ForeignParts) -> None:
+        self._parts = parts
+        self._trace = parts.trace
+        self._core = ForeignCore(parts.node, parts.plan.domains)
+        self._hosts: dict[str, ActorRef[OutboundMessage]] = {}
+        self._sandboxes: Supervisor | None = None
+        self._is_open = trio.Event()
+        self._shall_leave = trio.Event()
+        self._has_left = trio.Event()
+
+    @override
+    async def start(self) -> None:
+        self._parts.counters.watch(Gauge.STUBS, self._hosts.__len__)
+        self.spawn(self._keep_sandboxes)
+        await self._is_open.wait()
+        await self._parts.bus.tell(ForeignReady(self.me))
+
+    async def _keep_sandboxes(self) -> None:
+        async with open_supervisor(
+            "sandboxes", Strategy.PEERS, monitor=self._parts.monitor
+        ) as self._sandboxes:
+            self._is_open.set()
+            await self._shall_leave.wait()
+        self._has_left.set()
+
+    @override
+    async def handle(self, message: _Message) -> None:
+        if isinstance(message, SandboxGone):
+            self._hosts.pop(message.stub, None)
+            self._parts.counters.count(Tally.STUBS_GONE)
+        await self._feed(message)
+
+    @override
+    def deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        await self._feed(Tick())
+
+    @override
+    async def closing(self) -> None:
+        """Let every stub close its session, and every sandbox end."""
+        self._shall_leave.set()
+        await self._has_left.wait()
+
+    @override
+    async def stop(self) -> None:
+        last: list[Input] = [Leave()]
+        last += [SandboxGone(stub, "the node is going down") for stub in self._hosts]
+        for happened in last:
+            for effect in self._core.feed(happened, trio.current_time()):
+                if isinstance(effect, Step):
+                    self._trace.step(effect)
+
+    async def _feed(self, happened: Input) -> None:
+        for effect in self._core.feed(happened, trio.current_time()):
+            await self._perform(effect)
+
+    async def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Step():
+                self._trace.step(effect)
+            case Open():
+                await self._open(effect)
+            case Deliver(stub, entry):
+                await self._hand(stub, entry)
+            case End(stub):
+                self.spawn(self._end, stub)
+            case Dropped(message, reason):
+                self._trace.drop(message, reason)
+            case _:
+                await self._speak(effect)
+
+    async def _speak(self, effect: Pass | Refuse | Answer | Renew) -> None:
+        match effect:
+            case Renew(domain):
+                await self._parts.bus.tell(PathsForgotten(message_node(domain)))
+            case Pass(domain, stub, message):
+                await self._parts.bus.tell(FromForeign(message_node(domain), stub, message))
+            case Refuse(message, code, why):
+                answer = refuse(message, code, why)
+                self._trace.hop(Op.SYNTH, answer)
+                await self._parts.bus.tell(Emitted(answer))
+            case Answer(stub, message, code, why):
+                answer = refuse(message, code, why)
+                self._trace.deny(message, code, why)
+                await self._hand(stub, OutboundMessage(answer, encode(answer)))
+            case _:
+                assert_never(effect)
+
+    async def _open(self, wanted: Open) -> None:
+        endpoint = self._parts.plan.domains[wanted.domain]
+        plan = SandboxPlan(
+            url=wanted.stub,
+            runtime=self._parts.node,
+            domain=wanted.domain,
+            endpoints=(endpoint.url,),
+            session=wanted.token,
+            ids=self._parts.ids.next(wanted.stub),
+            hops=self._parts.tracer.hops,
+        )
+        tools = HostTools(
+            self._parts.plan.spawn,
+            self._parts.network,
+            self._parts.tracer,
+            self._parts.counters,
+            endpoint.login,
+        )
+        keep = partial(ForeignStubHost, plan, tools, self.me)
+        spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)
+        if self._sandboxes is not None:
+            self._parts.counters.count(Tally.STUBS_OPENED)
+            self._hosts[wanted.stub] = await self._sandboxes.start_child(spec)
+
+    async def _hand(self, stub: str, entry: OutboundMessage) -> None:
+        host = self._hosts.get(stub)
+        if host is None or not host.try_tell(entry):
+            await self._feed(SandboxUnreachable(stub, entry.message))
+
+    async def _end(self, stub: str) -> None:
+        if self._sandboxes is not None:
+            await self._sandboxes.stop_child(stub)
+
+
+_AWAY: Final = "too many paths to other domains are being set up"
+_SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
+
+
+@final
+@attrs.frozen
+class _Asked:
+    """A path that another node was asked for.
+
+    Attributes:
+        request: Of the requester that set it here; None: this node set it again.
+        give_up: Takes the path away here, if it is refused there.
+        until: When the other node has had time enough to answer.
+    """
+
+    manager: str
+    resources: tuple[str, ...]
+    request: Message | None = None
+    by: str = ""
+    give_up: Callable[[], object] | None = None
+    until: float = attrs.field(factory=lambda: trio.current_time() + REPLY_TIMEOUT)
+
+
+@final
+class Onward(Paths):
+    """Subscriptions of this node at others; part of the bus's task."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._node = exchange.tables.addresses
+        self._held: dict[str, set[str]] = {}
+        self._asked: dict[int, _Asked] = {}
+
+    def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
+        """Return what has to be asked for, by node: not what is known to be set there.
+
+        What is asked for is asked once more, so that nobody is notified of a path that is
+        refused in the end.
+        """
+        wanted: dict[str, tuple[str, ...]] = {}
+        pending = {one for asked in self._asked.values() for one in asked.resources}
+        for resource in resources:
+            owner = self._exchange.tables.routing.owner_of(resource)
+            if owner is None or owner == by or not is_node(owner):
+                continue
+            if resource in pending or resource not in self._held.get(owner, ()):
+                wanted[owner] = (*wanted.get(owner, ()), resource)
+        return wanted
+
+    def subscribe(
+        self, request: Message, by: str, resources: tuple[str, ...], give_up: Callable[[], object]
+    ) -> Message | None:
+        """Set at other nodes what they have to fan out.
+
+        Returns:
+            The answer; None: it follows when the other node has answered.
+        """
+        self._give_up_late()
+        wanted = self.wanted(resources, by)
+        if not wanted:
+            return reply_to(request, Code.OK)
+        if len(wanted) > 1 or len(self._asked) >= STUB_QUEUE:
+            give_up()
+            why = _AWAY if len(wanted) == 1 else "one request names objects of one domain"
+            return refuse(request, Code.UNAVAILABLE, why)
+        ((peer, missing),) = wanted.items()
+        self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up))
+        return None
+
+    @override
+    def answered(self, answer: Message) -> bool:
+        asked = self._asked.get(answer.id)
+        if asked is None or not answer.is_final or answer.from_ != asked.manager:
+            return False
+        del self._asked[answer.id]
+        refused = None if answer.code <= LAST_SUCCESS else _refusal(answer)
+        if refused is not None:
+            self._forget(asked.resources)
+        self._decided(asked, refused)
+        return True
+
+    def _decided(self, asked: _Asked, refused: Refused | None) -> None:
+        """Keep a path or remove it, and answer the requester that set it."""
+        if refused is not None and asked.give_up is not None:
+            asked.give_up()
+        if asked.request is not None:
+            self._exchange.send(asked.by, _reply(asked.request, refused))
+
+    def _give_up_late(self) -> None:
+        """Await nothing of a node that does not answer: it would fill the place of others.
+
+        It may have set the path all the same; `settle` takes it back.
+        """
+        now = trio.current_time()
+        late = [number for number, asked in self._asked.items() if asked.until <= now]
+        for number in late:
+            self._decided(self._asked.pop(number), _SILENT)
+
+    def _forget(self, resources: Iterable[str]) -> None:
+        for held in self._held.values():
+            held.difference_update(resources)
+
+    @override
+    def settle(self) -> None:
+        if not self._exchange.tables.has_lost_paths():
+            return
+        subscriptions = self._exchange.tables.subscriptions
+        for peer, held in self._held.items():
+            left = sorted(
+                one
+                for one in held
+                if not subscriptions.subscribers(one) and not subscriptions.held(one)
+            )
+            if left:
+                held.difference_update(left)
+                number = self._exchange.next_id(self._node.paths)
+                self._say(peer, MessageType.UNSUBSCRIBE, tuple(left), number)
+
+    @override
+    def renew(self, peer: str) -> None:
+        held = sorted(self._held.get(peer, ()))
+        for start in range(0, len(held), MAX_LIST):
+            self._ask(peer, _Asked(_manager(peer), tuple(held[start : start + MAX_LIST])))
+
+    def _ask(self, peer: str, asked: _Asked) -> None:
+        self._held.setdefault(peer, set()).update(asked.resources)
+        number = self._exchange.next_id(self._node.paths)
+        self._asked[number] = asked
+        self._say(peer, MessageType.SUBSCRIBE, asked.resources, number)
+
+    def _say(self, peer: str, kind: MessageType, resources: tuple[str, ...], number: int) -> None:
+        sender = self._node.paths
+        body = write_body(Path(resources, sender))
+        self._exchange.send(peer, Message(number, kind, sender, _manager(peer), body))
+
+
+def _manager(peer: str) -> str:
+    return subscription_manager(domain_of(peer))
+
+
+def _reply(request: Message, refused: Refused | None) -> Message:
+    if refused is None:
+        return reply_to(request, Code.OK)
+    return refuse(request, refused.code, refused.why)
+
+
+def _refusal(answer: Message) -> Refused:
+    why = answer.body.get("description")
+    text = why if isinstance(why, str) else "the object's node gave no reason"
+    code = Code(answer.code) if answer.code in set(Code) else Code.BAD_BACKEND
+    return Refused(code, text)
+
+
+@final
+class OnwardPathService(LocalService):
+    """The subscription manager of a node that has routes to other domains."""
+
+    def __init__(self, service: LocalService, onward: Onward, tables: Tables) -> None:
+        self._service = service
+        self._onward = onward
+        self._tables = tables
+
+    @override
+    def receive(self, message: Message, by: str) -> Message | None:
+        known = self._tables.subscriptions.resources_of(by)
+        answer = self._service.receive(message, by)
+        is_set = answer is not None and answer.code <= LAST_SUCCESS
+        if message.type is not MessageType.SUBSCRIBE or not is_set or is_node(by):
+            return answer
+        resources = read_body(message, Path).resources
+        fresh = tuple(one for one in resources if one not in known)
+        give_up = partial(self._tables.follow, Unsubscribe(by, fresh))
+        return self._onward.subscribe(message, by, resources, give_up)
+
+
+def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
+    """Return the subscription manager: with routes to other domains it subscribes onward."""
+    if plan is NOWHERE:
+        return service
+    onward = Onward(exchange)
+    exchange.foreign.subscribe_by(onward)
+    return OnwardPathService(service, onward, exchange.tables)
+
+
+async def start_foreign(parts: ForeignParts, supervisor: Supervisor) -> None:
+    """Open the routes, if there are any."""
+    if parts.plan is not NOWHERE:
+        await supervisor.start_child(ChildSpec("foreign", partial(ForeignHost, parts)))

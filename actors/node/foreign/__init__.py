@@ -1,1 +1,0 @@
-"""Routes of a node to other domains: their stubs, each in a sandbox."""
