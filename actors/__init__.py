@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.source import read_places
     from actors.catalogue.trust_file import read_trust
-    from actors.embedding.node import open_node
-    from actors.embedding.runtime import Deployed, DeployedApart, Runtime, open_runtime
+    from actors.embedding import Deployed, DeployedApart, Runtime, open_node, open_runtime
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig, PolicyConfig
@@ -26,8 +25,15 @@ if TYPE_CHECKING:
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
     from actors.runtime.following import Following
-    from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Profile, Refused
-    from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState
+    from actors.runtime.hyperty.hyperty import (
+        Delegated,
+        Hyperty,
+        HypertyFailedError,
+        HypertyState,
+        Invited,
+        Profile,
+        Refused,
+    )
     from actors.runtime.isolation.hyperty import NoCodeError
     from actors.runtime.objects.children import Child, ChildChange, Children
     from actors.runtime.objects.error import ObjectError, SchemaError
@@ -112,8 +118,7 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.client": ("CatalogueAccess",),
         "actors.catalogue.source": ("read_places",),
         "actors.catalogue.trust_file": ("read_trust",),
-        "actors.embedding.node": ("open_node",),
-        "actors.embedding.runtime": ("Deployed", "DeployedApart", "Runtime", "open_runtime"),
+        "actors.embedding": ("Deployed", "DeployedApart", "Runtime", "open_node", "open_runtime"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig", "PolicyConfig"),
@@ -123,9 +128,16 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.config": ("RuntimeConfig",),
         "actors.runtime.stubs.credentials": ("GivenToken", "SessionError", "TokenFile"),
         "actors.runtime.following": ("Following",),
-        "actors.runtime.hyperty.hyperty": ("Delegated", "Hyperty", "Invited", "Profile", "Refused"),
+        "actors.runtime.hyperty.hyperty": (
+            "Delegated",
+            "Hyperty",
+            "HypertyFailedError",
+            "HypertyState",
+            "Invited",
+            "Profile",
+            "Refused",
+        ),
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
-        "actors.runtime.hyperty.lifecycle": ("HypertyFailedError", "HypertyState"),
         "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy.hook": ("Policy",),

@@ -32,14 +32,14 @@ from actors.catalogue.memory import (
     VolatileMemory,
     fetched_package,
 )
-from actors.catalogue.opening import (
+from actors.catalogue.seal import (
+    Sealed,
     check_publisher,
     described,
     known_revocations,
     sealed_descriptor,
     signed_revocations,
 )
-from actors.catalogue.seal import Sealed
 from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys

@@ -17,14 +17,17 @@ from actors.catalogue.errors import (
     refusals,
     refuse_if,
 )
-from actors.catalogue.opening import (
+from actors.catalogue.seal import (
+    Sealed,
+    SealType,
     check_publisher,
     entry_of,
     flaw_of,
     read_descriptor,
+    read_seal,
     signed_revocations,
+    verified,
 )
-from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys

@@ -20,7 +20,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import CatalogueFileError, RefusalError, refusals, refuse_if
-from actors.catalogue.opening import flaw_of, known_revocations
+from actors.catalogue.seal import flaw_of, known_revocations
 from actors.catalogue.source import Source, package_path
 from fsm.catalogue.descriptor_io import Seen
 from specs.addresses.descriptor import Entry, read_entry

@@ -15,8 +15,7 @@ from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.options import monitor_option
 from actors.cli.output import say
-from actors.demo.show import JsonShow, Show, choose_show
-from actors.demo.stage import Play, perform
+from actors.demo.stage import JsonShow, Play, Show, choose_show, perform
 from transports.link import FRAMED, Kind
 
 __all__ = ["command"]

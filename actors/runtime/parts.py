@@ -1,8 +1,9 @@
-"""The actors of one runtime."""
+"""The actors of one runtime, and its presence: what it sets up, and removes on leaving."""
 
 from typing import final
 
 import attrs
+import trio
 
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import ActorRef
@@ -12,15 +13,27 @@ from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers
-from actors.runtime.registry.allocation import AllocationMessage
-from actors.runtime.registry.registrations import RegistrarMessage
-from actors.runtime.registry.registry import RegistryMessage
+from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
+from actors.runtime.registry.registrations import RegistrarMessage, ReplayWanted
+from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
 from actors.runtime.store.runtime_store import RuntimeStore
-from actors.runtime.stubs.loader import LoaderMessage
+from actors.runtime.stubs.catalogue import StubKind, handler_descriptor
+from actors.runtime.stubs.credentials import Entrance
+from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
 from actors.runtime.stubs.sandbox import Sandboxes
-from actors.runtime.sync.context import SyncMessage
+from actors.runtime.stubs.stub import StubConfig
+from actors.runtime.sync.context import ObjectsClosed, PathsForgotten, SyncMessage
+from fsm.p2p.negotiation import Role
+from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.resolve_io import HandlerReady
+from specs.addresses.address import subscription_manager
+from specs.bodies.link import Command, Path
+from specs.bodies.word import StubMethod
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from transports.bodies import write_body
 
-__all__ = ["RuntimeParts"]
+__all__ = ["Presence", "RuntimeParts"]
 
 
 @final
@@ -48,3 +61,142 @@ class RuntimeParts:
     sync_manager: ActorRef[SyncMessage]
     store: RuntimeStore
     followers: Followers
+
+
+@final
+class Presence:
+    """The sessions, links and paths of a runtime, without its hyperties.
+
+    Attributes:
+        handler: Address of the handler stub that accepts direct links; None: there is none.
+    """
+
+    def __init__(self, parts: RuntimeParts) -> None:
+        self.handler: str | None = None
+        self._parts = parts
+        self._url = parts.config.runtime
+        self._entrance = Entrance(parts.agent, parts.config.domain)
+
+    # ---- coming
+
+    async def enter(self) -> None:
+        """Open the session at the own node.
+
+        If cancelled, the session may still be opened; the answer of the node is dropped.
+
+        Raises:
+            SessionError: The node refuses it, or cannot be reached; see its `code`.
+            ActorStoppedError: The runtime has closed.
+        """
+        await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
+
+    async def boot(self) -> None:
+        """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
+
+        If cancelled, the stub may be deployed without a path.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
+        config = self._parts.config
+        if not config.kinds or not config.links.wants_any:
+            return
+        url = f"{self._url}/p2phandler/1"
+        stub = StubConfig(
+            self._url,
+            config.domain,
+            kinds=config.kinds,
+            host=config.p2p_host,
+            links=config.links,
+        )
+        descriptor = handler_descriptor(config.domain)
+        refusal: str | None = await self._parts.loader.ask(
+            lambda done: Load(url, descriptor, stub, done, StubKind.P2P_HANDLER)
+        )
+        if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
+            self.handler = url
+            await self._parts.registrar.tell(HandlerReady(url))
+            await self._parts.registry.tell(HandlerReady(url))
+
+    async def paths_lost(self, domain: str) -> None:
+        """Set paths and registrations again that a node has lost (STB-09).
+
+        Args:
+            domain: Domain of the node.
+
+        If cancelled, some of them may be missing.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
+        await self._parts.sync_manager.tell(PathsForgotten(domain))
+        if domain != self._parts.config.domain:
+            return
+        await self._parts.allocation.tell(AddressesForgotten())
+        await self._parts.registrar.tell(ReplayWanted())
+        if self.handler is not None:
+            await self._set_path(self.handler, MessageType.SUBSCRIBE)
+
+    async def _set_path(self, url: str, kind: MessageType) -> bool:
+        """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""
+        to = subscription_manager(self._parts.config.domain)
+        answer = await self._ask(kind, to, Path((url,), url))
+        return answer.code <= LAST_SUCCESS
+
+    async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
+        sender = self._parts.agent.url
+        number = self._parts.config.ids.next(sender)
+        request = Message(number, kind, sender, to, write_body(body))
+        answer = await self._parts.agent.request(request)
+        self._entrance.heard(answer)
+        return answer
+
+    # ---- going
+
+    async def end_links_and_objects(self) -> None:
+        """End the direct links, then every data object (P2P-28).
+
+        If cancelled, some of them remain, and end with the runtime.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
+        await self._end_links()
+        # The objects of links are among them: their open requests are awaited.
+        await self._parts.sync_manager.ask(ObjectsClosed)
+
+    async def _end_links(self) -> None:
+        links = await self._parts.registry.ask(LinksClosed)
+        async with trio.open_nursery() as nursery:
+            for entry in links:
+                nursery.start_soon(self._end_link, entry)
+        if self.handler is not None:
+            await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
+            await self._unload(self.handler, None)
+
+    async def _end_link(self, entry: LinkEntry) -> None:
+        if entry.role is Role.REQUESTER:
+            await self._unload(entry.stub, entry.remote)
+            await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
+        else:
+            command = Command(StubMethod.DISCONNECT.value, (entry.remote,))
+            await self._ask(MessageType.EXECUTE, entry.stub, command)
+
+    async def end_sessions(self) -> None:
+        """Close the sessions with all nodes, unless data objects are stored.
+
+        If cancelled, some of them remain; the nodes end them after a while.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
+        if not self._parts.store.is_empty:
+            # Who comes back to what is stored finds the session, and all paths, for a while.
+            return
+        view = await self._parts.registry.ask(LinksWanted)
+        async with trio.open_nursery() as nursery:
+            for stub in view.node_stubs:
+                nursery.start_soon(self._unload, stub, None)
+
+    async def _unload(self, url: str, remote: str | None) -> None:
+        await self._parts.loader.ask(lambda done: Unload(url, remote, done))

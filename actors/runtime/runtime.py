@@ -19,12 +19,10 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.following import Following
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
-from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
-from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
+from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyMaker, Lifecycle, Profile
 from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
 from actors.runtime.objects.context import HypertyContext
-from actors.runtime.parts import RuntimeParts
-from actors.runtime.presence import Presence
+from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
 from actors.runtime.registry.registrations import RegisterWanted, UnregisterWanted
 from actors.runtime.registry.registry import LinksWanted, RegistryView

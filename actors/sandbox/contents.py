@@ -24,8 +24,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.plan import Contents, HypertyContents, NodeStubContents, PackageContents
 from actors.runtime.hyperty.host import HypertyHost
-from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.hyperty.lifecycle import Faults
+from actors.runtime.hyperty.hyperty import Faults, Hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory

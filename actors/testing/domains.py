@@ -7,8 +7,7 @@ from typing import Final, final
 
 import attrs
 
-from actors.embedding.node import open_node
-from actors.embedding.runtime import Runtime, open_runtime
+from actors.embedding import Runtime, open_node, open_runtime
 from actors.node.app import Node
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig

@@ -11,8 +11,8 @@ import trio
 from actors.catalogue.archive import pack
 from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import SourceAwayError
-from actors.catalogue.making import Publisher, packaged, revocation_list, sealed, signed_draft
 from actors.catalogue.memory import NoStore, VolatileMemory
+from actors.catalogue.publishing import Publisher, packaged, revocation_list, sealed, signed_draft
 from actors.catalogue.seal import SealType
 from actors.catalogue.source import DOMAIN_KEYS, REVOKED, MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust

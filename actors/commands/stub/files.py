@@ -18,7 +18,7 @@ from actors.catalogue.errors import (
     SourceAwayError,
     TrustFileError,
 )
-from actors.catalogue.making import WrongKeyError
+from actors.catalogue.publishing import WrongKeyError
 from actors.catalogue.source import BadPlaceError
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import Meanings, meant

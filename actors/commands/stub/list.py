@@ -15,8 +15,15 @@ from actors.catalogue.errors import (
     NotServedError,
     SourceAwayError,
 )
-from actors.catalogue.opening import entry_of, read_descriptor, read_listing, signed_revocations
-from actors.catalogue.seal import SealType, read_seal, verified
+from actors.catalogue.seal import (
+    SealType,
+    entry_of,
+    read_descriptor,
+    read_listing,
+    read_seal,
+    signed_revocations,
+    verified,
+)
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source, source_at
 from actors.cli.command_error import ExitCode
 from actors.cli.failure import run

@@ -8,10 +8,9 @@ import attrs
 import click
 
 from actors.catalogue.archive import pack
-from actors.catalogue.making import Publisher, packaged, signed_draft
 from actors.catalogue.memory import write_whole
-from actors.catalogue.opening import read_descriptor
-from actors.catalogue.seal import SealType, read_seal
+from actors.catalogue.publishing import Publisher, packaged, signed_draft
+from actors.catalogue.seal import SealType, read_descriptor, read_seal
 from actors.cli.command_error import CommandError
 from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say

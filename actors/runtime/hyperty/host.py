@@ -12,8 +12,14 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.client import own, sendable
-from actors.runtime.hyperty.hyperty import Delegated, HypertyMaker, Invited, Refused
-from actors.runtime.hyperty.lifecycle import Faults, Lifecycle
+from actors.runtime.hyperty.hyperty import (
+    Delegated,
+    Faults,
+    HypertyMaker,
+    Invited,
+    Lifecycle,
+    Refused,
+)
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.context import code_in_use

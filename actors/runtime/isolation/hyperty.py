@@ -22,8 +22,7 @@ from actors.pipe.host import HandInResult, HostTools, SandboxHost
 from actors.pipe.message import PipeMessage, Word
 from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.hyperty.lifecycle import Lifecycle
+from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
 from actors.runtime.stubs.guarded_network import NO_NETWORK
 from actors.runtime.stubs.sandbox import ComponentMaker
 from fsm.bus.transactions import OutstandingCore

@@ -8,9 +8,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.catalogue.errors import BadDescriptorError, BadSealError
-from actors.catalogue.making import sealed
-from actors.catalogue.opening import entry_of, read_descriptor, read_listing, read_revocations
-from actors.catalogue.seal import SealType, read_seal, verified
+from actors.catalogue.publishing import sealed
+from actors.catalogue.seal import (
+    SealType,
+    entry_of,
+    read_descriptor,
+    read_listing,
+    read_revocations,
+    read_seal,
+    verified,
+)
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType
 from specs.descriptor import (

@@ -9,7 +9,7 @@ import trio
 from actors.cli.command_error import CommandError
 from actors.demo import stage as children
 from actors.demo.script import What
-from actors.demo.show import Director, Show
+from actors.demo.stage import Director, Show
 
 SAY = (
     "import json, functools; out = functools.partial(print, flush=True); "

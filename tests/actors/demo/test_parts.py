@@ -6,11 +6,9 @@ import trio
 import trio.testing
 
 from actors.cli.command_error import CommandError
-from actors.demo.alice import WORKERS, Latencies, NumberedRequests, compared, measure
-from actors.demo.narration import ObservingTracer
-from actors.demo.script import Beat, Line, What, read_line, report
-from actors.demo.show import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show
-from actors.demo.stage import judge
+from actors.demo.child import WORKERS, Latencies, NumberedRequests, compared, measure
+from actors.demo.script import Beat, Line, ObservingTracer, What, read_line, report
+from actors.demo.stage import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show, judge
 from actors.kit.trace import MemoryTracer
 from fsm.judge.manifest import Manifest, Participant
 from specs.message import Message, MessageType

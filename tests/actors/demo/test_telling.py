@@ -2,9 +2,8 @@
 
 import pytest
 
-from actors.demo.narration import Narrator, short
-from actors.demo.script import ACTS, Beat, Line, What
-from actors.demo.show import Director, Show
+from actors.demo.script import ACTS, Beat, Line, Narrator, What, short
+from actors.demo.stage import Director, Show
 from specs.trace import Fact, Kind, Op
 
 R = "hyperty-runtime://a.ex"

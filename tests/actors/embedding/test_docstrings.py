@@ -10,7 +10,7 @@ _OURS = frozenset({"actors", "fsm", "specs", "transports"})
 
 _MODULES = (
     "actors",
-    "actors.embedding.node",
+    "actors.embedding",
     "actors.hyperties",
     "actors.testing.recorder",
     "actors.testing.domains",

@@ -6,7 +6,7 @@ import pytest
 
 import actors
 from actors.catalogue.client import CatalogueAccess
-from actors.catalogue.making import signed_draft
+from actors.catalogue.publishing import signed_draft
 from actors.runtime.sync.context import DataSchemas
 from fsm.sync.value.json import compiled
 from specs.addresses.descriptor import CatalogueType, Entry

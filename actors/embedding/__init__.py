@@ -1,1 +1,0 @@
-"""Nodes, runtimes and hyperties inside a program; the package `actors` exports the names."""
