@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from actors.runtime.objects.error import ObjectError, SchemaError
     from actors.runtime.objects.observation import ObjectState, ObservedObject
     from actors.runtime.objects.reported_object import ReportedObject
-    from actors.runtime.policy.hook import Policy
+    from actors.runtime.policy import Policy
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
     from actors.runtime.stubs.credentials import GivenToken, SessionError, TokenFile
@@ -140,7 +140,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
         "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
-        "actors.runtime.policy.hook": ("Policy",),
+        "actors.runtime.policy": ("Policy",),
         "actors.runtime.registry.registrations": ("RegistrationError",),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),

@@ -19,12 +19,12 @@ from actors.cli.options import (
     check_address,
     check_domain,
     check_name,
+    client_tls_options,
     log_option,
     node_option,
     trace_options,
 )
 from actors.cli.output import say
-from actors.cli.tls import client_tls_options
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,

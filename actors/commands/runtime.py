@@ -27,13 +27,13 @@ from actors.cli.options import (
     check_domain,
     check_kinds,
     check_name,
+    client_tls_options,
     log_option,
     monitor_option,
     node_option,
     trace_options,
 )
 from actors.cli.output import say_ready
-from actors.cli.tls import client_tls_options
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,

@@ -26,7 +26,7 @@ from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.catalogue.fetching import SHIPPED, Evidence, StubMakers
+from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
@@ -256,7 +256,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
     catalogue: Catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
     if config.catalogues is not None:
         # Signatures are slow to import, and not needed by who fetches nothing.
-        from actors.runtime.catalogue.fetching import fetching  # noqa: PLC0415
+        from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
         evidence = Evidence(plan.tracer, plan.counters)
         catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)

@@ -13,7 +13,7 @@ from actors.kit.ids import IdSource
 from actors.pipe.plan import Spawn
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
-from actors.runtime.policy.hook import PERMIT_ALL, Policy
+from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy

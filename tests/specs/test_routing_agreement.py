@@ -9,7 +9,7 @@ from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Pipelines
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from specs.message import Message, MessageType
 from specs.routing import RUNTIME_CHECKS, Check, Direction
 

@@ -6,7 +6,7 @@ import attrs
 
 import actors
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.policy.hook import PERMIT_ALL
+from actors.runtime.policy import PERMIT_ALL
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import LEASE
 from transports.link import Kind

@@ -17,7 +17,7 @@ from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node
 from actors.node.config import HttpConfig
-from actors.runtime.catalogue.fetching import SHIPPED
+from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType

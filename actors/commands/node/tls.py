@@ -9,7 +9,7 @@ import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError
-from actors.cli.tls import FILE, check_plain, client_tls, insecure_option
+from actors.cli.options import FILE, check_plain, client_tls, insecure_option
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from transports.tls import TlsFileError, load_identity, server_context

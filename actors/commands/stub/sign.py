@@ -16,7 +16,7 @@ from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
-from actors.runtime.catalogue.fetching import SHIPPED
+from actors.runtime.catalogue import SHIPPED
 from fsm.catalogue.descriptor_io import Facts, Here, Level
 from fsm.catalogue.descriptor_trust import judge_offer
 from fsm.machine_list import MACHINES, fingerprint, fingerprints

@@ -16,7 +16,7 @@ from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors, read_bytes
 from actors.keys.key_set import read_keys
-from actors.runtime.catalogue.fetching import SHIPPED
+from actors.runtime.catalogue import SHIPPED
 from fsm.catalogue.descriptor_io import Here, Level
 from fsm.machine_list import MACHINES, fingerprints
 from specs.addresses.descriptor import WELL_KNOWN

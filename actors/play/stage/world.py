@@ -35,7 +35,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Profile
-from actors.runtime.policy.hook import Policy as RuntimePolicy
+from actors.runtime.policy import Policy as RuntimePolicy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime as RunningRuntime

@@ -13,7 +13,7 @@ from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy.hook import Policy, Refusal
+from actors.runtime.policy import Policy, Refusal
 from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off

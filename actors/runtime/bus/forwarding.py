@@ -20,7 +20,7 @@ from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy.hook import Policy, Refusal
+from actors.runtime.policy import Policy, Refusal
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
 from fsm.p2p.transfer import Behind

@@ -43,7 +43,7 @@ from actors.runtime.bus.messages import (
 )
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from fsm.registry.resolve.resolve_io import (
     NoRoute,
     OwnerDoubted,

@@ -10,7 +10,7 @@ from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin, Submitted
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy.hook import Refusal
+from actors.runtime.policy import Refusal
 from fsm.bus.transactions import (
     Answer,
     DeduplicationWindow,

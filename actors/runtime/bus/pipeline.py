@@ -14,7 +14,7 @@ import structlog
 
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.admission import Admission, Stage
-from actors.runtime.policy.hook import Refusal
+from actors.runtime.policy import Refusal
 from specs.errors import ProtoflyError
 from specs.message import Message
 from specs.reply_code import Code, DropReason

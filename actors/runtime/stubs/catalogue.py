@@ -1,6 +1,6 @@
 """The stub that belongs to a catalogue address (CAT-03, CAT-10, ADR-09).
 
-This module has the interface and the built-in stubs; `actors.runtime.catalogue.fetching`
+This module has the interface and the built-in stubs; `actors.runtime.catalogue`
 fetches and verifies descriptors.
 """
 

@@ -14,7 +14,7 @@ from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.stubs.sandbox import Component

@@ -15,7 +15,7 @@ from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.policy.hook import PERMIT_ALL, Policy
+from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.judge.replay import Judgement, judge

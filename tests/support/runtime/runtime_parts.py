@@ -20,7 +20,7 @@ from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, Registr
 from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy.hook import PERMIT_ALL, Policy
+from actors.runtime.policy import PERMIT_ALL, Policy
 from specs.message import Message
 
 R = "hyperty-runtime://a.ex/ra"

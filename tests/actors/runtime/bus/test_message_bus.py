@@ -9,7 +9,7 @@ from typing_extensions import override
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from fsm.bus.listeners import ANY, Router, RoutingCore
 from fsm.registry.resolve.resolve_io import OwnerKnown, PeerKnown
 from specs.errors import SpecError

@@ -6,7 +6,7 @@ from typing_extensions import override
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection, StagePlaceError
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import RUNTIME_CHECKS, Check, Direction, Power

@@ -17,7 +17,7 @@ from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
-from actors.runtime.catalogue.fetching import Evidence, StubMakers, fetching
+from actors.runtime.catalogue import Evidence, StubMakers, fetching
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken

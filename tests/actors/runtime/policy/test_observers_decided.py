@@ -7,7 +7,7 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import MessageType
 from tests.support.report_world import Closed, Open, world

@@ -4,7 +4,7 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from fsm.judge.trace_line import Verdict
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason

@@ -5,7 +5,7 @@ import pytest
 
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
-from actors.runtime.catalogue.fetching import SHIPPED
+from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError

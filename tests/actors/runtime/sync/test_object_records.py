@@ -4,7 +4,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from specs.addresses.address import domain_registry
 from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.message import Message, MessageType

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.runtime.policy.hook import Policy
+from actors.runtime.policy import Policy
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import (

@@ -13,7 +13,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import MemoryTracer
-from actors.runtime.catalogue.fetching import SHIPPED
+from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from tests.support.runtime.p2p_bus import KeepingPort

@@ -1,1 +1,0 @@
-"""Stubs of other domains, and the catalogues they are fetched from."""

@@ -1,1 +1,0 @@
-"""Policy in a runtime: one call per message, and the refusals."""
