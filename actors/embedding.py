@@ -417,16 +417,16 @@ class Runtime:
             ValueError: The machine is `transaction`, which steps too often to be followed.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._running.follow(machine, make, about)
+        return await self._running.followers.follow(machine, make, about)
 
     def drops(self) -> DropLedger:
         """Return how many messages were not delivered, by reason, and the last of them."""
-        return self._running.drops()
+        return self._running.counters.ledger()
 
     @property
     def monitor_violations(self) -> int:
         """Number of attempted steps that no state machine declares; the log has each of them."""
-        return self._running.monitor_violations
+        return self._running.counters.monitor_violations
 
 
 @overload

@@ -2,12 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, NoReturn, TypeVar, final
+from typing import Final, NoReturn, final
 
 import attrs
 import trio
 
-from actors.kit.counters import DropLedger
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Crash
@@ -16,7 +15,6 @@ from actors.kit.supervision.waits import SERVING
 from actors.pipe.plan import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.following import Following
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyMaker, Lifecycle, Profile
@@ -41,8 +39,6 @@ __all__ = ["Runtime"]
 
 _SHARE: Final = 0.25
 """Share of its time limit that each step gets after one has exceeded it."""
-
-M = TypeVar("M")
 
 
 @final
@@ -88,11 +84,13 @@ class Runtime:
     Attributes:
         url: Its address.
         counters: Counts of dropped messages and of the findings of the monitor.
+        followers: The models of the application that go along with entities.
     """
 
     def __init__(self, parts: RuntimeParts, background: trio.Nursery) -> None:
         self.url = parts.config.runtime
         self.counters = parts.counters
+        self.followers = parts.followers
         self._parts = parts
         self._presence = Presence(parts)
         self._addresses = HypertyAddresses(parts)
@@ -101,15 +99,6 @@ class Runtime:
         self._failure: HypertyFailedError | None = None
         self._has_failed = trio.Event()
         self._is_leaving = False
-
-    @property
-    def monitor_violations(self) -> int:
-        """Number of attempted steps that no state machine declares; log and trace have each."""
-        return self.counters.monitor_violations
-
-    def drops(self) -> DropLedger:
-        """Return how many messages were not delivered, by reason, and the last of them."""
-        return self.counters.ledger()
 
     # ---- for its owner
 
@@ -430,25 +419,6 @@ class Runtime:
     def handler(self) -> str | None:
         """Address of the handler stub that accepts direct links; None: there is none."""
         return self._presence.handler
-
-    async def follow(
-        self, machine: str, make: Callable[[str], M], about: str | None = None
-    ) -> Following[M]:
-        """Let models follow the entities of a machine; see `actors.Runtime.follow`.
-
-        Args:
-            machine: Name of the machine.
-            make: Makes the model of an entity; it is called with the key of the entity.
-            about: Address that the key of an entity must contain; None: all are followed.
-
-        If cancelled, nothing is followed.
-
-        Raises:
-            UnknownMachineError: There is no such machine.
-            ValueError: The steps of the machine are not reported.
-            ActorStoppedError: The runtime has closed.
-        """
-        return await self._parts.followers.follow(machine, make, about)
 
     async def _view(self) -> RegistryView:
         return await self._parts.registry.ask(LinksWanted)

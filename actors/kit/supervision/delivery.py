@@ -8,13 +8,10 @@ import attrs
 import structlog
 from typing_extensions import override
 
-from actors.kit.counters import Counters
-from actors.kit.trace import Tracer, drop_fact
 from fsm.p2p.transfer import Behind
 from specs.message import Message
-from specs.reply_code import DropReason
 
-__all__ = ["LOGGED", "DeadLetters", "Delivery", "Purpose", "TracedDeadLetters"]
+__all__ = ["LOGGED", "DeadLetters", "Delivery", "Purpose"]
 
 
 @final
@@ -73,22 +70,3 @@ class _Logged(DeadLetters):
 
 LOGGED: Final[DeadLetters] = _Logged()
 """Writes dead letters to the log only."""
-
-
-@final
-@attrs.frozen
-class TracedDeadLetters(DeadLetters):
-    """Counts dead letters, and records messages of the protocol as drops (OBS-06)."""
-
-    tracer: Tracer
-    counters: Counters
-
-    @override
-    def lost(self, actor: str, message: object) -> None:
-        self.counters.dead_letter(actor)
-        match message:
-            case Delivery(message=Message() as inner) | (Message() as inner):
-                self.counters.drop(DropReason.NO_TARGET, inner, actor)
-                self.tracer.record(actor, drop_fact(inner, DropReason.NO_TARGET))
-            case _:
-                _log.info("dead letter", actor=actor, message=type(message).__name__)

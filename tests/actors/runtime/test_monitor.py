@@ -79,7 +79,7 @@ async def test_an_undeclared_step_of_a_hyperty_is_reported_and_affects_no_other_
 
         assert (await world.caller.request(neighbour, 1)).code == Code.OK
         assert (await world.caller.request(clumsy, 1)).code == Code.OK
-        assert world.runtime.monitor_violations == 1
+        assert world.runtime.counters.monitor_violations == 1
         assert world.runtime.counters.violations == {"address": 1}
     assert world.refused() == [(clumsy, "address", KEY, "[*]", "release")]
     judged = world.judged()
@@ -101,7 +101,7 @@ async def test_one_that_missteps_again_and_again_ends_alone(autojump_clock):
 
         assert (await world.caller.request(clumsy, 1)).code == Code.NOT_FOUND
         assert (await world.caller.request(neighbour, 1)).code == Code.OK
-        assert world.runtime.monitor_violations == 4
+        assert world.runtime.counters.monitor_violations == 4
 
 
 async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monkeypatch):
@@ -119,7 +119,7 @@ async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monke
         answer = await world.caller.request("hyperty://a.ex/nobody", 1)
         assert (answer.code, answer.body["description"]) == (503, HELD)
         assert stub not in await world.runtime.node_stubs()
-        assert world.runtime.monitor_violations == 1
+        assert world.runtime.counters.monitor_violations == 1
     assert world.judged().by_claim == {Claim.REFUSED_STEP: 1}
 
 
@@ -146,7 +146,7 @@ async def test_a_core_part_that_missteps_ends_the_runtime_and_the_trace_says_why
     (world,) = seen
     ((actor, machine, _, state, trigger),) = world.refused()
     assert (actor, machine, state, trigger) == ("bus", "transaction", "pending", "opened")
-    assert world.runtime.monitor_violations == 1
+    assert world.runtime.counters.monitor_violations == 1
 
 
 class Slow(Misstep):

@@ -6,15 +6,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.delivery import DeadLetters, Delivery, TracedDeadLetters
+from actors.kit.supervision.delivery import DeadLetters
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
-from actors.kit.trace import MemoryTracer
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
-from specs.reply_code import DropReason
-from specs.trace import Op
 from tests.support.runtime.scribe import Count, Crash, Do, Note, Scribe, Wait, deeds, finish
 
 UPDATE = Message(1, MessageType.UPDATE, "hyperty://a.ex/1", "hyperty://a.ex/2")
@@ -206,18 +202,6 @@ async def test_an_ask_is_no_dead_letter_its_asker_knows(diary, nursery):
             await ref.ask(Count)
 
     assert box.letters == []
-
-
-async def test_dead_messages_are_drops_on_record(diary):
-    tracer, counters = MemoryTracer(), Counters()
-    letters = TracedDeadLetters(tracer, counters)
-    for letter in (Delivery(UPDATE, UPDATE.to), UPDATE, Note("private")):
-        letters.lost("a", letter)
-
-    assert [fact.op for fact in tracer.facts] == [Op.DROP, Op.DROP]
-    assert tracer.facts[0].reason == DropReason.NO_TARGET
-    assert counters.drops == {DropReason.NO_TARGET: 2}
-    assert counters.dead_letters == {"a": 3}
 
 
 async def test_an_interrupt_is_not_counted_as_a_crash(diary):

@@ -131,7 +131,7 @@ async def test_a_runtime_and_a_node_show_their_drops(autojump_clock):
         for number, to in enumerate(ends, start=10**6):
             await port.post(event(number, one.address, to))
         await trio.sleep(1)
-        here, there = one.runtime.drops().last[-1], domain.node.drops().last[-1]
+        here, there = one.runtime.counters.ledger().last[-1], domain.node.drops().last[-1]
     assert (here.to, here.reason, here.where) == (ends[0], DropReason.NO_TARGET, "bus")
     assert (there.to, there.reason) == (ends[1], DropReason.NO_TARGET)
 
