@@ -39,6 +39,18 @@ LAST_SUCCESS: Final = 299
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
 """A node's lasting refusals of an open: another attempt does not help."""
 
+PASSING: Final = frozenset(
+    {
+        Code.TIMEOUT,
+        Code.TOO_LARGE,
+        Code.INTERNAL,
+        Code.BAD_BACKEND,
+        Code.UNAVAILABLE,
+        Code.BACKEND_TIMEOUT,
+    }
+)
+"""Refusals of a read that say nothing about the next one, which may succeed."""
+
 
 class DropReason(StrEnum):
     """Reasons to drop a message: every drop has exactly one (OBS-06)."""

@@ -24,10 +24,11 @@ class Fields:
     def __init__(self, line: JsonObject) -> None:
         # A name that ends so is a remark: nobody reads it.
         self._left = {name: value for name, value in line.items() if not name.endswith("_")}
+        self._asked: dict[str, None] = {}
 
     def take(self, name: str) -> Json:
         """Take a field, whatever it holds."""
-        if name not in self._left:
+        if not self.has(name):
             raise ValueError(f"{name} is missing")
         return self._left.pop(name)
 
@@ -40,11 +41,11 @@ class Fields:
 
     def some_text(self, name: str) -> str:
         """Take a text that may be missing."""
-        return self.text(name) if name in self._left else ""
+        return self.text(name) if self.has(name) else ""
 
     def text_or_null(self, name: str) -> str | None:
         """Take a text or null."""
-        if name in self._left and self._left[name] is None:
+        if self.has(name) and self._left[name] is None:
             self._left.pop(name)
             return None
         return self.text(name)
@@ -96,10 +97,11 @@ class Fields:
 
     def maybe(self, name: str, take: Callable[[str], T]) -> T | None:
         """Take a field by one of the methods above if it is there."""
-        return take(name) if name in self._left else None
+        return take(name) if self.has(name) else None
 
     def has(self, name: str) -> bool:
         """Say whether a field is there."""
+        self._asked[name] = None
         return name in self._left
 
     def nearest(self, known: Iterable[str]) -> str:
@@ -107,9 +109,13 @@ class Fields:
         left = next((one for one in self._left if one not in {"sc", "n"}), "")
         return nearest(left, known)
 
-    def check_names(self, known: Iterable[str]) -> None:
-        """Make sure that all fields that are left have known names."""
-        names = [*known]
+    def check_names(self, known: Iterable[str] = ()) -> None:
+        """Make sure that all fields that are left have known names.
+
+        Args:
+            known: The names; none: those that were looked for.
+        """
+        names = [*known] or [*self._asked]
         for name in self._left:
             if name not in names:
                 raise ValueError(

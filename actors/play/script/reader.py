@@ -167,7 +167,7 @@ def _read_step(number: int, fields: Fields) -> Step:
     if reader is None:
         raise ValueError(f"there is no k {kind!r}; {nearest(kind, _READERS)}")
     step = reader(number, fields)
-    fields.check_names(_STEP_FIELDS[kind])
+    fields.check_names()
     return step
 
 
@@ -297,22 +297,6 @@ _READERS: Final[Mapping[str, Callable[[int, Fields], Step]]] = MappingProxyType(
         "ingest": _ingest_step,
     }
 )
-
-
-_STEP_FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "msg": ("hop", "msg", "drop", "delayed", "p2p", "deliver_to", *Flag),
-        "state": ("machine", "key", "old", "new", "cause"),
-        "table": ("table", "op", "at", "key", "val"),
-        "resolve": ("at", "to", "result", "why"),
-        "authz": ("at", "ref", "decision", "why"),
-        "time": ("dt", "why"),
-        "fault": ("what",),
-        "call": ("what",),
-        "ingest": ("raw", "norm"),
-    }
-)
-"""The fields of each kind of step, for the nearest known name."""
 
 
 # ---- files

@@ -47,7 +47,7 @@ from specs.jsonvalue import Json, JsonObject, frozen_object
 from specs.limits.protocol import GOODBYE_TIMEOUT, READ_PAUSE
 from specs.limits.sync import CHANGES_KEPT, COPIES_STORED, GONE_READS, REPEAT_LAST
 from specs.message import Message, MessageType, reason_in
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import LAST_SUCCESS, PASSING, Code
 from specs.trace import Fact, Kind, Op
 from transports.background import open_background
 from transports.bodies import read_body, write_body
@@ -334,18 +334,6 @@ _WAITING: Final = 64
 
 _EXPELLED: Final = "its reporter has expelled this hyperty"
 
-_FOR_NOW: Final = frozenset(
-    {
-        Code.TIMEOUT,
-        Code.TOO_LARGE,
-        Code.INTERNAL,
-        Code.BAD_BACKEND,
-        Code.UNAVAILABLE,
-        Code.BACKEND_TIMEOUT,
-    }
-)
-"""Codes of a failed read after which the next one may succeed."""
-
 _Input: TypeAlias = Message | ObserverInput
 
 
@@ -510,7 +498,7 @@ class _Observation:
                 return await self._context.ask_manager(MessageType.SUBSCRIBE, body, url)
             except ObjectError as refusal:
                 not_found = not_found + 1 if refusal.code == Code.NOT_FOUND else 0
-                is_for_now = 0 < not_found < GONE_READS or refusal.code in _FOR_NOW
+                is_for_now = 0 < not_found < GONE_READS or refusal.code in PASSING
                 if pause is None or not is_for_now:
                     raise
                 await trio.sleep(pause)
@@ -538,7 +526,7 @@ class _Observation:
             await self._enqueue(_snapshot(answer))
             return
         why = reason_in(answer)
-        if answer.code in _FOR_NOW or answer.code <= LAST_SUCCESS:
+        if answer.code in PASSING or answer.code <= LAST_SUCCESS:
             await self._enqueue(ReadFailed(read, why))
         elif answer.code == Code.NOT_FOUND:
             await self._enqueue(NotFound(read, why))

@@ -82,20 +82,17 @@ class P2PHandler(P2PStub):
 
     @override
     async def take_own(self, message: Message) -> None:
-        try:
-            match message.type:
-                case MessageType.CREATE:
-                    await self._invited_by_requester(message)
-                case MessageType.SUBSCRIBE:
-                    await self._listen_for_link(message)
-                case MessageType.EXECUTE:
-                    await self._commanded(message)
-                case _ if message.is_request:
-                    await self.answer(message, Code.NOT_FOUND, "a handler does not do this")
-                case _:
-                    pass
-        except BadMessageError as exc:
-            await self.answer(message, exc.code, exc.reason)
+        match message.type:
+            case MessageType.CREATE:
+                await self._invited_by_requester(message)
+            case MessageType.SUBSCRIBE:
+                await self._listen_for_link(message)
+            case MessageType.EXECUTE:
+                await self._commanded(message)
+            case _ if message.is_request:
+                await self.answer(message, Code.NOT_FOUND, "a handler does not do this")
+            case _:
+                pass
 
     async def _step(self, trigger: Trigger, why: str = "") -> None:
         """Take a step of the stub itself, and publish its new status (I-S4)."""

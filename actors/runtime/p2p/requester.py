@@ -28,7 +28,7 @@ from specs.addresses.address import is_below
 from specs.bodies.link import Command
 from specs.bodies.sync import Invitation
 from specs.bodies.word import StubMethod
-from specs.errors import BadMessageError, SpecError
+from specs.errors import SpecError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body
@@ -82,18 +82,15 @@ class P2PRequester(P2PStub):
 
     @override
     async def take_own(self, message: Message) -> None:
-        try:
-            match message.type:
-                case MessageType.CREATE:
-                    await self._invited_by_peer(message)
-                case MessageType.EXECUTE:
-                    await self._commanded(message)
-                case _ if message.is_request:
-                    await self.answer(message, Code.NOT_FOUND, "a requester does not do this")
-                case _:
-                    pass
-        except BadMessageError as exc:
-            await self.answer(message, exc.code, exc.reason)
+        match message.type:
+            case MessageType.CREATE:
+                await self._invited_by_peer(message)
+            case MessageType.EXECUTE:
+                await self._commanded(message)
+            case _ if message.is_request:
+                await self.answer(message, Code.NOT_FOUND, "a requester does not do this")
+            case _:
+                pass
 
     async def _invited_by_peer(self, message: Message) -> None:
         invitation = read_body(message, Invitation)

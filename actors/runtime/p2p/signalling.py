@@ -61,7 +61,7 @@ from specs.bodies.sync import (
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import LAST_SUCCESS, PASSING
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 
@@ -231,17 +231,6 @@ def _value(answer: Message) -> JsonObject:
 
 
 _CHANGES: Final = "changes"
-_FOR_NOW: Final = frozenset(
-    {
-        Code.TIMEOUT,
-        Code.TOO_LARGE,
-        Code.INTERNAL,
-        Code.BAD_BACKEND,
-        Code.UNAVAILABLE,
-        Code.BACKEND_TIMEOUT,
-    }
-)
-"""Refusals of a read that say nothing about the next one."""
 
 
 @final
@@ -347,7 +336,7 @@ class LinkObjects:
     def _was_read(self, end: LinkEnd, read: int, answer: Message) -> SideInput | None:
         """Understand the answer to a read: what fails for now is tried again (SYN-17)."""
         snapshot = read_snapshot(answer)
-        if isinstance(snapshot, ObserveRefused) and answer.code in _FOR_NOW:
+        if isinstance(snapshot, ObserveRefused) and answer.code in PASSING:
             self._feed(end, ReadFailed(read, snapshot.why))
             return None
         return self._observed(end, answer)

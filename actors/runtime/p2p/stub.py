@@ -202,7 +202,11 @@ class P2PStub(Actor[P2PMessage]):
 
     @abstractmethod
     async def take_own(self, message: Message) -> None:
-        """Take a request to the stub itself."""
+        """Take a request to the stub itself.
+
+        Raises:
+            BadMessageError: Its body is not what the catalogue says; it is answered so.
+        """
 
     # --- in -------------------------------------------------------------------------------
 
@@ -235,7 +239,10 @@ class P2PStub(Actor[P2PMessage]):
         elif objection is not None:
             await self.answer(message, Code.FORBIDDEN, objection)
         else:
-            await self.take_own(message)
+            try:
+                await self.take_own(message)
+            except BadMessageError as exc:
+                await self.answer(message, exc.code, exc.reason)
 
     async def _answered(self, answer: Message) -> None:
         asked = self._asked.pop(answer.id, None) if answer.is_final else None
