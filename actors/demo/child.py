@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from random import SystemRandom
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -42,7 +43,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.chaos.cuttable import CuttableNetwork
+from transports.chaos.network import ChaosNetwork, Course
 from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.system import open_system_network
@@ -181,7 +182,7 @@ class Scene:
 
     caller: Caller
     bob: str
-    network: CuttableNetwork
+    network: ChaosNetwork
     seen: ObservingTracer
 
     async def by_any(self, value: Json) -> Message:
@@ -201,7 +202,7 @@ async def script(scene: Scene, requests: int) -> None:
         CommandError: Something was to be otherwise.
     """
     numbered = NumberedRequests()
-    base = tuple(scene.network.links)
+    base = scene.network.links
     await _meet(scene, numbered)
     by_node, by_link = await _compare(scene, numbered, requests)
     fell_back = await _cut(scene, numbered, base)
@@ -258,7 +259,7 @@ async def _compare(
     return by_node, by_link
 
 
-async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...]) -> int:
+async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Course, ...]) -> int:
     """Close the socket under the link while requests are under way; return how many fell back."""
     seen, enough = scene.seen, trio.Event()
     async with trio.open_nursery() as nursery:
@@ -268,7 +269,7 @@ async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...])
             await numbered.until(lambda: numbered.answered >= goal)
             node_before = seen.sent_by_node()
             report(NAME, What.NOTE, "cuts the socket under the link, requests under way", Beat.CUT)
-            _check(await scene.network.cut(lambda link: link not in base), "there was no socket")
+            _check(scene.network.reset(NAME, None, base) > 0, "there was no socket")
             await seen.until(lambda: seen.lives > 1)
             link_before = seen.sent_by_link()
             await numbered.until(lambda: seen.sent_by_link() >= link_before + IN_FLIGHT)
@@ -416,8 +417,8 @@ async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> N
     name = config.name
     async with open_trace(trace, name, bodies=True) as inner, open_system_network() as system:
         seen = ObservingTracer(name, inner, bob)
-        network = CuttableNetwork(WatchedNetwork(name, system, config.node))
-        async with open_runtime(config, network, seen) as runtime:
+        network = ChaosNetwork(WatchedNetwork(name, system, config.node), SystemRandom())
+        async with open_runtime(config, network.end(name), seen) as runtime:
             caller = Caller()
             url = await runtime.deploy("caller", lambda: caller)
             report(name, What.NOTE, f"ready: {url}", Beat.SERVES, url=url, pid=os.getpid())

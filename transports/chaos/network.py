@@ -12,7 +12,7 @@ until its end, for links that are open and for later ones:
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from random import Random
@@ -443,14 +443,17 @@ class ChaosNetwork:
             None, frozenset(there | {direction[::-1] for direction in there})
         )
 
-    def reset(self, one: str, other: str) -> int:
+    def reset(self, one: str, other: str | None, but: Collection[Course] = ()) -> int:
         """Break the links between two parties, with all that is in flight; return how many.
 
         Args:
             one: Name of a party.
-            other: Name of the other.
+            other: Name of the other; None: all that are not on this network.
+            but: Links of them that stay, of `links`.
         """
-        hit = [each for each in self.links if {each.dialler, each.listener} == {one, other}]
+        ends = {one, other}
+        links = (each for each in self.links if each not in but)
+        hit = [each for each in links if {each.dialler, each.listener} == ends]
         for course in hit:
             self._troubles.break_link(course)
         return len(hit)

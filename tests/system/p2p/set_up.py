@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import attrs
 import trio
@@ -32,7 +33,7 @@ from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.system.p2p.halting_gate import Choice, HaltingGate, open_gate
 from tests.system.p2p.set_up_parties import DOMAIN, Desk, Here, Party, There, real_time
-from transports.chaos.cuttable import CuttableNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -80,7 +81,7 @@ class SetUp:
     kind: Kind
     victim: str
     clock: MockClock
-    network: CuttableNetwork
+    chaos: ChaosNetwork
     stack: AsyncExitStack
     nursery: trio.Nursery
     desk: Desk
@@ -98,7 +99,7 @@ class SetUp:
         upstream = await self._start_node()
         for name in (ALICE, BOB, "carol"):
             self.gates[name] = await self.stack.enter_async_context(
-                open_gate(self.network, upstream)
+                open_gate(self.chaos.end(f"gate of {name}"), upstream)
             )
         for name in (BOB, ALICE):
             await self._start_runtime(name)
@@ -112,7 +113,7 @@ class SetUp:
             return party.serving.url
         login = attrs.evolve(login_by(self.desk.issuer), clock=real_time)
         config = NodeConfig(domain=DOMAIN, login=login)
-        opened = open_node(config, self.network, self._tracer())
+        opened = open_node(config, self.chaos.end(NODE), self._tracer())
         return (await self.stack.enter_async_context(opened)).url
 
     async def _start_runtime(self, name: str) -> None:
@@ -138,7 +139,7 @@ class SetUp:
             kinds=kinds,
             credentials=self.desk,
         )
-        opened = open_runtime(config, self.network, tracer)
+        opened = open_runtime(config, self.chaos.end(name), tracer)
         runtime = await self.stack.enter_async_context(opened)
         return Here(runtime, tracer, hyperty, await runtime.deploy(name, lambda: hyperty))
 
@@ -198,7 +199,8 @@ class SetUp:
         if self.victim != NODE:
             self.harm(Harm.STOPPED)
         [(name, other), *_] = self._ends_here()
-        await self.network.cut(lambda link: link.upgrade.path == "/p2p" or link.kind in _BARE)
+        for one, there in ((ALICE, BOB), (ALICE, None), (BOB, None)):
+            self.chaos.reset(one, there)
         await self.here(name).wait_while(other, {"live"})
 
     def _ends_here(self) -> list[tuple[str, str]]:
@@ -258,7 +260,6 @@ class SetUp:
         return [tracer.judged() for tracer in self.tracers]
 
 
-_BARE = {Kind.UNIX, Kind.TCP}
 _HALF_MADE: set[str | None] = {"created", "in-progress"}
 _NOT_LIVE: set[str | None] = {None, "disconnected", "failed", *_HALF_MADE}
 
@@ -272,7 +273,8 @@ async def open_set_up(kind: Kind, victim: str, clock: MockClock) -> AsyncIterato
         AsyncExitStack() as stack,
     ):
         desk = Desk(Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        set_up = SetUp(kind, victim, clock, CuttableNetwork(network), stack, nursery, desk)
+        chaos = ChaosNetwork(network, Random(1))  # noqa: S311 - chance, no secret
+        set_up = SetUp(kind, victim, clock, chaos, stack, nursery, desk)
         await set_up.start()
         yield set_up
         for gate in set_up.gates.values():
