@@ -98,10 +98,6 @@ class Monitor:
                 self._reported.add(one)
                 self._report(actor, one)
 
-    def restarted(self, actor: str) -> None:
-        """Count a restart of an actor; its crash was recorded before."""
-        self.counters.restart(actor)
-
     def _report(self, actor: str, refused: UndeclaredTransitionError) -> None:
         self.counters.violation(refused.machine)
         self._tracer.record(actor, refused_fact(refused))

@@ -503,7 +503,7 @@ class Supervisor:
 
     def _count_restart(self, child: _AnyChild, error: Exception | None) -> None:
         now = trio.current_time()
-        self.monitor.restarted(child.name)
+        self.monitor.counters.restart(child.name)
         _log.warning("part started again", part=child.name)
         self._restarts.append(now)
         while self._restarts[0] <= now - self._intensity.seconds:

@@ -481,7 +481,7 @@ class Registry(Actor[RegistryMessage]):
             case rs.RemovePath(url):
                 self.spawn(talk.remove_path, url)
             case rs.UnregisterLink(link):
-                self.spawn(talk.unregister_link, link)
+                self.spawn(self._parts.port.unfollow_all, link)
             case rs.Connect() | rs.Disconnect() | rs.Yield() | rs.Resume():
                 self.spawn(self._order, effect)
             case _:

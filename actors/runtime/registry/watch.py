@@ -108,10 +108,6 @@ class RegistryTalk:
         answer = await self._ask(MessageType.SUBSCRIBE, handler, body)
         return LinkRegistered(link, _refusal(answer))
 
-    async def unregister_link(self, link: str) -> None:
-        """Remove the bus's listener of a link."""
-        await self._port.unfollow_all(link)
-
     async def order(self, order: LinkOrder) -> bool:
         """Command a P2P stub (M-11, M-12); return whether it obeys.
 
