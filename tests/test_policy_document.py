@@ -83,4 +83,4 @@ def test_what_holds_if_nothing_is_said_is_what_the_page_says():
     config = PolicyConfig(files=())
     assert (str(config.combining), str(config.default)) == ("denyOverrides", "permit")
     assert "`denyOverrides` if it is not given" in PAGE
-    assert "`permit` if it is not given" in PAGE
+    assert "`permit` unless given" in PAGE

@@ -159,7 +159,7 @@ async def test_what_cannot_be_decided_is_denied_and_its_cause_logged(tmp_path, a
     assert (ruling.decision, ruling.policy) == ("deny", "s/p/r")
     (line,) = [one for one in logs if one["event"] == "policy undecided"]
     assert line["why"] == "the condition of s/p/r cannot be decided"
-    assert "srcIDP (nobody vouches" in line["missing"]
+    assert "srcIDP (the sender has no valid login" in line["missing"]
 
 
 def test_counters_have_an_end():
