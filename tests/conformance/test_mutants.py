@@ -38,7 +38,7 @@ FOUND_BY = {
     ),
     "any_token_will_do": (
         "session.test_sessions",
-        "test_an_open_without_the_token_takes_nobodys_session",
+        "test_an_open_without_the_token_takes_no_foreign_session",
     ),
     "nobody_has_to_consent": (
         "bus.test_ownership",
@@ -47,7 +47,7 @@ FOUND_BY = {
     "circles_go_on": ("bus.test_routing", "test_a_circle_is_broken"),
     "what_waited_comes_backwards": (
         "session.test_sessions",
-        "test_what_a_session_had_is_there_when_it_comes_back",
+        "test_a_resumed_session_has_its_addresses",
     ),
     "everybody_is_spoken_to_alike": (
         "session.test_connect",

@@ -92,7 +92,7 @@ def node(tmp_path):
 
 
 @pytest.mark.timeout(280)
-def test_what_one_types_both_see(node):
+def test_both_terminals_see_each_change(node):
     with terminal(node, "anna", is_real=True) as anna:
         url = anna.sees("list: ").removeprefix("list: ")
         anna.types("add milk")

@@ -30,7 +30,7 @@ def is_quiet(shot) -> bool:
 
 
 @pytest.mark.parametrize("slot", SLOTS[:3], ids=lambda slot: slot.name)
-async def test_what_is_not_answered_is_counted(tmp_path, slot):
+async def test_an_unanswered_message_is_counted(tmp_path, slot):
     """MN-25, I-B12, OBS-06: of mutated messages of one session, to the last of them."""
     with node_process(tmp_path / "log", *OPTIONS) as node:
         attacker = Attacker(node, slot, b"no secret")

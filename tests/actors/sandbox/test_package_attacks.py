@@ -131,7 +131,7 @@ FORBIDDEN = {
 }
 
 
-async def test_what_it_may_not_do_it_cannot():
+async def test_forbidden_actions_fail():
     """STB-12: one package tries everything in turn, and is asked for a sign of life after all."""
     async with open_sandbox_world(guest(OBEY), ("ws://127.0.0.1:1/link",)) as world:
         assert await world.load() is None
@@ -320,7 +320,7 @@ MUTE = "def activate(context):\n    return None\n"
         "not in UTF-8", "too many files",
     ],
 )  # fmt: skip
-async def test_what_cannot_start_is_not_deployed_and_it_is_said_why(code, why):
+async def test_a_package_that_cannot_start_is_not_deployed_with_a_reason(code, why):
     """STB-01."""
     async with open_sandbox_world(code) as world:
         refusal = await world.load()

@@ -118,7 +118,7 @@ def test_each_kind_of_failure_has_its_code():
 
 
 @pytest.mark.parametrize("late", [Came(1), Broke(1, "reset")])
-def test_what_comes_for_a_request_that_is_over_is_late(late):
+def test_an_answer_to_an_ended_request_is_late(late):
     core = RelayCore(LIMITS)
     core.feed(Wanted(1, "r1"), 0.0)
     core.feed(Came(1), 0.0)

@@ -55,7 +55,7 @@ def test_the_last_change_is_said_again_at_pauses_that_double_up_to_a_bound():
     assert times[-1] - times[-2] == REPEAT_LAST
 
 
-def test_it_is_the_same_change():
+def test_a_repeat_is_the_same_change():
     core = RepeatsCore()
     published(core)
     assert core.due(REPEAT_FIRST, everybody) == RepeatedChange(URL, change())
@@ -92,7 +92,7 @@ def test_one_more_observer_changes_nothing():
     assert reported(core, 6.0) == [(2.0, URL, 2), (6.0, URL, 2)]
 
 
-def test_what_a_part_of_the_runtime_reports_is_repeated_a_few_times_only():
+def test_a_change_by_a_part_of_the_runtime_is_repeated_a_few_times_only():
     core = RepeatsCore()
     published(core, reporter=PART)
     times = [when for when, _, _ in reported(core, 1000.0)]
@@ -103,7 +103,7 @@ def test_what_a_part_of_the_runtime_reports_is_repeated_a_few_times_only():
     assert core.deadline() == math.inf
 
 
-def test_what_is_forgotten_is_not_repeated():
+def test_a_forgotten_change_is_not_repeated():
     core = RepeatsCore()
     published(core)
     core.forget(URL)

@@ -88,7 +88,7 @@ async def test_a_runtime_whose_session_is_over_is_unreachable(autojump_clock):
 
 @pytest.mark.parametrize("kind", ["event", "answer"])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_what_is_no_request_is_counted_once_with_its_reason(way, kind, autojump_clock):
+async def test_an_undeliverable_event_is_counted_once_with_its_reason(way, kind, autojump_clock):
     from_, to, body, _, reason = way
     async with somebody() as (world, ra):
         if kind == "event":
@@ -136,7 +136,7 @@ async def test_an_event_that_only_its_sender_or_held_paths_would_get_is_counted(
         assert world.node.counters.drops == {DropReason.NO_TARGET: 1}
 
 
-async def test_what_waits_for_a_detached_owner_overflows_with_413_or_a_count(autojump_clock):
+async def test_messages_for_a_detached_owner_overflow_with_413_or_a_count(autojump_clock):
     async with somebody() as (world, ra):
         rb = await world.peer(RB)
         await rb.link.aclose()
@@ -150,7 +150,7 @@ async def test_what_waits_for_a_detached_owner_overflows_with_413_or_a_count(aut
         assert world.node.counters.drops == {DropReason.OVERFLOW: 1}
 
 
-async def test_what_waited_for_an_owner_that_did_not_come_back_is_reported_then(autojump_clock):
+async def test_messages_for_an_owner_that_did_not_return_are_reported_then(autojump_clock):
     async with somebody() as (world, ra):
         rb = await world.peer(RB)
         await rb.link.aclose()
@@ -193,7 +193,7 @@ async def test_the_address_of_another_domain_that_another_session_uses_gets_401(
     "text",
     [b"nonsense", b'{"id":1}', b'{"id":1,"type":"response","from":"x://a.ex/1","to":"x://a.ex/2"}'],
 )
-async def test_what_is_no_message_is_counted(text, autojump_clock):
+async def test_an_invalid_message_is_counted(text, autojump_clock):
     async with somebody() as (world, ra):
         await ra.raw(text)
 

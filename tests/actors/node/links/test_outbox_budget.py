@@ -95,7 +95,7 @@ async def test_every_event_that_is_given_up_is_counted(autojump_clock):
         assert waiting(world) <= BUDGET
 
 
-async def test_it_recovers_by_itself(autojump_clock):
+async def test_the_budget_recovers_by_itself(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         ra, rb, _ = await full_world(world)
         await pile_up(ra, RX, 10)
@@ -108,7 +108,7 @@ async def test_it_recovers_by_itself(autojump_clock):
         assert await again.hear() == request
 
 
-async def test_what_waits_for_detached_sessions_counts_too(autojump_clock):
+async def test_messages_for_detached_sessions_count_too(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         await rb.link.aclose()

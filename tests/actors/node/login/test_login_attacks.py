@@ -185,7 +185,7 @@ REASONS = {
 
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize("attack", REASONS)
-def test_each_is_refused_for_what_it_is(attack):
+def test_each_attack_is_refused_for_its_own_reason(attack):
     """Nothing is left to the next check."""
     with pytest.raises(BadTokenError) as refused:
         verified(read_token(ATTACKS[attack]()), read_keys(KEYS.text))

@@ -45,7 +45,7 @@ async def code_of(world, token, runtime=RA):
         (b" " * (JWKS_BYTES + 1), "larger than"),
     ],
 )
-def test_what_is_no_set_of_keys_is_refused(text, said):
+def test_an_invalid_key_set_is_refused(text, said):
     with pytest.raises(BadKeysError, match=said):
         read_keys(text)
 

@@ -87,7 +87,7 @@ async def test_a_failing_file_is_no_fault_of_the_token(path):
     await provider.aclose()
 
 
-async def test_what_is_over_leaves_the_file_and_stays_used(path):
+async def test_an_expired_token_leaves_the_file_and_stays_used(path):
     await keep(path, *(Use(bytes([n]), float(n)) for n in range(10)))
     await keep(path, *(Use(bytes([n]), 100.0 + n) for n in range(5)), floor=9.0)
     with sqlite3.connect(path) as file:

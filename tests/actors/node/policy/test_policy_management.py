@@ -134,7 +134,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{one[0]}-{one[3]}" for one in WRONG])
-async def test_what_cannot_be_done_is_answered_and_changes_nothing(
+async def test_an_impossible_change_is_answered_and_changes_nothing(
     wrong, reported, issuer, autojump_clock
 ):
     type_, body, code, why = wrong
@@ -147,7 +147,7 @@ async def test_what_cannot_be_done_is_answered_and_changes_nothing(
         assert read_body(await there.ask("read"), PoliciesListed).value.version == 1
 
 
-async def test_what_was_counted_is_reported(tmp_path, issuer, autojump_clock):
+async def test_counters_of_policies_are_reported(tmp_path, issuer, autojump_clock):
     text = one_policy(
         rule("r", 'effect = "permit"\ntarget.actionType.equals = "open"\n'
              'obligations.permit = [{ do = "count", name = "opened" }]')

@@ -106,12 +106,12 @@ async def test_advice_that_cannot_be_followed_is_skipped(tmp_path, autojump_cloc
         assert (await tell(world)).type == "create"
 
 
-async def test_a_denial_stays_one_whatever_its_obligations(tmp_path, autojump_clock):
+async def test_a_denial_stays_a_denial_for_any_obligations(tmp_path, autojump_clock):
     async with open_world(**policed(tmp_path, duty("deny", UNKNOWN, LOG))) as world:
         assert (await tell(world)).code == 403
 
 
-async def test_what_comes_after_comes_after(tmp_path, autojump_clock):
+async def test_an_obligation_after_a_permission_follows_the_message(tmp_path, autojump_clock):
     late = '{ do = "count", name = "late", when = "after" }'
     early = '{ do = "count", name = "early" }'
     async with open_world(**policed(tmp_path, duty("permit", late, early))) as world:
@@ -121,7 +121,7 @@ async def test_what_comes_after_comes_after(tmp_path, autojump_clock):
     assert order == ["early", "xmit", "late"]
 
 
-async def test_what_comes_after_a_denial_comes_after_its_answer(tmp_path, autojump_clock):
+async def test_an_obligation_after_a_denial_follows_its_answer(tmp_path, autojump_clock):
     late = '{ do = "count", name = "late", when = "after" }'
     async with open_world(**policed(tmp_path, duty("deny", late))) as world:
         order = watched(world)
@@ -148,7 +148,7 @@ def watched(world) -> list[str]:
     return order
 
 
-async def test_what_cannot_be_decided_is_denied_and_its_cause_logged(tmp_path, autojump_clock):
+async def test_an_undecidable_message_is_denied_and_its_cause_logged(tmp_path, autojump_clock):
     """POL-14, I-K4."""
     text = one_policy(rule("r", f'effect = "permit"\n{CREATES}condition.srcIDP.equals = "x"'))
     with structlog.testing.capture_logs() as logs:

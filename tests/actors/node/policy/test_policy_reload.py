@@ -119,7 +119,7 @@ async def test_an_administrator_has_the_files_read_again(tmp_path):
         assert [one["id"] for one in listed.body["value"]["sets"]] == ["other"]
 
 
-async def test_what_was_changed_by_message_is_as_in_the_files_afterwards(tmp_path):
+async def test_a_reload_replaces_changes_by_message(tmp_path):
     issuer = Issuer()
     reported = {**policed(tmp_path, one_policy()), **anybody(issuer)}
     async with open_world(**reported) as world:

@@ -148,7 +148,7 @@ async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(aut
         assert address in (await world.node.sessions())[0].addresses
 
 
-async def test_what_a_busy_node_reads_too_late_is_refused(mock_clock):
+async def test_a_token_that_expired_while_a_busy_node_waited_is_refused(mock_clock):
     """MN-05: its answer waits for whoever logs in again."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, life=100.0)) as world:

@@ -90,13 +90,13 @@ async def test_5d_deallocation(door, target, free, autojump_clock):
     [{}, None, {"resource": ["k", "l"]}, {"resource": []}, {"childrenResources": [[["x"]]]},
      {"childrenResources": [7]}, {"resource": "k", "childrenResources": []}],
 )  # fmt: skip
-async def test_5d_what_names_nothing_to_free_gets_400(door, body, autojump_clock):
+async def test_5d_a_free_request_without_addresses_gets_400(door, body, autojump_clock):
     async with met(door) as (_, old, _):
         assert (await reported(old, "delete", ALLOCATION, body))[0] == 400
 
 
 @DOORS
-async def test_5d_what_is_allocated_is_reached_without_a_path(door, autojump_clock):
+async def test_5d_an_allocated_address_is_reached_without_a_path(door, autojump_clock):
     """Objects too, which upstream's nodes leave unmapped (U-44)."""
     async with met(door) as (_, old, new):
         for scheme in ("hyperty", "comm"):
@@ -154,7 +154,7 @@ async def test_5e_the_seeds_form_names_children(door, children, autojump_clock):
     "body",
     [None, {}, {"resources": [PATH], "subscribe": [OBJ]}, {"resources": 7}, {"resources": []}],
 )
-async def test_5e_what_names_no_path_or_two_gets_400(door, body, autojump_clock):
+async def test_5e_a_subscription_with_no_path_or_two_gets_400(door, body, autojump_clock):
     async with met(door) as (world, old, _):
         assert (await reported(old, "subscribe", SM, body))[0] == 400
         assert [view.paths for view in await world.node.sessions()] == [(), ()]
@@ -175,7 +175,7 @@ async def test_5e_an_update_comes_once_and_not_back(door, autojump_clock):
 
 
 @DOORS
-async def test_5d_what_a_runtime_made_itself_is_claimed_by_a_path(door, autojump_clock):
+async def test_5d_an_address_chosen_by_a_runtime_is_claimed_by_a_path(door, autojump_clock):
     """Upstream's newest runtime allocates nothing; nobody else may have it (C-44)."""
     async with met(door) as (_, old, new):
         made = "hyperty://a.ex/5f0e8c1e-guid"

@@ -71,7 +71,7 @@ async def test_a_message_that_waits_in_vain_goes_by_the_node_in_time(autojump_cl
     assert judged(alice).verdict is Verdict.CONFORMANT
 
 
-async def test_what_may_go_by_a_link_only_does_or_is_refused(autojump_clock):
+async def test_a_link_only_message_uses_the_link_or_is_refused(autojump_clock):
     async with open_domain("alice", "bob", options=want(alice=STRICT)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, 1)).code == 200
