@@ -1,6 +1,6 @@
 """RELIABILITY F2: whatever a peer writes is read, refused or learnt from; nothing else is raised.
 
-A seeded loop over what the siege shoots (`tests/fuzz`), without sockets.
+A seeded loop over the frames of the attack test (`tests/fuzz`), without sockets.
 """
 
 from collections import Counter

@@ -278,7 +278,7 @@ async def test_the_token_is_sent_to_no_other_session(join):
 
 
 async def test_a_resumed_session_is_answered_in_its_new_spelling(guests):
-    """MN-06, N3: its first message may come before its session; found by the siege."""
+    """MN-06, N3: its first message may come before its session; found by the attack test."""
     peer = await guests("plain")
     await peer.say_as(7, "READ", peer.part("ua"), f"{peer.node}/nothing", {})
     assert (await peer.hear())["id"] == 7

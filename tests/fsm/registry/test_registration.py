@@ -117,7 +117,7 @@ class Registry(RuleBasedStateMachine):
         self.now = until
 
     @invariant()
-    def reads_tell_the_status(self):
+    def reads_return_the_status(self):
         for url in ("hyperty://a.ex/1", "hyperty://a.ex/2"):
             status = self.model.get(url, (None, None))[1]
             expected = {"live": 200, "lasting": 200, "disconnected": 408, None: 404}[status]

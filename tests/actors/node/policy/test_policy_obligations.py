@@ -11,7 +11,14 @@ from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
-from tests.support.node.policing import anybody, logged_in, one_policy, policed, rule, rulings
+from tests.support.node.policing import (
+    logged_in,
+    one_policy,
+    optional_login,
+    policed,
+    rule,
+    rulings,
+)
 
 SECRET = "a-very-secret-value"  # noqa: S105 - a word to look for
 CREATES = 'target.actionType.equals = "create"\n'
@@ -47,7 +54,7 @@ async def test_a_log_line_has_sender_and_message_without_body(effect, tmp_path, 
 
 async def test_a_log_line_names_the_user(tmp_path, autojump_clock):
     issuer = Issuer()
-    reported = {**policed(tmp_path, duty("deny", LOG)), **anybody(issuer)}
+    reported = {**policed(tmp_path, duty("deny", LOG)), **optional_login(issuer)}
     with structlog.testing.capture_logs() as logs:
         async with open_world(**reported) as world:
             peer = await logged_in(world, issuer)

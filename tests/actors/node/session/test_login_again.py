@@ -14,7 +14,7 @@ from actors.node.policy_hook import Decision, Policy, Ruling
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
-from tests.support.node.issuer import BOB, Issuer, Shelf, login_by, opened
+from tests.support.node.issuer import BOB, FakeKeySource, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, RB, open_world
 from transports.errors import LinkError
 
@@ -56,7 +56,7 @@ async def test_another_user_does_not_get_the_session(other, autojump_clock):
 
 async def test_the_sessions_token_needs_no_login(autojump_clock):
     """MN-06."""
-    issuer, shelf = Issuer(), Shelf(b"")
+    issuer, shelf = Issuer(), FakeKeySource(b"")
     shelf.text = issuer.jwks()
     async with open_world(login=login_by(issuer, shelf)) as world:
         first = await world.outsider()
