@@ -1,4 +1,4 @@
-"""Packages of code: packed always the same, and looked through before anybody opens them.
+"""Packages of code: packed always the same, and inspected before they are opened.
 
 Nothing is unpacked to a disk and nothing is run here. What is looked through is what is
 passed on: the very bytes that were hashed (T15, S16).

@@ -134,7 +134,7 @@ class _Inspector:
         keys = await self._keys(said)
         revocations: Revocations | None = None
         if keys is None:
-            finding = "not verified: nobody said whose keys to believe"
+            finding = "not verified: no trusted keys were given"
             self.checks.append(Check("signature", finding, passed=None))
         else:
             self._verify(seal, keys)

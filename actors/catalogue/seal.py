@@ -1,7 +1,7 @@
 """Signed texts of catalogues: JSON Web Signatures in compact form (RFC 7515, RFC 8725).
 
 What was signed is exactly what is read: the bytes stand within the signature, so nothing
-has to be brought into a canonical form first, and there are no two readers who could
+has to be brought into a canonical form first, and no two readers could
 differ. A text says which key signed it and how, and is believed in neither: the key comes
 from the verifier, and there is one algorithm.
 """

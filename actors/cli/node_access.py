@@ -26,7 +26,7 @@ async def check_node(network: Network, url: str) -> None:
     """Open a link to a node and close it again.
 
     Raises:
-        DialError: Nobody is there, or no node; within `DIAL_TIMEOUT`.
+        DialError: No process listens there, or it is no node; within `DIAL_TIMEOUT`.
     """
     link = await network.dial(Kind.WEBSOCKET, url)
     await link.aclose()
@@ -36,7 +36,7 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
     """Listen at a host of this machine for a moment, if any kind of P2P link needs one.
 
     Raises:
-        CommandError: Nobody can listen there.
+        CommandError: The place cannot be listened on.
     """
     if Kind.TCP not in kinds and Kind.WEBSOCKET not in kinds:
         return

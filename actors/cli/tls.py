@@ -25,7 +25,7 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
-    help="Dial nodes on other machines without TLS: everybody on the way reads and alters all.",
+    help="Dial nodes on other machines without TLS: others can read and alter messages.",
 )
 """The option `--insecure`."""
 
@@ -86,7 +86,7 @@ def check_plain(urls: Iterable[str], *, insecure: bool) -> None:
             continue
         if not insecure:
             raise CommandError(
-                f"{url} is dialled without TLS, so that everybody on the way reads and alters all; "
+                f"{url} is dialled without TLS, so others can read and alter messages; "
                 "dial wss:, or add --insecure",
                 ExitCode.USAGE,
             )

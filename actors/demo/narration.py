@@ -1,4 +1,4 @@
-"""Turns the facts of a trace into sentences: what happened, to whom, and which step it shows.
+"""Turns the facts of a trace into sentences: the event, its subject, and the step that it shows.
 
 Addresses are shortened to what a person reads. A tracer prints the sentences, and lets
 a task wait for their facts.
@@ -36,7 +36,7 @@ def short(address: str | None) -> str:
     try:
         url = parse(address or "")
     except BadUrlError:
-        return address or "nobody"
+        return address or "no address"
     if url.scheme == _RUNTIME:
         return "/".join(url.path)
     if url.scheme in _NAMELESS:

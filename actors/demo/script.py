@@ -1,4 +1,4 @@
-"""The script of the demonstration: what has to be seen, of whom, in which order, in seven acts.
+"""The script of the demonstration: the expected lines of each process, in order, in seven acts.
 
 Each process prints what really happened to it as lines of JSON; a line names the step of
 the script that it shows.
@@ -80,7 +80,7 @@ class Act:
         beside: What it has to show too, in an order of its own: the protocol does not
             fix when this comes among the others.
         also: What belongs here too, but need not be seen, or not at a certain time.
-        cue: Who opens it with what; what others show of it waits for that.
+        cue: Process and line that open the act; lines of others wait for it.
     """
 
     title: str
@@ -171,7 +171,7 @@ ACTS: Final = (
         cue=("alice", Beat.CUT),
     ),
     Act(
-        "Everybody leaves in order",
+        "All processes leave in order",
         {
             "alice": (Beat.LEAVES, Beat.ROW_GONE, Beat.LINK_LOST, Beat.NODE_STUB_LEFT, Beat.GONE),
             "bob": (Beat.LINK_LOST, Beat.ROW_GONE, Beat.OFF_BUS, Beat.NODE_STUB_LEFT),
@@ -233,7 +233,7 @@ class Line:
 
 
 def report(who: str, what: What, text: str, beat: Beat | None = None, **fields: Json) -> None:
-    """Print a line; if nobody reads any more, be silent from now on."""
+    """Print a line; if the reader has gone, print nothing from now on."""
     try:
         say(SCHEMA, who=who, what=what, text=text, beat=beat, **fields)
     except BrokenPipeError:

@@ -122,11 +122,11 @@ class Director:
             self._next_act()
 
     def missing(self) -> tuple[str, Beat] | None:
-        """Return who has not yet shown what in this act; None if nobody."""
+        """Return a process and a line that this act still lacks; None if complete."""
         return next(((who, beats[0]) for who, beats in self._open if beats), None)
 
     def release(self) -> None:
-        """Show what is kept, whatever its act: nothing more will come."""
+        """Show what is kept, of any act: no more lines will come."""
         while self._waiting:
             self._show.line(self._waiting.popleft(), self._act + 1)
 
@@ -140,7 +140,7 @@ class Director:
     def _is_ahead(self, line: Line) -> bool:
         """Return whether a process that has shown its part shows the next act's already.
 
-        Lines of others may still be on their way: a link is lost in two acts.
+        Lines of others may still be in transit: a link is lost in two acts.
         """
         now, *later = ACTS[self._act :]
         return (

@@ -46,7 +46,7 @@ async def judge(
 
     Args:
         runs: The runs.
-        manifest: Who took part in them.
+        manifest: The participants of the runs.
         report: Directory for the report.
         director: Shows what the judges say.
 

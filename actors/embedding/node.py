@@ -115,7 +115,7 @@ async def open_node(
             configuration.
         network: Network on which the node listens and dials; None: the network of the
             operating system. On that one, message ids and clock start at the time of day,
-            whatever the configuration says.
+            for any configuration.
         trace: Directory or tracer that takes the trace of the node; None: no trace.
 
     Yields:

@@ -38,11 +38,11 @@ class SigningKey:
     _key: _Key = attrs.field(repr=False)
 
     def private(self) -> JsonObject:
-        """Return it as it is kept, to be shown to nobody."""
+        """Return the private key as it is stored; keep it secret."""
         return self._named(dict(self._key.as_dict(private=True)))
 
     def public(self) -> JsonObject:
-        """Return what verifies its signatures, for everybody."""
+        """Return the public key, which verifies its signatures."""
         return self._named(dict(self._key.as_dict(private=False)))
 
     def signed(self, claims: JsonObject) -> str:

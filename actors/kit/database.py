@@ -78,7 +78,7 @@ below LOGIN_TIMEOUT."""
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 
 _PRIVATE: Final = 0o600
-"""Mode of a file that nobody else may read."""
+"""Mode of a file that only its owner may read."""
 
 
 @final

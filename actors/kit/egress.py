@@ -66,4 +66,4 @@ ANYWHERE: Final[Egress] = _Anywhere()
 """For what an operator wrote."""
 
 PUBLIC: Final[Egress] = _Public()
-"""For what somebody else wrote."""
+"""For addresses that peers chose."""

@@ -2,7 +2,7 @@
 
 Every request is bounded: by the caller's deadline (`with trio.fail_after(...)`), by the
 size of the answer, by the number of connections. Redirects are not followed, and no
-connection is dialled but to the server itself, whatever an answer says (S15).
+connection is dialled but to the server itself, for any content of an answer (S15).
 """
 
 import ssl
@@ -237,7 +237,7 @@ class HttpClient:
         self._headers["authorization"] = f"Bearer {token}"
 
     async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
-        """Send a request and return the answer, whatever its status.
+        """Send a request and return the answer, for any status.
 
         The body is sent as JSON, or as it is if it is bytes; None: there is none.
 

@@ -38,7 +38,7 @@ class IdSource:
         self._last[from_] = max(last, self.last(from_))
 
     def forget(self, *senders: str) -> None:
-        """Keep nothing of who speaks from here no more; one that never did is fine."""
+        """Forget a sender that has left; an unknown one is accepted."""
         for sender in senders:
             self._last.pop(sender, None)
 

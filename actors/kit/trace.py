@@ -229,7 +229,7 @@ class Tracer(ABC):
     """Takes the trace records of components.
 
     Attributes:
-        steps: Whether state changes are; they are by all who keep anything.
+        steps: Whether state changes are; all tracers that keep anything record them.
         bodies: Whether records of messages have the bodies, redacted.
         watches: Whether, without hops, rows of tables, searches for routes, and the answers to
             sampled requests are wanted.
@@ -295,7 +295,7 @@ class MemoryTracer(Tracer):
     """Keeps everything in a list; for tests and virtual clocks.
 
     Attributes:
-        records: What was reported, in order, each with who reported it.
+        records: What was reported, in order, each with its reporter.
     """
 
     hops = True

@@ -36,7 +36,7 @@ _RECORDED: Final = frozenset(
 """Fields whose values are recorded; of any other, only its presence."""
 
 _WORDS: Final = frozenset({"attribute", "attributeType", "method", "operation", "scheme", "status"})
-"""Fields with words that somebody declared."""
+"""Fields with declared words."""
 
 _STATUSES: Final = frozenset({"created", "in-progress", "live", "disconnected", "failed", "dead"})
 _NAMES: Final = frozenset({"allocationKey", "resource"})

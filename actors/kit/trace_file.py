@@ -293,7 +293,7 @@ class FileTracer(Tracer):
             self._drop(1)
 
     def _stamp(self, fields: bytes) -> None:
-        """Put who, where and when in front, and keep the line."""
+        """Put process, actor and time in front, and keep the line."""
         self._last += 1
         self._lines.append(
             b'%b,"ln":%d,"wall_ns":%d,"mono_ns":%d,"t":%.6f,%b}\n'
@@ -312,7 +312,7 @@ class FileTracer(Tracer):
 async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> AsyncIterator[Tracer]:
     """Keep what is recorded while inside in `DIR/run=<start>-<id>/node=<node>/part-*.jsonl`.
 
-    Each call begins a run of its own, whatever the directory holds.
+    Each call begins a run of its own, for any content of the directory.
     The first record is START (`val` the schema, `machine` the declared machines,
     joined by `|`). The last is END if the inside was left orderly; a trace without
     it shows a crash or a cancellation.

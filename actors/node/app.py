@@ -124,7 +124,7 @@ def _served(config: NodeConfig) -> list[str]:
 async def start_parts(
     plan: Plan, listeners: tuple[Listener, ...], supervisor: Supervisor
 ) -> ActorRef[BusMessage]:
-    """Start the parts; who is behind a part that crashes is started again with it."""
+    """Start the parts; a crash of a part restarts the parts after it, too."""
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
     await _start_listener(plan, listeners, supervisor, bus)
     if plan.config.back_ends.registry is None:

@@ -42,7 +42,7 @@ class Components(Collection[str]):
     """The addresses of a node's parts; owned by the bus's task.
 
     An address is a part's from when the node is made, also while that part is being
-    started again: it is asked in vain then, and not taken for nobody's.
+    started again: a request to it then fails, and its address counts as owned.
 
     Args:
         declared: Addresses of the parts that the node is to have.
@@ -67,7 +67,7 @@ class Components(Collection[str]):
         return len(self._declared | self._attached.keys())
 
     def get(self, address: str) -> Component | None:
-        """Return the actor that answers at an address now; None: nobody, or the bus itself."""
+        """Return the actor that answers at an address now; None: no actor, or the bus itself."""
         return self._attached.get(address)
 
     def values(self) -> tuple[Component, ...]:
@@ -101,7 +101,7 @@ class Components(Collection[str]):
             self._row(Op.DEL, address, component.name)
 
     def close(self) -> None:
-        """Leave no row behind: the bus ends, and who comes after it begins anew."""
+        """Leave no row behind: the bus ends, and its successor begins anew."""
         for address, component in tuple(self._attached.items()):
             self.detach(address, component)
         for address, name in self._services.items():

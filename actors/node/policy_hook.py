@@ -54,7 +54,7 @@ class Asker:
 
     Attributes:
         runtime: The session's runtime, in canonical form; None: it has no session yet.
-        identity: Who vouched for it; None: nobody did.
+        identity: Identity of it; None: no login.
     """
 
     runtime: str | None = None

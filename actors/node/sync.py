@@ -1,4 +1,4 @@
-"""The subscription manager at `MN(d)/sm`: who is delivered what (M-01..M-04, M-29, M-35..M-44)."""
+"""The subscription manager at `MN(d)/sm`: receivers of messages (M-01..M-04, M-29, M-35..M-44)."""
 
 from typing import final
 
@@ -26,8 +26,8 @@ class PathService(LocalService):
     """Sets and removes paths for the runtime whose session asks.
 
     That `source` belongs to the session was checked when the message came in. A path on
-    somebody else's object waits for its owner; what is not made to be observed is refused.
-    An owner says whom it has shut out: nothing is delivered for that observer any more.
+    another session's object waits for its owner; what is not made to be observed is refused.
+    An owner reports expelled observers: nothing is delivered for that observer any more.
     """
 
     def __init__(self, tables: Tables) -> None:

@@ -100,7 +100,7 @@ class Tables:
         self._trace = trace
 
     def heed(self, message: Message, by: str, now: float) -> None:
-        """Note what a message of a verb in `HEEDED` says about who may observe what (S3)."""
+        """Note what a message of a verb in `HEEDED` says about permitted observers (S3)."""
         verdict = self._consents.passed(message, by, now)
         if verdict is not None:
             self.follow(verdict)
@@ -121,7 +121,7 @@ class Tables:
         return self._forms.get(runtime)
 
     def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
-        """Change who owns what; what is freed is no longer subscribed to (MN-12)."""
+        """Change owners of addresses; what is freed is no longer subscribed to (MN-12)."""
         outcome: allocation.Allocated | Refused | None = None
         for effect in self.allocation.feed(happened, 0.0):
             match effect:
@@ -160,7 +160,7 @@ class Tables:
                 self.follow(subscriptions.Opened(one))
 
     def follow(self, happened: subscriptions.Input) -> Refused | None:
-        """Change who subscribes to what."""
+        """Change subscribers of paths."""
         refusal = None
         for effect in self.subscriptions.feed(happened, 0.0):
             match effect:

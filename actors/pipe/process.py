@@ -46,7 +46,7 @@ _CONFINED: Final = "confined: "
 def process_sandboxes(folders: Iterable[str]) -> Spawn:
     """Return what opens sandbox processes that can import from these folders, too.
 
-    Whatever is in them such a process can read.
+    Such a process can read all their content.
     """
     return partial(open_process_sandbox, folders=tuple(folders))
 
@@ -126,7 +126,7 @@ async def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
-    """Log what the process says to nobody, some of it, and let one that says much wait."""
+    """Log part of the process's stderr, and throttle a process that writes much."""
     rest, lines, pace = b"", 0, TokenBucket(SANDBOX_LOG_RATE, SANDBOX_LOG_BURST)
     async with stream:
         while piece := await stream.receive_some(_READ):

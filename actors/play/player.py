@@ -1,7 +1,7 @@
 """Plays a scenario: does what is to be done before each step, and waits for the step.
 
 What is done, breaks, or lasts (`do`, `fault`, `time`) comes when all steps before were
-seen and nobody has anything left to do at that moment. All else the actors must do; it is
+seen and no actor has work left at that moment. All else the actors must do; it is
 waited for in virtual time. A route that a registry finds only for a message of a later
 step is looked for behind that message.
 """

@@ -21,7 +21,7 @@ class HopTrace:
     """Writes the facts of one router or stub; each drop is counted as well.
 
     Attributes:
-        steps: Of which entities anybody wants to know how they move.
+        steps: Entities whose steps are wanted.
     """
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:

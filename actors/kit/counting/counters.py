@@ -66,7 +66,7 @@ class DropLedger:
 
 
 Label: TypeAlias = StrEnum | IntEnum
-"""A member of a closed vocabulary: no text that somebody sent can become a label."""
+"""A member of a closed vocabulary: no text of a peer can become a label."""
 
 Labels: TypeAlias = tuple[Label, ...]
 """In the order in which the table in `tally` names them."""
@@ -182,7 +182,7 @@ class Counters:
         self._broken_claims[claim] += 1
 
     def dead_letter(self, actor: str) -> None:
-        """Count a message that nobody will handle."""
+        """Count a message that no actor will handle."""
         self._dead_letters[actor] += 1
 
     def restart(self, actor: str) -> None:

@@ -214,6 +214,6 @@ class Actor(ABC, Generic[M_contra]):
 
 
 async def _beside(work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-    # This task does not serve the mailbox: its waits hold nobody up.
+    # This task does not serve the mailbox: its waits delay no other actor.
     SERVING.set(None)
     await work(*args)

@@ -227,7 +227,7 @@ class Child(Generic[M]):
             _log.warning("stopped by force", actor=self.name)
 
     def bury(self, dead_letters: DeadLetters) -> None:
-        """End the child for good, and hand over the messages that nobody will handle."""
+        """End the child for good, and hand over the unhandled messages."""
         self.is_leaving = True
         for message in self._mailbox.bury(self.life.error):
             dead_letters.lost(self.name, message)

@@ -1,4 +1,4 @@
-"""Messages that nobody handles because their actor is gone."""
+"""Messages that remain unhandled because their actor has ended."""
 
 from abc import ABC, abstractmethod
 from typing import Final, final
@@ -23,7 +23,7 @@ class DeadLetters(ABC):
 
     @abstractmethod
     def lost(self, actor: str, message: object) -> None:
-        """Take a message that nobody will handle; must not wait or raise."""
+        """Take an unhandled message; must not wait or raise."""
 
 
 @final

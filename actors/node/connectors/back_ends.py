@@ -139,7 +139,7 @@ class Connector(Actor[_Message]):
 
     @override
     async def stop(self) -> None:
-        """Leave nobody without an answer; the bus may be gone before."""
+        """Answer all open requests; the bus may have ended before."""
         detach(self._parts.bus, self._parts.address, self.me)
         try:
             for job in self._jobs.values():

@@ -1,7 +1,7 @@
 """The global registry at `global://registry`: signed records of users (CON-03, M-56, M-57).
 
 A record is a JSON Web Token that its user signed. The node looks at its form and size
-only; who wants to rely on it checks the signature.
+only; a user of the record must check the signature.
 """
 
 import binascii

@@ -100,7 +100,7 @@ class Service(ABC):
 
     @abstractmethod
     async def closing(self) -> None:
-        """Finish what must not stay undone; bounded by who waits."""
+        """Finish what must not stay undone; bounded by the waiting requests."""
 
     @abstractmethod
     async def aclose(self) -> None:

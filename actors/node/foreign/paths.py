@@ -68,7 +68,7 @@ class Onward(Paths):
     def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
         """Return what has to be asked for, by node: not what is known to be set there.
 
-        What is asked for is asked once more, so that nobody is notified of a path that is
+        What is asked for is asked once more, so that no requester is notified of a path that is
         refused in the end.
         """
         wanted: dict[str, tuple[str, ...]] = {}

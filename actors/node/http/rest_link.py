@@ -80,7 +80,7 @@ class RestGoneError(RestError):
     """The session is not held by these requests any more; its token may bring it back."""
 
     status = HTTPStatus.GONE
-    summary = "nobody has this session over HTTP; re-open it with its token"
+    summary = "this session has no link over HTTP; re-open it with its token"
 
 
 @final
@@ -148,7 +148,7 @@ class RestLink(Link):
 
     @override
     def ping(self) -> None:
-        """Let who waits ask again: that is the sign of life."""
+        """Make the waiting client ask again: its request is the sign of life."""
         self._pings += 1
         self._changed()
 
@@ -227,7 +227,7 @@ class RestLink(Link):
         None are returned when the runtime should show that it is there, by asking again.
 
         Raises:
-            NewerPollError: Somebody else asks now.
+            NewerPollError: A newer request has replaced this one.
             RestGoneError: It is closed.
         """
         pings = self._pings
@@ -241,13 +241,13 @@ class RestLink(Link):
         return waiting
 
     async def wait_read(self, number: int) -> bool:
-        """Wait until the runtime has read up to a number; False: it leaves somebody else to ask."""
+        """Wait until the runtime has read up to a number; False: a newer request came."""
         while self._window.acknowledged < number and self.close_reason is None:
             await self._change.wait()
         return self.close_reason is None
 
     def begin(self) -> int:
-        """Begin to wait for messages, so that nobody else does; return whose turn it is."""
+        """Begin to wait for messages, instead of earlier requests; return the wait's number."""
         self._turn += 1
         self._changed()
         return self._turn
@@ -256,10 +256,10 @@ class RestLink(Link):
         """Return the next message, which gets no number: an answer to control of the session.
 
         Raises:
-            NewerPollError: Somebody else asks now.
+            NewerPollError: A newer request has replaced this one.
             RestGoneError: It is closed.
         """
-        # A ping asks for a sign of life, which who waits here cannot give.
+        # A ping asks for a sign of life, which a waiting client cannot give.
         while not await self.wait_after(self._window.acknowledged, turn):
             pass
         line = self._window.take()
@@ -267,7 +267,7 @@ class RestLink(Link):
         return line
 
     def leave(self) -> None:
-        """Note that nobody is there any more."""
+        """Note that the client has left."""
         self._has_left = True
         self._inbound.close()
         self._changed()
@@ -306,7 +306,7 @@ class RestLinks(Listener):
         self._arrivals.close()
 
     def come(self, host: str) -> RestLink:
-        """Let somebody in who has no session yet.
+        """Admit a client without a session.
 
         Raises:
             TurnedAwayError: Not now.

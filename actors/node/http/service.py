@@ -101,7 +101,7 @@ async def open_http(
 
     Raises:
         HttpPlaceError: The place to listen at is taken or not ours.
-        OpenMetricsError: Everybody who reaches it could read the metrics.
+        OpenMetricsError: Every client that reaches it could read the metrics.
     """
     async with _listening(network, config) as listener:
         if config.token is None and not is_loopback(read_host_port(listener.address)[0]):

@@ -118,7 +118,7 @@ REST: Final = "/rest"
 class RestAcceptor(Acceptor):
     """Normal form; what is posted is lines, and each message that is asked for has a number.
 
-    Every request is a sign of life, so nobody is pinged by messages.
+    Every request is a sign of life, so clients are not pinged by messages.
     """
 
     wire = Form.REST

@@ -147,7 +147,7 @@ class Outbox:
         return self._writing
 
     def interrupt(self) -> None:
-        """Stop the write at hand: nobody is there to read it."""
+        """Stop the write at hand: its peer has left."""
         self._writing.cancel()
 
     def close(self) -> list[OutboundMessage]:
@@ -223,7 +223,7 @@ class Port:
         close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
-        identity: Who vouched for that session; None: nobody did.
+        identity: Identity of that session; None: no login.
     """
 
     __slots__ = (

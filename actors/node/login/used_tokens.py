@@ -37,7 +37,7 @@ _SET_FLOOR: Final = "INSERT INTO forgotten VALUES (?)"
 
 @final
 class UsedTokenFile:
-    """A SQLite file of digests; no token and no name of anybody is in it.
+    """A SQLite file of digests; it contains no token and no user name.
 
     Args:
         path: Where it is; made if it is not there.

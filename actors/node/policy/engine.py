@@ -66,8 +66,8 @@ class PolicyService(LocalService):
     are the operator's, and the node writes none of them.
 
     Args:
-        identity_of: Who vouches for the session of a runtime now; None: nobody.
-        reloader: Who reads the files again; None: not yet there.
+        identity_of: Returns the identity of a runtime's session now; None: no login.
+        reloader: The actor that reads the files again; None: not yet started.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PolicyService(LocalService):
     def receive(self, message: Message, by: str) -> Message | None:
         identity = self._identity_of(by)
         if identity is None or ADMIN not in identity.roles:
-            return refuse(message, Code.FORBIDDEN, f"policies are for who has the role {ADMIN}")
+            return refuse(message, Code.FORBIDDEN, f"managing policies requires the role {ADMIN}")
         match message.type:
             case MessageType.READ:
                 return self._read(message, read_body(message, ReadPolicies))
@@ -140,7 +140,7 @@ class PolicyService(LocalService):
         return _changed(message, self._store.remove(asked.resource))
 
     def _reload(self, message: Message, by: str) -> Message | None:
-        """Have the files read: that takes a while, and the answer comes from who reads."""
+        """Have the files read: that takes a while, and the reading task sends the answer."""
         reloader = self._reloader()
         if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
             return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
@@ -278,7 +278,7 @@ def _marked(message: Message) -> Message:
 
 
 def _unforged(message: Message, ruling: Ruling) -> Ruling:
-    """Let nobody stamp its own message where policies stamp messages (POL-15)."""
+    """Remove a sender's own stamp where policies stamp messages (POL-15)."""
     if ruling.marked is not None or message.body.get(_AUTH, False) is False:
         return ruling
     return attrs.evolve(ruling, marked=attrs.evolve(message, body={**message.body, _AUTH: False}))
@@ -291,7 +291,7 @@ class Policing:
 
     Attributes:
         clock: Seconds since the epoch, as the node counts them.
-        reloader: Who reads the files again; None: it has not been started yet.
+        reloader: The actor that reads the files again; None: not yet started.
     """
 
     store: PolicyStore

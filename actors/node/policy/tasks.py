@@ -28,7 +28,7 @@ class Order:
     """A decision, as far as tasks need to know it.
 
     Attributes:
-        user: Who sent the message; None: nobody vouches for them.
+        user: User of the sender; None: no login.
     """
 
     message: Message
@@ -52,7 +52,7 @@ class Tasks:
     def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
         """Do what is to be done at a moment; return which obligation failed, if one did.
 
-        All that can be done is done, whatever fails.
+        All that can be done is done, also if some of it fails.
         """
         failed = ""
         for task in tasks:
@@ -69,7 +69,7 @@ class Tasks:
         return failed
 
     def impossible(self, tasks: Sequence[Task]) -> str:
-        """Return the first obligation that nobody here knows how to fulfil; empty: none."""
+        """Return the first obligation that cannot be fulfilled; empty: none."""
         unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
         return next(unknown, "")
 

@@ -107,7 +107,7 @@ class AllocationService(LocalService):
         delegate = request.delegate or ""
         to = self._tables.rights.owner_of(delegate) if delegate else None
         if to is None:
-            return Refused(Code.NOT_FOUND, f"nobody is at {delegate or 'no address'}")
+            return Refused(Code.NOT_FOUND, f"no session owns {delegate or 'no address'}")
         if is_node(to):
             return Refused(Code.FORBIDDEN, "an object does not leave its domain")
         return Offer(request.resource, by, to, request.number, delegate)

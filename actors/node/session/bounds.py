@@ -39,10 +39,10 @@ class WatchedLink(Protocol):
 
 @final
 class LinkHeartbeat:
-    """Asks who has been silent for long, and gives up who does not answer.
+    """Pings peers that were silent for long, and closes those that do not answer.
 
-    A task for each link would take 2.5 KiB of it. Nothing here waits for a link: who
-    does not read holds up nobody.
+    A task for each link would take 2.5 KiB of it. Nothing here waits for a link: a peer that
+    does not read delays no other.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class LinkHeartbeat:
             self._alarms.set(number, math.inf)
 
     async def run(self) -> None:
-        """Look after everybody; who comes later is never due sooner than who is here."""
+        """Check all links; a later link is never due sooner than an earlier one."""
         while True:
             due = self._alarms.deadline()
             if math.isinf(due):
@@ -142,7 +142,7 @@ class NodeGate(Gate):
         self._counters.count(Tally.HANDSHAKES_REFUSED, why)
 
     def settle(self, number: int) -> None:
-        """Count somebody no longer."""
+        """Stop counting a connection."""
         self._unauthenticated.forget(number)
         self._guests.pop(number, None)
 
@@ -191,6 +191,6 @@ class Bounds:
         return self.budget
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
-        """Note that somebody has sent messages; return how long nothing more is to be read."""
+        """Note that a peer has sent messages; return how long nothing more is to be read."""
         pace = self._nodes if isinstance(who, str) and is_node(who) else self._runtimes
         return pace.pause(who, identity, count)

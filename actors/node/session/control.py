@@ -127,7 +127,7 @@ class Control:
             self._decided(late)
 
     def refuse_size(self, port: Port) -> None:
-        """Refuse a frame over the limit, whatever its content."""
+        """Refuse a frame over the limit, for any content."""
         session = self._exchange.session_of(port.number)
         node = self._exchange.tables.addresses.session
         refusal = Message(

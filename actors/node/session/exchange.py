@@ -158,7 +158,7 @@ class Overload:
                 exchange.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def check(self) -> None:
-        """Free an eighth of the node's budget if it is exceeded, from whom holds most.
+        """Free an eighth of the node's budget if it is exceeded, from the largest holder.
 
         What is given up is answered, or counted; answers may make others hold more,
         so this goes on until there is room, but is not begun anew by them.
@@ -178,7 +178,7 @@ class Overload:
     def _holders(self) -> "Iterator[tuple[float, Port | Session]]":
         """Yield what each answers for; those that share messages stand together.
 
-        What is shared is freed only when all who share it have given way: of those who hold
+        What is shared is freed only when all its holders have given way: of those that hold
         as much, one group after the other goes, not a part of each.
         """
         holders: list[tuple[Iterable[OutboundMessage], int, Port | Session]] = [
@@ -252,7 +252,7 @@ class Exchange:
         runtimes: By the number of the link that has its session.
         ports: By number, of links that may still be written to.
         components: Which parts of the node answer at which addresses.
-        notices: Who of them still has to hear that a runtime has left.
+        notices: Parts that must still be notified that a runtime has left.
         foreign: Which other domains can be reached, and how.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
@@ -331,7 +331,7 @@ class Exchange:
         self.ports.clear()
 
     def rest(self) -> None:
-        """Bring every session to rest: the bus has crashed, and nobody can come back to it."""
+        """Bring every session to rest: the bus has crashed, and no runtime can resume one."""
         for runtime, session in self.sessions.items():
             if session.core.state is not None:
                 for effect in session.core.feed(NodeLeaves(), trio.current_time()):
@@ -390,7 +390,7 @@ class Exchange:
             self.trace.hop(Op.XMIT, entry.message, link=port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
-        """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
+        """Answer a request without a receiver; count anything else (MN-25, I-B12)."""
         requester = self.tables.routing.owner_of(message.from_) if message.is_request else None
         if requester is None:
             self.trace.drop(message, reason)

@@ -293,7 +293,7 @@ def _listens(expected: str, actual: str, places: Places, content: Content) -> bo
     try:
         listener = places.listener(read_place(expected))
     except ValueError:
-        # Words for people, such as who passes it on to whom.
+        # Words for people, such as the components that pass it on.
         return bool(actual)
     if listener is None:
         return bool(actual)

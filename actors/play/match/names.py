@@ -49,7 +49,7 @@ class Bindings:
     Attributes:
         actual: The actors' addresses by the scenario's.
         golden: The reverse.
-        numbers: The actors' numbers, by who counts and number in the scenario.
+        numbers: The actors' numbers, by counting component and number in the scenario.
     """
 
     actual: dict[str, str] = attrs.field(factory=dict)
@@ -119,7 +119,7 @@ class Names:
 
     def _extend(self, depth: int, golden: str, actual: str) -> bool:
         if not depth:
-            # Scheme and domain are nobody's to choose.
+            # Scheme and domain cannot be chosen.
             return golden == actual
         mine, theirs = _last_part(golden), _last_part(actual)
         if not self._is_made_up(depth, golden, mine, theirs):
@@ -141,8 +141,8 @@ class Names:
         Numbers of one sender grow alike (MSG-03): a larger one stands for a larger one.
 
         Args:
-            sender: Who counts, as the scenario calls it: for ids who sent the message or,
-                for an answer, who asked; for versions the object.
+            sender: Counting component, as the scenario calls it: for ids the sender or,
+                for an answer, the requester; for versions the object.
             golden: The scenario's number.
             actual: The one observed.
         """

@@ -42,7 +42,7 @@ class Observer:
         items: What was seen, in order.
         start: Number of the first item that belongs to the scenario; what is before
             led to its preconditions.
-        processes: Who reports by a tracer: the actors, not those outside.
+        processes: Processes with a tracer: the actors, not outsiders.
     """
 
     def __init__(self) -> None:

@@ -157,7 +157,7 @@ def _missing(played: Played) -> Iterator[tuple[int, Difference]]:
 
 
 def _second_answers(played: Played) -> Iterator[Difference]:
-    """Yield answers given to who asked although a final one was given before."""
+    """Yield answers given to the requester although a final one was given before."""
     lost = {seen.fact.mid for seen in played.items if seen.fact.reason == LOST}
     known: dict[str, tuple[str, int]] = {}
     numbers = {actual: golden for golden, actual in played.claimed.items()}

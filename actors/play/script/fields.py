@@ -22,11 +22,11 @@ class Fields:
     """
 
     def __init__(self, line: JsonObject) -> None:
-        # A name that ends so is a remark: nobody reads it.
+        # A name that ends so is a remark: it is not read.
         self._left = {name: value for name, value in line.items() if not name.endswith("_")}
 
     def take(self, name: str) -> Json:
-        """Take a field, whatever it holds."""
+        """Take a field, of any type."""
         if name not in self._left:
             raise ValueError(f"{name} is missing")
         return self._left.pop(name)

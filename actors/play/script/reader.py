@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 _ROW_OPS: Final = frozenset({Op.ADD, Op.UPD, Op.DEL})
 _LOST: Final = "lost"
-"""In place of the reason of a drop (ours): nobody dropped it, the network lost it."""
+"""In place of the reason of a drop (ours): no component dropped it, the network lost it."""
 
 _DECISIONS: Final = frozenset({"permit", "deny"})
 

@@ -471,7 +471,7 @@ class Reuse:
 @final
 @attrs.frozen(kw_only=True)
 class LogIn:
-    """Somebody who is not given opens a session at the node of the step with an assertion."""
+    """An outsider opens a session at the node of the step with an assertion."""
 
     assertion: str = attrs.field(metadata=_TEXT)
 

@@ -50,7 +50,7 @@ Disturbance: TypeAlias = Callable[[str, str, bytes], Carried]
 @final
 @attrs.frozen
 class _Held:
-    """A wire and between whom it is.
+    """A wire and its two ends.
 
     Attributes:
         dialler: The address of the runtime or peer that dialled.
@@ -69,7 +69,7 @@ class _Held:
 class ScenarioNetwork:
     """One network for all processes of a scenario; each has a view of its own.
 
-    All that can break it does so by whom, never by address. Frames take their time.
+    All that can break it names the ends, never an address. Frames take their time.
 
     Attributes:
         disturbance: What the network makes of single frames.
@@ -93,7 +93,7 @@ class ScenarioNetwork:
     def cut(self, one: str, other: str) -> bool:
         """Break the open wires between two, abruptly; return whether there were any.
 
-        For a moment neither reaches the other: who dials again at once fails once.
+        For a moment neither reaches the other: an end that dials again at once fails once.
         """
         self._out[frozenset({one, other})] = trio.current_time() + _OUTAGE
         wires = list(self._open(one, other))
@@ -108,7 +108,7 @@ class ScenarioNetwork:
             _silence(wire)
 
     def lose(self, who: str) -> None:
-        """Take a process off the network: its wires break, it reaches nobody any more."""
+        """Take a process off the network: its wires break, it reaches no other process."""
         self._gone.add(who)
         for held in self._held:
             if who in {held.dialler, held.listener} and held.wire.is_open:
@@ -129,7 +129,7 @@ class ScenarioNetwork:
         """Dial for a process.
 
         Raises:
-            DialError: Nobody there, refused, or the process is off the network.
+            DialError: No listener, refused, or the process is off the network.
         """
         there = next((at for place, at in self._places.items() if address.startswith(place)), "")
         between = frozenset({who, there})

@@ -99,9 +99,9 @@ class ScriptedHyperty(Actor[Delivery]):
 
         Args:
             type_: What kind it is.
-            to: Whom to.
+            to: Address of the receiver.
             body: What it says.
-            from_: Whom it says it is from, if not from this hyperty.
+            from_: Address of the sender, if not this hyperty.
         """
         sender = from_ or self.url
         await self._port.post(Message(self._ids.next(sender), type_, sender, to, body))
@@ -112,7 +112,7 @@ class ScriptedHyperty(Actor[Delivery]):
         return await self._port.request(message)
 
     async def answer(self, asker: str, body: JsonObject) -> bool:
-        """Answer the oldest request of somebody that has no final answer yet.
+        """Answer the oldest request of a sender that has no final answer yet.
 
         Waits for it as long as a request waits for its answer; returns whether one came.
         """
@@ -143,7 +143,7 @@ _ABOVE: Final = 10**6
 class Peer:
     """A bare stub, without a runtime, at one end of a link to a node; its messages are traced.
 
-    It answers pings, and says yes to whatever else is asked of it.
+    It answers pings, and accepts all other requests.
 
     Attributes:
         stub: The address under which it speaks to the node.

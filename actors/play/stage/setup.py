@@ -44,7 +44,7 @@ from transports.errors import DialError
 __all__ = ["ask_over_link", "observing", "set_up"]
 
 _PATIENCE: Final = 60.0
-"""Seconds, of whatever clock, that a precondition may take."""
+"""Seconds, of any clock, that a precondition may take."""
 
 _OUTSIDE: Final = "outsider"
 _ATTRIBUTE: Final = "t"
@@ -267,7 +267,7 @@ async def _ask(world: World, asker: str, asked: str) -> None:
 async def ask_over_link(world: World, asker: str, asked: str) -> None:
     """Have a hyperty ask another, whose runtime it is not linked to.
 
-    The link being live, it asks again, so that the other end learns who lives here.
+    The link being live, it asks again, so that the other end learns the addresses here.
     """
     to = world.names.actual(asked)
     await world.hyperty(asker).post(MessageType.CREATE, to, {"value": OWN_WORDS})

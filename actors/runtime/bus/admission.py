@@ -48,7 +48,7 @@ __all__ = ["Admission", "SenderProofs", "Stage"]
 _log = structlog.get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
-"""The work of one row of the pipelines, for a message and who submits it.
+"""The work of one row of the pipelines, for a message and its submitter.
 
 None lets the message pass as it is; a message goes on in its stead.
 """
@@ -124,7 +124,7 @@ class Admission:
         return None if owner is None else self._origins[owner]
 
     def is_granted(self, address: str) -> bool:
-        """Say whether somebody here may speak from exactly this address."""
+        """Return whether a local component has exactly this address."""
         return any(address in granted for granted in self._granted.values())
 
     def is_by_peer(self, message: Message, by: str) -> bool:
@@ -151,7 +151,7 @@ class Admission:
         return SenderProof.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
 
     def direction(self, message: Message, origin: Origin) -> Direction:
-        """Return which pipeline a message takes: that of who is here, or who is not."""
+        """Return which pipeline a message takes: that of local or of remote senders."""
         # A stub that speaks for itself is part of this runtime.
         if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
             return Direction.OUTGOING
@@ -197,7 +197,7 @@ class Admission:
         return check
 
     def child_writer(self, row: Interception) -> Stage:
-        """Make the check that children are written by their creators, who observe (I-D10)."""
+        """Make the check that observing creators write children (I-D10)."""
 
         def check(message: Message, by: str) -> Refusal | None:
             url = None if message.is_response else parent_of(message.to)
@@ -210,7 +210,7 @@ class Admission:
         return check
 
     def _objection(self, message: Message, url: str, by: str) -> str | None:
-        """Say what is wrong with who writes a child; the node knows of those elsewhere."""
+        """Return the objection to the writer of a child; the node checks remote ones."""
         origin = self.origin(by)
         if origin is Origin.P2P_STUB:
             return "events of children come by the node, and by no link"
@@ -251,7 +251,7 @@ class Admission:
         return check
 
     def _may_report(self, message: Message, by: str) -> bool:
-        """Say whether a status comes from whom it must: its owner, or a domain's registry.
+        """Return whether a status comes from a permitted sender: its owner, or a domain's registry.
 
         That one speaks by a node; a peer that does has borrowed its name (M-30). So has one
         that reports changes of an object without a request for it (I-D1), or expels its observers.

@@ -24,7 +24,7 @@ class Listener(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of who gets it, for people and traces."""
+        """Name of the receiver, for people and traces."""
 
     @property
     def is_gone(self) -> bool:
@@ -37,7 +37,7 @@ class Listener(Protocol):
 @final
 @attrs.define(eq=False)
 class LinkListener:
-    """Sends what it is given out by one link of a stub, whatever it was found under.
+    """Sends what it is given out by one link of a stub, for any address under which it was found.
 
     Attributes:
         stub: The stub that the link's address leads to.
@@ -71,7 +71,7 @@ class Deliveries:
     """The listeners of one bus, and the delivery into their mailboxes; it never waits.
 
     Attributes:
-        routing: Who listens to what.
+        routing: Listeners of all addresses.
     """
 
     def __init__(self, hops: HopTrace) -> None:
@@ -112,10 +112,10 @@ class Deliveries:
         return True
 
     def listens(self, component: str, route: str) -> bool:
-        """Say whether who listens to a component's address listens to another, too."""
+        """Return whether the listener of a component's address listens to another, too."""
         listeners = self.routing.find(route)
         return any(one in listeners for one in self.routing.find(component))
 
     def is_there(self, route: str) -> bool:
-        """Say whether anybody still reads what is sent to a route."""
+        """Return whether a receiver still reads messages of a route."""
         return any(not one.is_gone for one in self.routing.find(route))

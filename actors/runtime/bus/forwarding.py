@@ -2,7 +2,7 @@
 
 After the pipelines, an answer goes to the sender of its request, and any other message to the
 listeners of its `to`, or, if there are none, to a stub. No step waits for room in a mailbox.
-Messages from outside wait for their turn, whatever path they take (C-20, I-B7).
+Messages from outside wait for their turn, for any path (C-20, I-B7).
 """
 
 from collections import deque
@@ -137,10 +137,10 @@ class Forwarding:
     """The forwarding of the messages of one runtime.
 
     Attributes:
-        routing: Who listens to what.
-        admission: Who may send as what.
+        routing: Listeners of all addresses.
+        admission: Permitted sender addresses of components.
         outbound: The routes out.
-        proofs: Who may send over links.
+        proofs: Proven senders over links.
         arrivals: What comes from outside, each pair's messages in order.
     """
 
@@ -248,7 +248,7 @@ class Forwarding:
         return direction is Direction.OUTGOING and parent_of(passed.to) is not None
 
     def _is_notice(self, request: Message, direction: Direction) -> bool:
-        """Say whether nobody here answers it: a child is acknowledged by the reporter's end."""
+        """Return whether no local component answers it: the reporter's end answers children."""
         is_child = direction is Direction.INCOMING and parent_of(request.to) is not None
         return is_child and not self.admission.is_granted(request.to)
 
@@ -286,7 +286,7 @@ class Forwarding:
         elif submitted.reply is not None:
             submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
-            # Who changes a child that is not its own is refused (SC-36).
+            # A change of a foreign child is refused (SC-36).
             self._answers.reject(submitted, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
@@ -357,7 +357,7 @@ class Forwarding:
             self.outbound.go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
-        """Take a route from the registry: those who waited for it go."""
+        """Take a route from the registry: messages that waited for it go."""
         waiting, following = self.outbound.routes.reported(route)
         for one in waiting:
             if self._is_wanted(one.message, now):
@@ -392,7 +392,7 @@ class Forwarding:
                 if self._is_wanted(message, now):
                     self.outbound.go_by(message, route, now)
             elif is_link and message.is_event and is_below(message.to, message.from_):
-                # Said to those who follow something here, and one does not by this link: it
+                # Sent to followers of local data; this link has none: it
                 # begins anew with all there is.
                 self.refuse(message, Code.NOT_FOUND, "target not found", now)
             elif self._answers.is_direct(message):
@@ -417,7 +417,7 @@ class Forwarding:
         )
 
     def tick(self, now: float) -> None:
-        """Answer 408 for those who waited too long, release what was held (MSG-06)."""
+        """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
         for request in self._answers.repeated_now(now):
             # Who has it here, is at it; what went out may be lost.
             if not self.routing.find(request.to) or parent_of(request.to) is not None:

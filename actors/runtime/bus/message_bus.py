@@ -1,7 +1,7 @@
 """The Message BUS: router of one runtime, between its sandboxes and its stubs.
 
-Those who submit wait while its mailbox is full, and that is the backpressure; it
-waits for nobody itself.
+Submitting components wait while its mailbox is full, and that is the backpressure; it
+waits for no component itself.
 
 Messages in the mailboxes of actors that are gone (OBS-06).
 """
@@ -71,7 +71,7 @@ class DeadMail(DeadLetters):
         self._counters = Counters()
 
     def attach(self, bus: ActorRef[BusMessage], counters: Counters) -> None:
-        """Say who answers, and where to count."""
+        """Set the answering address and the counters."""
         self._bus = bus
         self._counters = counters
 

@@ -49,7 +49,7 @@ class PendingReply:
     reply: Reply[Message] | None = None
 
     def way_back(self, response: Message) -> Intent:
-        """Return what may be done for the answer: who asked by the node is answered by it."""
+        """Return what may be done for the answer: a request by the node is answered by it."""
         return Intent.NODE if self.intent is Intent.NODE else intent_of(response)
 
 
@@ -93,7 +93,7 @@ class OpenRequests:
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
 
     def is_open(self, request: Message) -> bool:
-        """Say whether somebody still waits for the answer."""
+        """Return whether a requester still waits for the answer."""
         return self._open.find(request) is not None
 
     def is_direct(self, message: Message) -> bool:
@@ -119,7 +119,7 @@ class OpenRequests:
         return None if found is None else found[0]
 
     def taken(self, response: Message, now: float) -> Answer[PendingReply]:
-        """Take an answer; one that nobody waits for is dropped."""
+        """Take an answer; an unawaited one is dropped."""
         answer = self._open.answered(response, now)
         if answer.transaction is None:
             self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
@@ -131,7 +131,7 @@ class OpenRequests:
         return answer
 
     def _remember(self, transaction: Transaction[PendingReply], response: Message) -> None:
-        """Keep what somebody elsewhere was answered, in case it asks again (MSG-07)."""
+        """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
         request = transaction.request
         if not transaction.waiter.is_ours:
             self._answered[request.from_, request.to, request.id] = transaction, response
@@ -161,7 +161,7 @@ class OpenRequests:
         return ended
 
     def reject(self, submitted: Submitted, code: Code, why: str) -> None:
-        """Answer the submitting component, whatever `from` is."""
+        """Answer the submitting component, for any `from`."""
         response = refuse(submitted.message, code, why)
         self._hops.synthesised(response, submitted.message)
         if submitted.reply is not None:

@@ -37,7 +37,7 @@ class Asking(Enum):
     """It waits, and the registry must be asked."""
 
     WAIT = auto()
-    """It waits behind others, who have asked."""
+    """It waits behind others, which have asked."""
 
     FULL = auto()
     """There is no room for it."""
@@ -89,7 +89,7 @@ class RouteCache:
         """Let a message with a route of its own wait behind others to its target.
 
         Returns:
-            What became of it; None: nobody waits, so it may go.
+            Its state; None: no message waits, so it may go.
         """
         queue = self._waiting.get(message.to)
         if queue is None:
@@ -100,14 +100,14 @@ class RouteCache:
         return Asking.WAIT
 
     def reported(self, route: Route) -> tuple[list[Waiting], Intent | None]:
-        """Take a route; return who can go by it, and what must be asked next for the rest."""
+        """Take a route; return the messages that can use it, and the next query for the rest."""
         self._routes[route.to, route.intent] = route
         if len(self._routes) > _CAPACITY:
             self._routes.popitem(last=False)
         return self._take(route.to, route.intent)
 
     def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
-        """Take it that there is none; return whom to refuse, and what to ask next."""
+        """Take it that there is none; return the messages to refuse, and the next query."""
         self._routes.pop((to, intent), None)
         return self._take(to, intent)
 
@@ -189,7 +189,7 @@ class Outbound:
             self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
 
     def no_route(self, refused: NoRoute, now: float) -> None:
-        """Take the registry's refusal: those who waited are refused, each once."""
+        """Take the registry's refusal: waiting messages are refused, each once."""
         waiting, following = self.routes.refused(refused.to, refused.intent)
         for one in waiting:
             if one.route is None:

@@ -73,7 +73,7 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
     Raises:
         StubOptionError: Its profile says what it does not know.
     """
-    # Slow to import, and not needed by who has no such node to ask.
+    # Slow to import, and only needed for such a node.
     from actors.runtime.stubs.rest_wire import RestPast, RestWire, receive_of  # noqa: PLC0415
 
     receive, past = receive_of(context), RestPast()
@@ -231,7 +231,7 @@ class FetchingCatalogue(Catalogue):
 
 
 _NO_SCHEMA: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE})
-"""Nobody says anything of a schema: its objects hold what their reporters put into them."""
+"""No schema is known: reporters may write any values."""
 
 _NO_SANDBOX: Final = Refused(
     Reason.NO_SANDBOX,

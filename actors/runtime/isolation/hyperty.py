@@ -136,7 +136,7 @@ class SandboxMail:
 
 
 def _handed_in(request: Message, answer: Message) -> PipeMessage:
-    """Return how an answer is handed in, or that it cannot be: who answers ends nobody."""
+    """Return how an answer is delivered, or that it cannot be; never raise for an answer."""
     try:
         return _hand(answer)
     except BadMessageError as exc:

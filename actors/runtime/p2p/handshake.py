@@ -203,7 +203,7 @@ async def dial_candidate(
     If cancelled, nothing is left open.
 
     Raises:
-        DialError: Nobody there, or not the peer.
+        DialError: No listener, or not the peer.
     """
     try:
         kind, secret = Kind(candidate.kind), bytes.fromhex(candidate.secret)
@@ -276,7 +276,7 @@ class Offered:
 
 
 def machine_secret() -> bytes | None:
-    """Return what all processes of this machine have in common, and nobody else; None: unknown.
+    """Return a secret that only processes of this machine know; None: unknown.
 
     It lasts until the machine is started again.
     """
@@ -293,7 +293,7 @@ async def open_candidates(
 ) -> AsyncIterator[tuple[Offered, ...]]:
     """Listen for a runtime on every kind that can be listened on, until the context is left.
 
-    Where it is not to know of a place, nobody listens. Unix sockets are made in a directory
+    No end listens at a place that the peer must not know. Unix sockets are made in a directory
     that only this user may enter.
     """
     async with AsyncExitStack() as stack:

@@ -165,7 +165,7 @@ class Signalling:
     def offer_anew(self, url: str, status: str) -> list[Message]:
         """Take the candidates out of the own object, then say that they are void (M-40).
 
-        In this order nobody ever sees an old candidate under the new status.
+        In this order no peer ever sees an old candidate under the new status.
         """
         body = ChangeObject(url, "iceCandidates", [], _ARRAY)
         void = self._message(MessageType.UPDATE, self._manager, write_body(body))

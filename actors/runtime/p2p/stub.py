@@ -466,7 +466,7 @@ class P2PStub(Actor[P2PMessage]):
 def _objection(delivery: Delivery) -> str | None:
     """Say why a stub does not take a request from elsewhere.
 
-    Another runtime invites, by the node, which has checked for whom it speaks (P2P-29).
+    Another runtime invites, by the node, which has checked its sender (P2P-29).
     """
     message = delivery.message
     if not delivery.is_foreign or not message.is_request:

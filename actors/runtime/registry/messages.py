@@ -63,7 +63,7 @@ class LinkWitnessed:
     """Return whether the sender over a link may send for an entity, by the entity's record.
 
     Attributes:
-        part: Who speaks: a part of the runtime at the other end, or nobody who may.
+        part: Sender: a part of the runtime at the other end, or an unauthorized one.
     """
 
     link: str
@@ -80,7 +80,7 @@ RouteQuestion: TypeAlias = LinkAwaited | LinkWitnessed
 class PendingRoutes:
     """Open questions about links; part of the registry's task.
 
-    Memory: one entry per question that somebody still waits for.
+    Memory: one entry per question that is still awaited.
     """
 
     def __init__(self, core: ResolveCore) -> None:

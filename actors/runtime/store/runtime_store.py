@@ -156,7 +156,7 @@ class StoreGate:
     """Between the sync manager and the receivers of its messages.
 
     Args:
-        store: Who writes; None: this runtime stores nothing.
+        store: The writer; None: this runtime stores nothing.
         rest: What is stored; it follows what is written.
 
     Attributes:

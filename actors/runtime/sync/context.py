@@ -96,7 +96,7 @@ class DataSchemas:
         self._catalogue = catalogue
 
     async def find(self, address: str) -> JsonObject | None:
-        """Return the JSON Schema at a catalogue address; None: nobody here knows one.
+        """Return the JSON Schema at a catalogue address; None: none is known.
 
         Raises:
             SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
@@ -209,7 +209,7 @@ class SyncContext:
     entropy: Callable[[int], bytes] = secrets.token_bytes
 
     def now(self) -> tuple[float, float]:
-        """Return the time, and a number between 0 and 1 that nobody foresees."""
+        """Return the time, and an unpredictable number between 0 and 1."""
         return trio.current_time(), self.entropy(1)[0] / 255
 
     def node_for(self, url: str) -> str:
@@ -228,7 +228,7 @@ class SyncContext:
         return Message(self.ids.next(sender), kind, sender, to, body)
 
     def last_id(self, url: str) -> int:
-        """Return above which ids the messages of an object have been sent by nobody."""
+        """Return the highest id that a message of an object may have had."""
         return max(self.ids.last(sender) for sender in _senders(url))
 
     def go_on(self, url: str, last: int) -> None:
@@ -270,7 +270,7 @@ class SyncContext:
     async def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
-        """Say something to all who observe an object; likewise."""
+        """Send a message to all observers of an object; likewise."""
         if self.gate.holds(message):
             self.gate.hold(partial(self._publish_held, message, runtimes, direct))
         else:
@@ -299,12 +299,12 @@ class SyncContext:
             self.tracer.record(_MANAGER, fact)
 
     def child(self, done: Op, url: str, name: str, version: int, by: str) -> None:
-        """Trace what was done to a child, and by whom (I-D10)."""
+        """Trace a change of a child and its author (I-D10)."""
         fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
         self.tracer.record(_MANAGER, fact)
 
     def allowed_observer(self, op: Op, url: str, observer: str, by: str) -> None:
-        """Trace that somebody lets an observer in unasked, or everybody, or not any more (I-D9)."""
+        """Trace that one observer or all are allowed without a decision, or no longer (I-D9)."""
         self.row(RowChanged(op, "guests", url, observer, by))
 
     def deleted(self, url: str, by: str) -> None:
@@ -381,13 +381,13 @@ Spawn: TypeAlias = Callable[[Job], None]
 
 
 def observer_of(request: Message) -> str:
-    """Return for whom a sync manager asks: itself, or one that lives in its runtime.
+    """Return the hyperty for which a sync manager asks: its own, or one of its runtime.
 
     Where another runtime's hyperties live its node knows, and has checked (MN-03); a
     part of a runtime is known by its address.
 
     Raises:
-        BadMessageError: It asks for somebody else.
+        BadMessageError: It asks for a foreign hyperty.
     """
     observer, asking = read_body(request, Subscription).source, request.from_
     is_manager = asking == f"{runtime_of(asking)}/{_MANAGER}"

@@ -258,9 +258,9 @@ def heard(answer: Message, *, is_here: bool = False) -> Answered:
 
 
 Work: TypeAlias = Callable[[], Awaitable[terms.Answered]]
-"""Asks somebody, and returns what was answered."""
+"""Sends a request and returns the answer."""
 
-_SILENCE: Final = terms.Answered(Code.TIMEOUT, "nobody answered in time")
+_SILENCE: Final = terms.Answered(Code.TIMEOUT, "no answer came in time")
 _SIGN_OF_LIFE: Final = REPLY_TIMEOUT / 3
 _MOVING: Final = "the object is being handed over; try again"
 _MOST: Final = HAND_OVER_PART * (HAND_OVER_PARTS - 1)
@@ -287,7 +287,7 @@ class HandOvers:
         return heard(answer, is_here=lives_in == self._context.runtime)
 
     async def offer(self, core: DelegationCore) -> Answered:
-        """Notify the node who may take the address."""
+        """Notify the node of the hyperty that may take the address."""
         body = MoveAddress(core.url, AddressMethod.OFFER.value, core.number, core.to)
         return await self._ask_node(body)
 
@@ -540,7 +540,7 @@ class Delegations:
     # --- the end that takes -----------------------------------------------------------------
 
     async def taken(self, report: TakeOverAnswered) -> None:
-        """Take what the node has said to who takes an object."""
+        """Take the node's answer to the end that takes an object."""
         url = report.url
         if await self.taking.answered(report):
             self._given.pop(url, None)

@@ -52,10 +52,10 @@ class Observed:
     """One object that is observed here.
 
     Attributes:
-        observers: Who observes, and the id of the request by which it does.
+        observers: Observers, with the ids of their requests.
         asking: The ids of those requests that the reporter's end has not answered.
         leaving: Former observers, while the reporter's end is being notified.
-        is_closing: Its path is being removed; who comes meanwhile waits for that.
+        is_closing: Its path is being removed; a new observer waits for that.
         version: The newest that came here; 0: none.
         is_renewed: Its path is being set again, and its reporter's end asked for all.
     """
@@ -71,7 +71,7 @@ class Observed:
 
 @final
 class ReporterRequests:
-    """Asks for all who observe an object, when its consent is forgotten; or takes it back."""
+    """Asks for all observers of an object, when its consent is forgotten; or takes it back."""
 
     def __init__(
         self, context: SyncContext, objects: Mapping[str, Observed], report: Report
@@ -81,7 +81,7 @@ class ReporterRequests:
         self._report = report
 
     async def ask_again(self, url: str) -> None:
-        """Ask an owner again for everybody who observes here.
+        """Ask an owner again for all local observers.
 
         The owner's runtime may come back later than this one: it is asked some times.
         """
@@ -380,7 +380,7 @@ class ObservedObjects:
         await self._context.answer(request, code_in_use(answer.code), **extra)
 
     async def _let_in(self, url: str, there: Observed, observer: str) -> None:
-        """Have an observer hear of an object, and nobody who is not let in yet (I-D9)."""
+        """Deliver an object to an observer, and to no observer before its admission (I-D9)."""
         for other, number in there.asking:
             if there.observers.get(other) == number:
                 await self._unfollow(url, other)
@@ -436,7 +436,7 @@ class ObservedObjects:
         await self._close_if_left(done.url, done.request)
 
     async def _close_if_left(self, url: str, request: Message | None) -> None:
-        """Remove the path if nobody observes any more, not even again."""
+        """Remove the path without remaining observers, not even again."""
         there = self._objects.get(url)
         if there is not None and not there.observers and not there.is_closing:
             there.is_closing = True
@@ -469,7 +469,7 @@ class ObservedObjects:
             await self._close_if_left(url, None)
 
     async def deleted(self, url: str, event: Message) -> None:
-        """Take the reporter's word, nobody else's, that the object is gone (M-47)."""
+        """Accept a deletion from the reporter only (M-47)."""
         if event.from_ != f"{url}/{SUBSCRIPTION}":
             await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
             return
@@ -487,7 +487,7 @@ class ObservedObjects:
             await self._context.answer(request, Code.OK)
 
     async def closed(self, url: str) -> None:
-        """Forget an object; who wanted to observe it meanwhile begins now."""
+        """Forget an object; an observer that waited meanwhile begins now."""
         there = self._objects.pop(url)
         await self.paths.forget(url)
         for request, body in there.waiting:

@@ -28,7 +28,7 @@ Renew: TypeAlias = Callable[[str], Awaitable[None]]
 """Sets the path of an object at its node, and asks its reporter for all observers again."""
 
 Reporter: TypeAlias = Callable[[str], str | None]
-"""Says who reports an object here; None: nobody does."""
+"""Returns the local reporter of an object; None: there is none."""
 
 Opened: TypeAlias = tuple[Message, str | None, str | None]
 """The answer to the first observer; the link it was let in by, and the one it was not."""
@@ -36,7 +36,7 @@ Opened: TypeAlias = tuple[Message, str | None, str | None]
 _LEFT: Final = "the observer left before it was subscribed"
 
 _UNHEARD: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
-"""Answers that come instead of the one who was asked."""
+"""Answers that come instead of the addressed component."""
 
 _NOT_BY_LINK: Final = _UNHEARD | {Code.UNAUTHENTICATED}
 """Answers by a link to which the node may know a better one."""
@@ -51,7 +51,7 @@ class ObserverPaths:
         spawn: Runs a task of it.
         report: Reports to it.
         renew: Sets a path.
-        reporter: Who reports an object here: then the path of its children is for that, too.
+        reporter: Local reporter of an object: then the path of its children is for that, too.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ObserverPaths:
         """Say whether the changes of an object come by a path at a node."""
         return url not in self._routes or self._routes[url].used is None
 
-    # --- who observes -----------------------------------------------------------------------
+    # --- observers ------------------------------------------------------------------------
 
     def requested(self, url: str, observer: str, *, p2p: bool | None) -> None:
         """Note what an observer wants; what links are made of never comes by one (I-P13)."""
@@ -124,7 +124,7 @@ class ObserverPaths:
 
         Args:
             url: The object.
-            observer: Who observes it.
+            observer: The observing hyperty.
             version: Of what came here, if it observes already, and goes on.
         """
         route, bus = self._routes.get(url), self._context.bus

@@ -216,7 +216,7 @@ class ObjectRegistrations:
         """Have an object found by others (SYN-03); None: it is, or need not be.
 
         The object of a part of the runtime, such as the description of a P2P link, is for
-        whoever is invited to it, and nobody else's to find.
+        by invitation only.
         """
         if scheme_of(created.reporter) == RUNTIME_SCHEME:
             return None

@@ -1,4 +1,4 @@
-"""Packages are looked through before anybody opens them (S16, CAT-07): nothing but sources."""
+"""Packages are inspected before they are opened (S16, CAT-07): nothing but sources."""
 
 import io
 import stat

@@ -165,12 +165,12 @@ ENDS = {
         "its process ended",
     ),
     "a frame of garbage": (says(b"\x80\x04K."), "no JSON"),
-    "a word nobody knows": (says(b'{"k":"shout"}'), "a word that nobody knows"),
+    "a word nobody knows": (says(b'{"k":"shout"}'), "an unknown word"),
     "what only a host says": (says(b'{"k":"hand"}'), "nothing a sandbox says"),
     "an answer nobody asked for": (says(b'{"k":"pong"}', times=2), "nothing a sandbox says"),
     "a count of a million drops": (
         says(b'{"k":"left","f":{"overflow":999999}}'),
-        "a count of what nobody counts",
+        "a count of unknown kind",
     ),
     "a message that is none": (says(b'{"k":"post"}\n{"id":0}'), "a message that is none"),
     "a status that is not so": (

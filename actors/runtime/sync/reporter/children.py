@@ -110,7 +110,7 @@ def child_body(act: Act, name: str, value: Json) -> JsonObject:
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""
 
-_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
+_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only observers and the reporter write children")
 _HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
 _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 
@@ -153,7 +153,7 @@ class ReportedChildren:
             await self._context.bus.unfollow(address, thing.reporter)
 
     async def _answers_no_more(self, url: str) -> None:
-        """Let who reports no more hear of children as all who observe do, if it does."""
+        """Deliver children to a former reporter that observes like to all observers."""
         before = self._answering.pop(url, None)
         if before is None:
             return
@@ -163,7 +163,7 @@ class ReportedChildren:
                 await self._context.bus.follow(address, before)
 
     def answering(self, url: str) -> str | None:
-        """Return who reports an object here; None: nobody does."""
+        """Return the local reporter of an object; None: there is none."""
         return self._answering.get(url)
 
     async def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
@@ -188,7 +188,7 @@ class ReportedChildren:
         return attrs.evolve(snapshot, children_objects={RESOURCES: children.shown()})
 
     def handed(self, handed: HandedOver) -> HandedOver:
-        """Let who takes the object over have its children, too."""
+        """Hand over the children to the new reporter, too."""
         return attrs.evolve(handed, thing=self.with_children(handed.thing))
 
     def whole(self, decision: Granted | Denied) -> Granted | Denied:
@@ -233,7 +233,7 @@ class ReportedChildren:
         return children.take(op)
 
     def _keep(self, url: str) -> None:
-        """Have the children of a stored object written, before anybody hears of them."""
+        """Have the children of a stored object written, before they are sent."""
         self._context.gate.keep_children(url, {RESOURCES: self._sets[url].shown()})
 
     async def _refuse(self, message: Message, refusal: ChildRefused) -> None:
@@ -272,7 +272,7 @@ class ReportedChildren:
         return self._signs.deadline()
 
     async def time_over(self, is_observed: IsObserved) -> None:
-        """Send the digest that is due, where anybody observes."""
+        """Send the digest that is due, if there are observers."""
         url = self._signs.due(trio.current_time(), is_observed)
         if url is not None:
             sign = write_body(self._sets[url].sign)

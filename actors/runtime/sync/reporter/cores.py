@@ -74,7 +74,7 @@ class ObserverLinks:
         """Return the runtimes that get changes of an object by a link."""
         return self._routes.direct(url)
 
-    # --- who asks -------------------------------------------------------------------------
+    # --- requesters ----------------------------------------------------------------------
 
     async def sent_on(self, url: str, observer: str, request: Message) -> bool:
         """Find out the sender of a request by a link; return whether that was necessary.
@@ -93,7 +93,7 @@ class ObserverLinks:
         return True
 
     async def is_looked_at(self, url: str, request: Message) -> bool:
-        """Find out who leaves or reads by a link; return whether that was necessary.
+        """Check the sender of an unsubscription or read by a link; return whether necessary.
 
         `SenderChecked` says what came of it.
         """
@@ -135,7 +135,7 @@ class ObserverLinks:
         return True
 
     async def is_proven(self, checked: SenderChecked) -> bool:
-        """Say whether a request by a link is from whom it says; else it is refused."""
+        """Return whether a request by a link is from its stated sender; else it is refused."""
         if not checked.is_so:
             why = "where the observer lives is not known here; ask by the node"
             await self._context.refuse(checked.request, Code.UNAUTHENTICATED, why)
@@ -213,7 +213,7 @@ class Publications:
     async def publish(self, url: str, reported: ReporterCore, change: Change) -> None:
         """Send a change to all observers of an object."""
         runtimes = frozenset(reported.runtimes)
-        # Also after the last observer has left: the node knows that nobody is there (SC-32).
+        # Also after the last observer has left: the node knows that there are no observers (SC-32).
         if runtimes or url in self._was_observed:
             body, to = write_body(change), f"{url}/{CHANGES}"
             update = self._context.request(MessageType.UPDATE, to, body, url)
@@ -308,8 +308,8 @@ class ReporterServices:
         listeners: Their addresses.
         links: The links by which observers get changes.
         publications: What is published.
-        pending: Who is to be decided on.
-        invitations: Who was invited.
+        pending: Hyperties whose requests are being decided.
+        invitations: Invited hyperties.
         stored: Which of them are stored, and which rest.
         leases: How long their observers may observe.
     """
@@ -383,7 +383,7 @@ class ReportedCores:
         return None if reported is None or reported.is_deleted else reported
 
     def is_observed(self, url: str) -> bool:
-        """Say whether anybody observes an object that its reporter may write."""
+        """Return whether a writable object has observers."""
         reported = self.find(url)
         if reported is None or reported.is_held:
             return False
@@ -397,7 +397,7 @@ class ReportedCores:
     # --- what happens ---------------------------------------------------------------------
 
     async def feed(self, url: str, happened: core.ReporterInput) -> None:
-        """Let something happen to an object that nobody is answered for."""
+        """Let something happen to an object without an answer."""
         reported = self._cores.get(url)
         if reported is not None:
             await self.perform(url, None, reported.feed(happened))

@@ -74,12 +74,12 @@ OBSERVERS: Final = "observers"
 
 
 def allowed_observers(wanted: CreateObject) -> AllowedObservers:
-    """Return who may observe a new object unasked."""
+    """Return the allowed observers of a new object."""
     return AllowedObservers(wanted.allow or (), is_public=bool(wanted.public))
 
 
 def trace_allowed(context: SyncContext, created: DataObject, allowed: AllowedObservers) -> None:
-    """Trace who may observe a new object unasked (I-D9)."""
+    """Trace the allowed observers of a new object (I-D9)."""
     for observer in (*allowed.allowed, *((PUBLIC,) if allowed.is_public else ())):
         context.allowed_observer(Op.ADD, created.url, observer, created.reporter)
 
@@ -97,7 +97,7 @@ class ObserverLists:
         self._versions: dict[str, int] = {}
 
     async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Let a reporter hear who observes its object; a part of a runtime wants no such thing."""
+        """Report observers to the object's reporter, unless it is a part of a runtime."""
         if scheme_of(created.reporter) == RUNTIME_SCHEME:
             return
         self._versions[created.url] = 0
@@ -114,7 +114,7 @@ class ObserverLists:
             await self._context.bus.unfollow_all(address)
 
     async def changed(self, url: str, row: RowChanged) -> None:
-        """Notify the reporter that somebody observes from now on, or no more (M-53)."""
+        """Notify the reporter that an observer has joined or left (M-53)."""
         if url not in self._versions:
             return
         self._versions[url] += 1
@@ -125,7 +125,7 @@ class ObserverLists:
         await self._context.bus.publish(event, frozenset({self._context.runtime}))
 
     async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
-        """Show the reporter, and nobody else, who observes."""
+        """Return the observers, to the reporter only."""
         if request.type is not MessageType.READ:
             await self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
         elif request.from_ != reported.snapshot.reporter:
@@ -135,9 +135,9 @@ class ObserverLists:
             await self._context.answer(request, Code.OK, value=write_body(listed))
 
     async def cut_off(self, url: str, cut: CutOff | Expired) -> None:
-        """Have an observer hear nothing more, whatever it does itself (SYN-21).
+        """Stop delivery to an observer, without its cooperation (SYN-21).
 
-        The node stops first what goes to its runtime, if nobody else observes there; then
+        The node stops first what goes to its runtime, unless others observe there; then
         the sync manager there is notified, which serves the others on. One whose lease is over
         may be there all the same: it is asked to subscribe again (M-52).
         """
@@ -169,7 +169,7 @@ class Invitations:
         return self._core.deadline()
 
     async def silence_ended(self) -> None:
-        """Notify the reporters whose invitations nobody answered."""
+        """Notify the reporters whose invitations were not answered."""
         await self._feed(SilenceEnded())
 
     async def send(self, request: Message, body: InviteObservers) -> None:
@@ -188,7 +188,7 @@ class Invitations:
         await self._feed(ObjectGone(url))
 
     def let_go(self, url: str) -> None:
-        """End it without a word: everybody is leaving."""
+        """End it without messages: all components are leaving."""
         for effect in self._core.feed(ObjectGone(url), trio.current_time()):
             if isinstance(effect, Step):
                 self._context.step(effect)
@@ -247,7 +247,7 @@ def _refused(asked: ReporterAsked, why: str) -> ReporterRefused:
 def notification_in(answer: Message) -> RuntimeNotified | ObserversNotified:
     """Say which observers know that an object is gone.
 
-    A runtime speaks for its own; a router, which names nobody, for all that are left.
+    A runtime speaks for its own; a router, which names none, for all that remain.
     """
     source = answer.body.get("source")
     return RuntimeNotified(source) if isinstance(source, str) else ObserversNotified()

@@ -137,7 +137,7 @@ class ObjectRestore:
             self._services.spawn(partial(back.announce, there))
 
     async def still_observed(self, report: StillObserved) -> None:
-        """Take note who does not observe any more an object that is back."""
+        """Note the former observers of a resumed object."""
         there = self._cores.all.get(report.url)
         for observer in () if there is None else there.observers:
             if observer not in report.observers:
@@ -180,7 +180,7 @@ class ObjectLifecycle:
 
     def create(self, request: Message, wanted: CreateObject) -> None:
         """Create an object (M-32)."""
-        # Before anything is begun: who asks for a hyperty's address gets none.
+        # Before anything is begun: a request for a hyperty's address is refused.
         scheme_for(wanted.schema, request.from_)
         if wanted.store and not self._context.gate.stores:
             raise BadMessageError(NO_STORE)
@@ -234,7 +234,7 @@ class ObjectLifecycle:
     def renew_paths(self, domain: str) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
         if domain == self._context.domain:
-            # Whose one in doubt is, who doubts finds out.
+            # The reporting end checks doubtful senders.
             for url in [url for url, each in self._cores.all.items() if not each.is_held]:
                 self._services.spawn(partial(self._services.registrations.renewals.renew, url))
 
@@ -401,7 +401,7 @@ class Admissions:
             await self._context.refuse(checked.request, Code.NOT_FOUND, "no such object")
 
     async def _looked_at(self, checked: SenderChecked) -> None:
-        """Let who asked by a link leave or read, if it is who it says (I-D1, S3)."""
+        """Accept an unsubscription or read by a link if its sender is proven (I-D1, S3)."""
         if not await self._services.links.is_proven(checked):
             return
         reported = self._cores.all.get(checked.url)
@@ -427,7 +427,7 @@ def _is_refused(effects: list[core.ReporterEffect]) -> bool:
 
 @final
 class ObjectTransfers:
-    """Gives objects away and takes them over, once it is decided who reports them.
+    """Gives objects away and takes them over, once their reporter is decided.
 
     Attributes:
         cores: The objects reported here.
@@ -491,7 +491,7 @@ class ReportedObjects:
         links: The links by which observers get changes.
         children: Their children.
         lives: How they begin, change and end.
-        admissions: Who observes them.
+        admissions: Their observers.
         revival: How stored ones come back.
         hands: Delegations to another reporter.
     """

@@ -1,4 +1,4 @@
-"""The stored objects among those that are reported here: what rests, and who takes it up (M-51)."""
+"""The stored objects of local reporters: resting ones, and their resumption (M-51)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, final
@@ -36,7 +36,7 @@ class Restored:
 
     Attributes:
         shown: The object, with its children.
-        managers: The sync managers of those who observe it.
+        managers: The sync managers of its observers.
         effects: What its core says of them.
     """
 
@@ -99,7 +99,7 @@ class StoredReports:
         self._context.gate.stored.discard(url)
         self._resting.discard(url)
 
-    # --- who is there ---------------------------------------------------------------------
+    # --- present observers ------------------------------------------------------------------
 
     def is_resting(self, url: str) -> bool:
         """Say whether the reporter of a stored object is away."""
@@ -122,7 +122,7 @@ class StoredReports:
         return is_stuck
 
     async def is_kept_out(self, request: Message, observer: str, reported: ReporterCore) -> bool:
-        """Refuse an observer about whom only the absent reporter can decide."""
+        """Refuse an observer on which only the absent reporter can decide."""
         url = reported.snapshot.url
         if not self.is_resting(url) or reported.may_read(observer):
             return False
