@@ -22,7 +22,7 @@ def convert(session: SparkSession, paths: Sequence[str], target: str) -> int:
 
     Args:
         session: A running Spark.
-        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        paths: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
         target: A directory that is not there yet.
 
     Raises:

@@ -124,7 +124,7 @@ class SocketLink(Link):
             if self._end is not None:
                 raise LinkBrokenError(self.name, *self._end)
             self._outbox.extend(self._wrapped(frames))
-            del frames  # who reads slowly does not keep them twice
+            del frames  # a slow reader does not keep them twice
             await self._flush()
 
     def _check_open(self) -> None:
@@ -218,7 +218,7 @@ class SocketLink(Link):
         if self._is_closed or self._end is not None:
             return
         self._outbox.extend(self._ping())
-        if not self._is_writing:  # who is writing takes it along
+        if not self._is_writing:  # the writing task sends it, too
             with suppress(OSError):  # no room, or no peer: then no answer comes
                 written = _written_now(self._stream, self._outbox)
                 del self._outbox[:written]
@@ -275,7 +275,7 @@ class SocketLink(Link):
         """Give the remaining bytes to the operating system, even if the peer does not read now.
 
         The system delivers them after this process has closed the socket, so even a late reader
-        learns why this end left. While a link is open it is the other way round: Trio gives the
+        learns why this end left. While a link is open the reverse holds: Trio gives the
         system little more than it can send at once.
         """
         left = len(self._outbox)

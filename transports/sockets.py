@@ -32,7 +32,7 @@ async def dial_tcp(address: str) -> trio.SocketStream:
     If cancelled, nothing is left open.
 
     Raises:
-        DialError: `address` is no address, or nobody is there.
+        DialError: `address` is no address, or no listener is there.
     """
     try:
         host, port = read_host_port(address)
@@ -49,7 +49,7 @@ async def dial_unix(path: str) -> trio.SocketStream:
     If cancelled, nothing is left open.
 
     Raises:
-        DialError: Nobody is there.
+        DialError: No listener is there.
     """
     try:
         return await trio.open_unix_socket(path)
@@ -86,7 +86,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
     removed.
 
     Raises:
-        ListenError: Somebody listens there, or no socket can be made there.
+        ListenError: Another process listens there, or no socket can be made there.
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -111,7 +111,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket on which nobody listens; any other file is left alone."""
+    """Remove a socket without a listener; any other file is left alone."""
     if not Path(path).exists() or not stat.S_ISSOCK(Path(path).stat().st_mode):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -164,12 +164,12 @@ def _who_else(listener: trio.SocketListener) -> list[trio.SocketStream]:
     streams: list[trio.SocketStream] = []
     if listener.socket.fileno() < 0:
         return streams
-    queue = socket.socket(fileno=listener.socket.fileno())  # lent for as long as nobody waits
+    queue = socket.socket(fileno=listener.socket.fileno())  # lent while no task waits
     try:
         while len(streams) < ACCEPT_BATCH - 1:
             accepted, _ = queue.accept()
             streams.append(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
-    except OSError:  # nobody else is there; a lack of descriptors is met by the next one
+    except OSError:  # no further connection; a lack of descriptors is met by the next one
         return streams
     finally:
         queue.detach()

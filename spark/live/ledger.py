@@ -1,4 +1,4 @@
-"""What a watch found, on a disk: each violation once, whatever is interrupted.
+"""What a watch found, on a disk: each violation once, after any interruption.
 
 `violations.jsonl` grows by one line for each violation. `progress.json` says up to which round,
 and up to which byte of that file, all is written. What stands behind that byte is of a round that

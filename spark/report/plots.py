@@ -63,7 +63,7 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
     """Draw which part of the requests was answered within which time.
 
     Args:
-        latencies: Of at least one way.
+        latencies: Of at least one route.
     """
 
     def draw(axes: "Axes") -> None:
@@ -76,7 +76,7 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
         axes.set_ylabel("% of requests answered")
         axes.set_ylim(0, 100)
 
-    what = "A line for each way; the table below has medians and 95th percentiles."
+    what = "A line for each route; the table below has medians and 95th percentiles."
     return _plot("latencies", ("Time from request to final answer", what), 2.3, draw)
 
 
@@ -161,7 +161,7 @@ def _style() -> AbstractContextManager[None]:
 
 def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
     """Return an `<svg>` element whose ids begin with `prefix`."""
-    # It takes a second to import: only those who want a report pay for it.
+    # It takes a second to import: only reports need it.
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 

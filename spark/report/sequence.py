@@ -1,4 +1,4 @@
-"""Drawings of time as SVG: the story of a violation, and when processes ran.
+"""Drawings of time as SVG: the history of a violation, and the run times of processes.
 
 They are as wide as a telephone, and grow with the page up to where they look coarse.
 """
@@ -26,9 +26,9 @@ _Lanes = Mapping[tuple[str, str], int]
 
 
 def sequence(story: Sequence[Event], name: str) -> str:
-    """Draw a story; its last record is the violating one.
+    """Draw a history; its last record is the violating one.
 
-    Each component has a lifeline with a letter. A table tells the same in words.
+    Each component has a lifeline with a letter. A table has the same content in words.
 
     Args:
         story: The records, oldest first; at least one.
@@ -80,7 +80,7 @@ def _lifeline(lane: int, x: int, height: int) -> str:
 
 
 def _event(event: Event, along: tuple[int, int], y: int, kind: str) -> str:
-    """An arrow from where the story was before, and a dot on the component's lifeline."""
+    """An arrow from the previous record, and a dot on the component's lifeline."""
     start, end = along
     arrow = ""
     if start != end:
