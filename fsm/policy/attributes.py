@@ -1,7 +1,7 @@
 """The request that policies decide on, and the attributes a condition may ask about (POL-04, POL-11).
 
 Beside the attributes of the protocol's table stand a few of ours: whose role, which runtime,
-whether anybody vouches, whether the resource is the sender's own.
+whether the sender has logged in, whether the resource is the sender's own.
 """
 
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class Place:
     Attributes:
         domain: The domain of the node.
         zone: Where its clock hangs: what time of the day it is there.
-        owns: Tests whether an address is of a runtime's session; None: nobody knows.
+        owns: Tests whether an address is of a runtime's session; None: unknown.
         sessions: Where sessions are opened.
         allocation: Where addresses are allocated.
     """
@@ -111,11 +111,11 @@ class Request:
     Attributes:
         message: What is judged.
         runtime: Over whose session it came; None: it has none yet.
-        identity: Who vouched for that session; None: nobody did.
+        identity: Identity of that session; None: no login.
         now: Seconds since the epoch.
         place: Where it is judged.
         about: What it is judged for alone, if it names several; None: what it names.
-        known: Attributes that were asked for already; kept by who reads them.
+        known: Attributes that were asked for already; kept by the reader.
     """
 
     message: Message
@@ -144,7 +144,7 @@ class Request:
 
 
 def subjects(request: Request) -> tuple[str | None, ...]:
-    """Return what a message is about: each address it names; if none, whom it is for.
+    """Return the subjects of a message: each address it names; if none, the receiver.
 
     An entry that is no text is None. A session is opened for a runtime, and addresses
     are allocated for a scheme of the node's domain (POL-18).
@@ -250,7 +250,7 @@ def reader(attribute: Attribute) -> Read:
     return recall
 
 
-# ---- who sends
+# ---- sender
 
 
 def _username(request: Request) -> Value | None:
