@@ -187,6 +187,7 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
 
     Raises:
         TraceMissingError: There is no trace at a path.
+        SparkFailedError: A file of a trace cannot be read.
     """
     parts = map(part_of, find_files(session, asked.traces))
     folders = [[part.name for part in folder] for folder in folders_of(parts)]

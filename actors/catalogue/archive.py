@@ -63,7 +63,12 @@ def pack(folder: Path) -> bytes:
 
 
 def facts_of(content: bytes, entry_point: str) -> Package:
-    """Return size, hash and flaw of a package; only one of allowed size is opened."""
+    """Return size, hash and flaw of a package; only one of allowed size is opened.
+
+    Args:
+        content: Bytes of the package.
+        entry_point: Entry point, as `module:function`.
+    """
     flaw: str | None = None
     try:
         check_archive(content, entry_point)

@@ -138,7 +138,11 @@ def from_error(
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise `RefusalError` for an error that is a verdict about a descriptor."""
+    """Raise `RefusalError` for an error that is a verdict about a descriptor.
+
+    Raises:
+        RefusalError: The error is a verdict about a descriptor.
+    """
     try:
         yield
     except (BadSealError, BadDescriptorError, NotServedError, SourceAwayError) as exc:
@@ -146,6 +150,10 @@ def refusals() -> Iterator[None]:
 
 
 def refuse_if(refused: Refused | None) -> None:
-    """Raise `RefusalError` if there is a refusal."""
+    """Raise `RefusalError` if there is a refusal.
+
+    Raises:
+        RefusalError: There is a refusal.
+    """
     if refused is not None:
         raise RefusalError(refused)

@@ -94,6 +94,13 @@ async def inspect(
 
     If cancelled, nothing has changed.
 
+    Args:
+        source: Place of the catalogue.
+        path: Path of the descriptor in the catalogue.
+        believed: Trusted keys.
+        here: State of the inspecting runtime.
+        now: Current time, in seconds.
+
     Raises:
         NotServedError: Nothing is at the path.
         SourceAwayError: The catalogue cannot be read.

@@ -43,6 +43,11 @@ class Publisher:
 def sealed(content: JsonObject, kind: SealType, key: SigningKey) -> str:
     """Return signed content; keys are sorted, so that the same content gives the same text.
 
+    Args:
+        content: The content.
+        kind: Kind of the signed text.
+        key: Signing key.
+
     Raises:
         WrongKeyError: The key is for another algorithm.
     """

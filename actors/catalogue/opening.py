@@ -109,12 +109,22 @@ _ADVICE: Final = "ask the domain for one that its publisher signed"
 
 
 def published(sha256: str, size: int, entry_point: str) -> JsonObject:
-    """Return what a publisher signs of a package; `entry_point` is `module:function`."""
+    """Return what a publisher signs of a package; `entry_point` is `module:function`.
+
+    Args:
+        sha256: SHA-256 of the package.
+        size: Size of the package in bytes.
+        entry_point: Entry point, as `module:function`.
+    """
     return {"sha256": sha256, "size": size, "sourceCodeClassname": entry_point}
 
 
 def check_publisher(package: SourcePackage, keys: Keys) -> None:
     """Refuse a package whose hash, size and entry point were not signed by these keys.
+
+    Args:
+        package: The package.
+        keys: Trusted keys.
 
     Raises:
         RefusalError: They have not signed it.
@@ -162,6 +172,10 @@ def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
 def signed_revocations(text: bytes, keys: Keys) -> Revocations:
     """Verify the signature of a list of revocations, and return it.
 
+    Args:
+        text: The signed text.
+        keys: Trusted keys.
+
     Raises:
         BadSealError: None of the keys has signed it.
         BadDescriptorError: It is no list.
@@ -180,5 +194,10 @@ def known_revocations(text: str) -> Revocations:
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:
-    """Return why bytes are not the promised package; None: they are."""
+    """Return why bytes are not the promised package; None: they are.
+
+    Args:
+        promised: The promised package.
+        content: The bytes to compare.
+    """
     return judge_package(promised, facts_of(content, promised.entry_point))

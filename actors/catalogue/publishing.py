@@ -89,6 +89,10 @@ class CatalogueFolder:
     def publish(self, offer: Offer, now: float) -> tuple[Entry, Described]:
         """Publish a descriptor, and its keys and package before it; refused, nothing is written.
 
+        Args:
+            offer: Descriptor, keys and package.
+            now: Current time, in seconds.
+
         Raises:
             BadKeysError: What is offered as keys is none.
             RefusedDescriptorError: No runtime would take it, or less than it takes now.

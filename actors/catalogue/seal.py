@@ -59,6 +59,10 @@ class Sealed:
 def read_seal(text: bytes, kind: SealType) -> Sealed:
     """Return the parts of a signed text of a kind; nothing is verified.
 
+    Args:
+        text: The signed text.
+        kind: Kind of the signed text.
+
     Raises:
         BadSealError: It is not signed, or is of another kind.
     """
@@ -78,6 +82,10 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
 
 def verified(sealed: Sealed, keys: Keys) -> JsonObject:
     """Verify the signature of a text, and return its content.
+
+    Args:
+        sealed: The signed text.
+        keys: Trusted keys.
 
     Raises:
         BadSealError: Its key is not one of these, or the signature is wrong.

@@ -56,7 +56,13 @@ class KillTimer:
         self._timer: threading.Timer | None = None
 
     def light(self, seconds: float, code: ExitCode, why: str) -> None:
-        """End the process after some seconds of the system clock; a running timer is replaced."""
+        """End the process after some seconds of the system clock; a running timer is replaced.
+
+        Args:
+            seconds: Duration in seconds.
+            code: Exit status.
+            why: The reason.
+        """
         self.put_out()
         self._timer = threading.Timer(seconds, _blow, (code, why))
         self._timer.daemon = True
@@ -140,6 +146,10 @@ async def serve(
 
     SIGTERM or SIGINT drains; a second one, or one before the service is ready, ends
     at once, as an interruption. A drain that hangs is ended in the end, as a failure.
+
+    Args:
+        service: Makes the service's context.
+        ready: Is called with the opened service.
     """
     life = _Life()
     try:

@@ -25,6 +25,10 @@ __all__ = ["check_host", "check_node", "credentials_of", "enter", "token_option"
 async def check_node(network: Network, url: str) -> None:
     """Open a link to a node and close it again.
 
+    Args:
+        network: Network that opens links.
+        url: URL of the node.
+
     Raises:
         DialError: No process listens there, or it is no node; within `DIAL_TIMEOUT`.
     """
@@ -34,6 +38,11 @@ async def check_node(network: Network, url: str) -> None:
 
 async def check_host(network: Network, host: str, kinds: Container[Kind]) -> None:
     """Listen at a host of this machine for a moment, if any kind of P2P link needs one.
+
+    Args:
+        network: Network that opens links.
+        host: Name or number of the host.
+        kinds: Kinds of links.
 
     Raises:
         CommandError: The place cannot be listened on.

@@ -76,7 +76,11 @@ def if_given(
 
 
 def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the name of a domain in lower case; refuse what is none."""
+    """Return the name of a domain in lower case; refuse what is none.
+
+    Raises:
+        BadParameter: The value is no name of a domain.
+    """
     try:
         return domain_name(value)
     except BadUrlError as exc:
@@ -84,7 +88,11 @@ def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return a canonical address; refuse what is none."""
+    """Return a canonical address; refuse what is none.
+
+    Raises:
+        BadParameter: The value is no address.
+    """
     try:
         return canonical(value)
     except BadUrlError as exc:
@@ -92,7 +100,11 @@ def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the name of a runtime; refuse what cannot stand in its address."""
+    """Return the name of a runtime; refuse what cannot stand in its address.
+
+    Raises:
+        BadParameter: The value cannot be part of the runtime's address.
+    """
     try:
         return runtime_name(value)
     except BadUrlError as exc:
@@ -100,7 +112,11 @@ def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the URL of a node; refuse what cannot be dialled."""
+    """Return the URL of a node; refuse what cannot be dialled.
+
+    Raises:
+        BadParameter: The value is no URL of a node.
+    """
     try:
         read_websocket_url(value)
     except ValueError as exc:
@@ -109,7 +125,11 @@ def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Return where to listen; refuse what is no place."""
+    """Return where to listen; refuse what is no place.
+
+    Raises:
+        BadParameter: The value is no place to listen at.
+    """
     try:
         if value is not None:
             read_host_port(value)
@@ -121,7 +141,13 @@ def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str
 def check_foreign(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return URLs by domain; refuse what is no `DOMAIN=URL`."""
+    """Return URLs by domain; refuse what is no `DOMAIN=URL`.
+
+    Args:
+        ctx: Context of the command.
+        param: Parameter of the command.
+        values: Values of the option.
+    """
     urls: dict[str, str] = {}
     for name, url in map(_pair, values):
         domain = check_domain(ctx, param, name)
@@ -139,7 +165,11 @@ def _pair(value: str) -> tuple[str, str]:
 
 
 def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:
-    """Return transports of P2P links, best first; refuse an unknown one."""
+    """Return transports of P2P links, best first; refuse an unknown one.
+
+    Raises:
+        BadParameter: A transport is unknown.
+    """
     if value == NO_LINKS:
         return ()
     names = [name.strip() for name in value.split(",")]

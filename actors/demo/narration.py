@@ -88,7 +88,12 @@ class Narrator:
         self._rows: dict[str, str] = {}
 
     def tell(self, actor: str, fact: Fact) -> Sentence | None:
-        """Return what there is to say."""
+        """Return what there is to say.
+
+        Args:
+            actor: Name of the reporting actor.
+            fact: The fact.
+        """
         match fact.k:
             case Kind.STATE if fact.op is Op.STEP:
                 return _stepped(fact)

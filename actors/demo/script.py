@@ -188,7 +188,12 @@ SC-28 for the sixth."""
 
 
 def first_act(who: str, beat: Beat) -> int:
-    """Return in which act a process may show something first; what none awaits fits any."""
+    """Return in which act a process may show something first; what none awaits fits any.
+
+    Args:
+        who: Name of the process.
+        beat: Milestone of the act.
+    """
     for number, act in enumerate(ACTS):
         shown = act.beats.get(who, ()) + act.beside.get(who, ())
         if beat in shown or beat in act.also:
@@ -233,7 +238,15 @@ class Line:
 
 
 def report(who: str, what: What, text: str, beat: Beat | None = None, **fields: Json) -> None:
-    """Print a line; if the reader has gone, print nothing from now on."""
+    """Print a line; if the reader has gone, print nothing from now on.
+
+    Args:
+        who: Name of the process.
+        what: Kind of the line.
+        text: The text.
+        beat: Milestone of the act.
+        **fields: Further fields of the line.
+    """
     try:
         say(SCHEMA, who=who, what=what, text=text, beat=beat, **fields)
     except BrokenPipeError:
@@ -241,7 +254,12 @@ def report(who: str, what: What, text: str, beat: Beat | None = None, **fields: 
 
 
 def read_line(who: str, raw: bytes) -> Line | None:
-    """Read a line of a child; a ready line too. None: it is no such line."""
+    """Read a line of a child; a ready line too. None: it is no such line.
+
+    Args:
+        who: Name of the process.
+        raw: The bytes of the line.
+    """
     try:
         fields: Json = orjson.loads(raw)
     except orjson.JSONDecodeError:

@@ -33,7 +33,12 @@ class Show(ABC):
 
     @abstractmethod
     def line(self, line: Line, act: int) -> None:
-        """Show a line of an act (the first is 1), at once."""
+        """Show a line of an act (the first is 1), at once.
+
+        Args:
+            line: The line.
+            act: Number of the act, from 1.
+        """
 
 
 @final

@@ -201,6 +201,10 @@ class Children:
         """Start a child in a session of its own, so that Ctrl-C reaches only us.
 
         Its stdin is a pipe that ends when we do: by that it knows that we are gone.
+
+        Args:
+            who: Name of the process.
+            command: Program and arguments.
         """
         process = await trio.lowlevel.open_process(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -222,6 +226,10 @@ class Children:
 
     async def expect(self, who: str, what: What) -> Line:
         """Show what the children say until one says what is expected.
+
+        Args:
+            who: Name of the process.
+            what: Kind of the expected line.
 
         Raises:
             CommandError: A child ended before.
@@ -330,6 +338,10 @@ class Play:
 
 async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
     """Act all parts; return how it ended, and every figure.
+
+    Args:
+        play: The parts to perform.
+        show: Prints the lines.
 
     Raises:
         CommandError: A child ended before its time, or did not do what it should.

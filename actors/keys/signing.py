@@ -50,7 +50,12 @@ class SigningKey:
         return self.sealed(orjson.dumps(claims), "JWT")
 
     def sealed(self, content: bytes, kind: str) -> str:
-        """Return a compact JWS of some bytes, which says of what kind they are (`typ`)."""
+        """Return a compact JWS of some bytes, which says of what kind they are (`typ`).
+
+        Args:
+            content: Bytes to sign.
+            kind: Value of `typ` in the header.
+        """
         header = {"alg": self.algorithm, "kid": self.name, "typ": kind}
         return jws.serialize_compact(header, content, self._key, registry=REGISTRY)
 
@@ -60,7 +65,12 @@ class SigningKey:
 
 
 def make_key(algorithm: str, name: str | None = None) -> SigningKey:
-    """Make a new key."""
+    """Make a new key.
+
+    Args:
+        algorithm: `EdDSA` or `ES256`.
+        name: Name of the key; None: its fingerprint.
+    """
     key: _Key = (
         OKPKey.generate_key("Ed25519") if algorithm == EDDSA else ECKey.generate_key("P-256")
     )

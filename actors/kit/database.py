@@ -111,6 +111,10 @@ class DatabaseForm:
 def open_database(path: Path, form: DatabaseForm) -> sqlite3.Connection:
     """Open a file, or make it; any thread may use the connection, one at a time.
 
+    Args:
+        path: The file.
+        form: Expected form of the database.
+
     Raises:
         sqlite3.Error: It cannot be opened, or is none of ours: then nothing in it was changed.
         OSError: It cannot be made.

@@ -31,6 +31,10 @@ class Egress(ABC):
     async def place(self, host: str, port: int) -> str:
         """Return the name or number to dial.
 
+        Args:
+            host: Name or number of the host.
+            port: The port.
+
         Raises:
             PrivatePlaceError: There is none that may be dialled.
         """

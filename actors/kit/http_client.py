@@ -243,6 +243,11 @@ class HttpClient:
 
         If cancelled, its connection is closed; the server may have done what was asked.
 
+        Args:
+            method: HTTP method.
+            path: The path.
+            body: Body of the request.
+
         Raises:
             HttpDialError: The server takes no connection.
             HttpError: No answer came, it is too large, or it points elsewhere.
@@ -253,6 +258,10 @@ class HttpClient:
         """Ask for what stands at a path; of an answer no more than these bytes are taken.
 
         If cancelled, its connection is closed.
+
+        Args:
+            path: The path.
+            limit: Maximum number of bytes.
 
         Raises:
             HttpError: As of `ask`.
@@ -267,6 +276,12 @@ class HttpClient:
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> HttpStream:
         """Send a request and return the answer before it is read; the caller closes it.
+
+        Args:
+            method: HTTP method.
+            path: The path.
+            body: Body of the request.
+            headers: Additional headers.
 
         Raises:
             HttpError: As of `ask`.

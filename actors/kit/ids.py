@@ -34,7 +34,12 @@ class IdSource:
         return self._last.get(from_, self._start)
 
     def go_on(self, from_: str, last: int) -> None:
-        """Begin above the last id that a sender had elsewhere."""
+        """Begin above the last id that a sender had elsewhere.
+
+        Args:
+            from_: Address of the sender.
+            last: Highest id of the sender elsewhere.
+        """
         self._last[from_] = max(last, self.last(from_))
 
     def forget(self, *senders: str) -> None:

@@ -65,6 +65,11 @@ def open_part(path: Path) -> PartFile:
 def node_directory(directory: Path, run: str, node: str) -> Path:
     """Make and return the directory of one node's trace of one run.
 
+    Args:
+        directory: Directory of the traces.
+        run: Name of the run.
+        node: Name of the process.
+
     Raises:
         TraceDirectoryError: It cannot be made, or is there already.
     """
@@ -333,7 +338,15 @@ async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> Asy
 
 @asynccontextmanager
 async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[None]:
-    """Write what the tracer gathers to the parts while inside; `open_trace` in two."""
+    """Write what the tracer gathers to the parts while inside; `open_trace` in two.
+
+    Args:
+        tracer: Destination of the records.
+        parts: The parts.
+
+    Raises:
+        TraceDirectoryError: The first part cannot be written.
+    """
     declared = "|".join(sorted(MACHINES))
     kind = BODIES if tracer.bodies else None
     tracer.record("trace", Fact(k=Kind.START, val=SCHEMA, machine=declared, kind=kind))

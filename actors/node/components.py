@@ -28,6 +28,10 @@ class LocalService(ABC):
     def receive(self, message: Message, by: str) -> Message | None:
         """Answer a request that came over the session of `by`; None: it is answered later.
 
+        Args:
+            message: The message.
+            by: Address of the session's runtime.
+
         Raises:
             BadMessageError: Its body is not what the catalogue says.
         """
@@ -75,12 +79,21 @@ class Components(Collection[str]):
         return tuple(self._attached.values())
 
     def serve(self, address: str, name: str) -> None:
-        """Note that the bus's task itself answers at an address."""
+        """Note that the bus's task itself answers at an address.
+
+        Args:
+            address: The address.
+            name: The name.
+        """
         self._services[address] = name
         self._row(Op.ADD, address, name)
 
     def attach(self, address: str, component: Component) -> None:
         """Let an actor answer at an address; nothing if it does.
+
+        Args:
+            address: The address.
+            component: The actor.
 
         Raises:
             AddressTakenError: Another part answers there.
@@ -95,7 +108,12 @@ class Components(Collection[str]):
         self._row(Op.ADD, address, component.name)
 
     def detach(self, address: str, component: Component) -> None:
-        """Let an actor answer there no longer; nothing if it does not."""
+        """Let an actor answer there no longer; nothing if it does not.
+
+        Args:
+            address: The address.
+            component: The actor.
+        """
         if self._attached.get(address) is component:
             del self._attached[address]
             self._row(Op.DEL, address, component.name)
@@ -115,6 +133,11 @@ class Components(Collection[str]):
 async def attach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
     """Have an actor answer at an address from now on.
 
+    Args:
+        bus: Message bus of the node.
+        address: The address.
+        component: The actor.
+
     Raises:
         AddressTakenError: Another part answers there.
         ActorStoppedError: The bus is gone.
@@ -125,5 +148,11 @@ async def attach(bus: ActorRef[BusMessage], address: str, component: Component) 
 
 
 def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
-    """Have an actor answer there no longer; a bus that is gone needs no notice."""
+    """Have an actor answer there no longer; a bus that is gone needs no notice.
+
+    Args:
+        bus: Message bus of the node.
+        address: The address.
+        component: The actor.
+    """
     bus.try_tell(Detached(address, component))

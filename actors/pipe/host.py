@@ -58,6 +58,11 @@ _MANY: Final = 10_000
 def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
     """Record what happened to a message in a sandbox, which may report only its own parts.
 
+    Args:
+        tracer: Destination of the records.
+        stub: Address of the stub.
+        item: Message of the pipe.
+
     Raises:
         PipeError: It reports other parts, or something that does not happen in a sandbox.
     """
@@ -81,6 +86,10 @@ def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
 
 def count_drops(counters: Counters, item: PipeMessage) -> None:
     """Count what was dropped in a sandbox since it last reported that.
+
+    Args:
+        counters: Counters of the process.
+        item: Message of the pipe.
 
     Raises:
         PipeError: It gives a reason that there is not, or a count that is none.

@@ -147,7 +147,13 @@ def _read(head: JsonObject, rest: bytes) -> PipeMessage:
 
 
 def parts_of(number: int, frame: bytes, word: Word = Word.DATA) -> Iterator[PipeMessage]:
-    """Split a frame of a link, or another large text, into messages."""
+    """Split a frame of a link, or another large text, into messages.
+
+    Args:
+        number: Number of the link.
+        frame: The frame or text.
+        word: Kind of the messages.
+    """
     for start in range(0, max(len(frame), 1), _PART_BYTES):
         part = frame[start : start + _PART_BYTES]
         is_last = start + _PART_BYTES >= len(frame)

@@ -59,6 +59,10 @@ async def open_process_sandbox(label: str, folders: tuple[str, ...] = ()) -> Asy
     logged; it inherits nothing else, not even the environment. On leaving it is killed,
     with all it may have started, and waited for.
 
+    Args:
+        label: Name for logs.
+        folders: Directories that the process may read.
+
     Raises:
         SandboxError: The system starts no process.
     """

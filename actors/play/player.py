@@ -94,7 +94,14 @@ async def _play(scenario: Scenario) -> Difference | None:
 async def perform(
     scenario: Scenario, stage: Stage, observer: Observer, score: Score
 ) -> Difference | None:
-    """Go through the steps of a scenario on its stage; return the first that is otherwise."""
+    """Go through the steps of a scenario on its stage; return the first that is otherwise.
+
+    Args:
+        scenario: The scenario.
+        stage: Opened participants.
+        observer: Observations of the run.
+        score: Comparison with the scenario.
+    """
     return await _Play(scenario, stage, observer, score).run()
 
 

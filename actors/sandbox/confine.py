@@ -182,6 +182,10 @@ def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
     """Let this process read nothing but what is below `readable`; return whether it can.
 
     For good, and for all it may start. What is open stays open.
+
+    Args:
+        libc: The C library of this process.
+        readable: Readable paths.
     """
     version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), _ASK_VERSION)
     if version < 1:

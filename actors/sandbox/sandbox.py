@@ -225,6 +225,7 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
             refused where that is something without which its code is not kept in.
 
     Raises:
+        PipeError: The first message is no plan.
         ExceptionGroup: With a PipeError when the host says what no host says, or a
             RestartLimitError when the component crashed.
     """

@@ -166,7 +166,12 @@ class Counters:
             self._last_drops.append(Drop(time.time_ns(), where, reason, *ends))
 
     def dropped_elsewhere(self, reason: DropReason, count: int) -> None:
-        """Record messages that another process reports as not delivered."""
+        """Record messages that another process reports as not delivered.
+
+        Args:
+            reason: Reason of the drop.
+            count: Number of messages.
+        """
         self._drops[reason] += count
 
     def ledger(self) -> DropLedger:
@@ -194,12 +199,23 @@ class Counters:
         self._tallies[what][labels] += 1
 
     def took(self, what: Timing, seconds: float, *labels: Label) -> None:
-        """Count how long something took, by labels likewise."""
+        """Count how long something took, by labels likewise.
+
+        Args:
+            what: Name of the metric.
+            seconds: Duration in seconds.
+            *labels: Values of the metric's labels.
+        """
         durations = self._timings[what].get(labels)
         if durations is None:
             durations = self._timings[what][labels] = Durations()
         durations.add(seconds)
 
     def watch(self, what: Gauge, read: Callable[[], Reading]) -> None:
-        """Have a gauge read by a function, which must be quick; it replaces the one before it."""
+        """Have a gauge read by a function, which must be quick; it replaces the one before it.
+
+        Args:
+            what: Name of the metric.
+            read: Returns the current value.
+        """
         self._gauges[what] = read

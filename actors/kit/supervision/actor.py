@@ -200,7 +200,13 @@ class Actor(ABC, Generic[M_contra]):
     def enter(
         self, me: ActorRef[M_contra], nursery: trio.Nursery, wake: Callable[[], None]
     ) -> None:
-        """Take what an actor works with; called by the kit before `start`."""
+        """Take what an actor works with; called by the kit before `start`.
+
+        Args:
+            me: Reference to the actor.
+            nursery: Nursery of the actor's tasks.
+            wake: Interrupts the wait for a message.
+        """
         self.name = me.name
         self.me = me
         self.is_finished = False

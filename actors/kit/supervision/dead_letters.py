@@ -23,7 +23,12 @@ class DeadLetters(ABC):
 
     @abstractmethod
     def lost(self, actor: str, message: object) -> None:
-        """Take an unhandled message; must not wait or raise."""
+        """Take an unhandled message; must not wait or raise.
+
+        Args:
+            actor: Name of the ended actor.
+            message: The message.
+        """
 
 
 @final

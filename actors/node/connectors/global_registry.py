@@ -61,6 +61,10 @@ class GlobalRecords(ABC):
     async def publish(self, guid: str, token: str) -> Replied:
         """Keep a record of a user; what the back end objects is its answer (409 and others).
 
+        Args:
+            guid: GUID of the user.
+            token: Signed token with the record.
+
         Raises:
             HttpError: It cannot be asked.
             BackEndError: What it says is no answer.

@@ -59,7 +59,13 @@ class Replied:
 
 
 def with_value(code: int, value: Json, why: str = "") -> Replied:
-    """Answer with a value, and a sentence if there is one."""
+    """Answer with a value, and a sentence if there is one.
+
+    Args:
+        code: Reply code.
+        value: Content of the answer.
+        why: The reason.
+    """
     return Replied(code, {"description": why, "value": value} if why else {"value": value})
 
 

@@ -91,5 +91,11 @@ class Feed:
 
 
 def json_page(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Page:
-    """Make an answer of JSON."""
+    """Make an answer of JSON.
+
+    Args:
+        status: HTTP status.
+        value: Content of the page.
+        *headers: Further headers.
+    """
     return Page(status, orjson.dumps(value) + b"\n", headers=headers)

@@ -204,6 +204,10 @@ class RestLink(Link):
     async def post_numbered(self, frame: bytes, number: int) -> None:
         """Hand a frame to the node, once: the last number again is taken for the same post.
 
+        Args:
+            frame: The frame.
+            number: Number of the post.
+
         Raises:
             PostNumberError: Another number is due.
             PostsPileUpError: As of `post`; it may be posted again.
@@ -225,6 +229,10 @@ class RestLink(Link):
         """Return the messages behind a number, as soon as there are any.
 
         None are returned when the runtime should show that it is there, by asking again.
+
+        Args:
+            number: Number of the last received message.
+            turn: Number of the wait.
 
         Raises:
             NewerPollError: A newer request has replaced this one.
@@ -323,7 +331,12 @@ class RestLinks(Listener):
         return link
 
     def granted(self, link: RestLink, token: str) -> None:
-        """Note by which token a link is found from now on."""
+        """Note by which token a link is found from now on.
+
+        Args:
+            link: The link.
+            token: Token of the session.
+        """
         self._by_token[_digest(token)] = link
 
     def known(self, token: str | None) -> RestLink | None:

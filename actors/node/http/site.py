@@ -141,7 +141,13 @@ class HttpService(ABC):
 
     @abstractmethod
     def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
-        """Return a refusal."""
+        """Return a refusal.
+
+        Args:
+            status: HTTP status.
+            why: The reason.
+            *headers: Further headers.
+        """
 
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})

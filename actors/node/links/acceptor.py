@@ -39,7 +39,12 @@ Item: TypeAlias = Message | BadLine | Claim
 
 
 def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
-    """Write a message as a peer spells it: once for all of its peers that spell alike."""
+    """Write a message as a peer spells it: once for all of its peers that spell alike.
+
+    Args:
+        entry: The message.
+        dialect: Spelling of the peer.
+    """
     if dialect is PLAIN:
         return entry.line
     known = {} if entry.spelt is None else entry.spelt

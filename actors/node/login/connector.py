@@ -174,7 +174,12 @@ def _assertion(message: Message) -> str:
 async def open_provider(
     login: Login | None, clock: Callable[[], float]
 ) -> AsyncIterator[IdentityProvider | None]:
-    """Hold the provider while the context is open; what it has seen outlives connectors."""
+    """Hold the provider while the context is open; what it has seen outlives connectors.
+
+    Args:
+        login: Login of the node; None: no login.
+        clock: Returns the time in seconds.
+    """
     if login is None:
         yield None
         return
@@ -191,7 +196,14 @@ async def start_connector(
     supervisor: Supervisor,
     bus: ActorRef[BusMessage],
 ) -> None:
-    """Start the connector, if logins are possible."""
+    """Start the connector, if logins are possible.
+
+    Args:
+        provider: The identity provider; None: no login.
+        addresses: Addresses of the node's parts.
+        supervisor: Supervisor of the started actors.
+        bus: Message bus of the node.
+    """
     if provider is not None:
         names = addresses.identities, addresses.session
         make = partial(IdentityConnector, *names, bus, provider)

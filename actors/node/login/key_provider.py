@@ -272,7 +272,13 @@ def _refused(why: str) -> LoginRefusedError:
 def by_keys(
     source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
 ) -> ProviderMaker:
-    """Accept tokens that meet the terms and are signed by one of these keys."""
+    """Accept tokens that meet the terms and are signed by one of these keys.
+
+    Args:
+        source: Source of the keys.
+        terms: Conditions on tokens.
+        used: File of used tokens; None: they are kept in memory.
+    """
     return lambda clock: KeyProvider(source, terms, clock, used)
 
 

@@ -68,6 +68,10 @@ def read_token(text: str) -> SignedToken:
 def verified(token: SignedToken, keys: Keys) -> JsonObject:
     """Return what a token says, once its signature is verified.
 
+    Args:
+        token: The token.
+        keys: Trusted keys.
+
     Raises:
         BadTokenError: Its key is not among these, or did not sign it.
     """

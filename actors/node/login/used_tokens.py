@@ -75,6 +75,10 @@ class UsedTokenFile:
 
         If cancelled before the write begins, nothing is written; a write that has begun ends.
 
+        Args:
+            use: Digest and expiry of the token.
+            floor: Tokens that expire no later count as used.
+
         Raises:
             UsedTokensError: It cannot be written.
         """

@@ -311,7 +311,12 @@ class Policing:
         return PolicyService(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
-        """Start what reads the files again."""
+        """Start what reads the files again.
+
+        Args:
+            supervisor: Supervisor of the started actors.
+            bus: Message bus of the node.
+        """
         make = partial(PolicyReloader, self.store, bus)
         self.reloader = await supervisor.start_child(ChildSpec("policies", make))
 
@@ -324,6 +329,11 @@ def policing_of(
     config: PolicyConfig | None, addresses: NodeAddresses, clock: Callable[[], float]
 ) -> Policing | None:
     """Make the policy engine of a node that has policies.
+
+    Args:
+        config: The configuration.
+        addresses: Addresses of the node's parts.
+        clock: Returns the time in seconds.
 
     Raises:
         PolicyFileError: A file cannot be used: the node must not start.

@@ -53,6 +53,11 @@ class Tasks:
         """Do what is to be done at a moment; return which obligation failed, if one did.
 
         All that can be done is done, also if some of it fails.
+
+        Args:
+            tasks: Obligations and advice of the decision.
+            order: Message and decision.
+            when: Before or after the message is forwarded.
         """
         failed = ""
         for task in tasks:

@@ -51,7 +51,12 @@ class LinkHeartbeat:
         self._somebody = trio.Event()
 
     def watch(self, number: int, link: WatchedLink) -> None:
-        """Look after a link from now on; `number`: by which it is known here."""
+        """Look after a link from now on; `number`: by which it is known here.
+
+        Args:
+            number: Number of the link.
+            link: The watched link.
+        """
         heart = Heartbeat()
         self._watched[number] = (link, heart)
         self._alarms.set(number, heart.deadline(link.heard_at))
@@ -191,6 +196,12 @@ class Bounds:
         return self.budget
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
-        """Note that a peer has sent messages; return how long nothing more is to be read."""
+        """Note that a peer has sent messages; return how long nothing more is to be read.
+
+        Args:
+            who: The peer's link or session.
+            identity: Identity of the user; None: no login.
+            count: Number of messages.
+        """
         pace = self._nodes if isinstance(who, str) and is_node(who) else self._runtimes
         return pace.pause(who, identity, count)

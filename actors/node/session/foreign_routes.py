@@ -75,6 +75,11 @@ class ForeignRoutes:
 
         Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
         the peer subscribed by it.
+
+        Args:
+            peer: Address of the peer.
+            message: The message.
+            has_session: Whether the peer has a session here.
         """
         if not is_node(peer) or domain_of(peer) not in self._domains:
             return False
@@ -85,6 +90,10 @@ class ForeignRoutes:
 
         A sender here of a third domain would else make this node an offender there
         (S14). An answer may be given for what the peer fanned out (C-81).
+
+        Args:
+            peer: Address of the peer.
+            message: The message.
         """
         if not is_node(peer):
             return None
@@ -97,7 +106,12 @@ class ForeignRoutes:
         )
 
     def send(self, peer: str, entry: OutboundMessage) -> bool:
-        """Give a message to the stub of a peer; False: it cannot be taken now."""
+        """Give a message to the stub of a peer; False: it cannot be taken now.
+
+        Args:
+            peer: Address of the peer.
+            entry: The message.
+        """
         return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), entry))
 
     def offended(self, peer: str) -> bool:

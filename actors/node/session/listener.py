@@ -286,7 +286,12 @@ class ListenerActor(Actor[Never], ABC):
 
     @abstractmethod
     async def admit(self, link: Link, connections: Supervisor) -> None:
-        """Start the child that serves a link, or close the link."""
+        """Start the child that serves a link, or close the link.
+
+        Args:
+            link: The link.
+            connections: Supervisor of the connections.
+        """
 
     @override
     async def closing(self) -> None:

@@ -62,6 +62,11 @@ class OpenRequest:
 def open_request(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
     """Read whose session is asked for.
 
+    Args:
+        message: The message.
+        asked: Body of the request.
+        port: Write end of the requesting link.
+
     Raises:
         BadMessageError: The address of no runtime and no node.
     """
@@ -95,7 +100,13 @@ class Opening:
         self._openings: dict[str, int] = {}
 
     def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
-        """Open the session for a user who has logged in."""
+        """Open the session for a user who has logged in.
+
+        Args:
+            request: The request.
+            identity: Identity of the user; None: no login.
+            credentials: Credentials of the login.
+        """
         self._opened(request, Asker(request.runtime, identity), credentials)
 
     def anonymous(self, request: OpenRequest) -> None:
@@ -108,7 +119,12 @@ class Opening:
         self._opened(request, asker, None)
 
     def again(self, request: OpenRequest, session: Session) -> None:
-        """Give a session back to a holder of its token."""
+        """Give a session back to a holder of its token.
+
+        Args:
+            request: The request.
+            session: The session.
+        """
         if self._is_permitted(request, session.asker):
             asked = ReopenAsked(request.port.number, request.token, request.port.acceptor.liveness)
             self._ask(request, session, asked)
@@ -123,7 +139,13 @@ class Opening:
             )
 
     def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
-        """Refuse a request, for any state of the session."""
+        """Refuse a request, for any state of the session.
+
+        Args:
+            request: The request.
+            code: Reply code.
+            why: The reason.
+        """
         self._exchange.trace.counters.count(Tally.REFUSALS, code)
         self._exchange.send_to_link(request.port, refuse(request.message, code, why))
 

@@ -86,7 +86,12 @@ class Need:
     is_beside: bool = False
 
     def holds(self, seen: Seen, names: Names) -> bool:
-        """Return whether this was seen; binds names, so try with a copy."""
+        """Return whether this was seen; binds names, so try with a copy.
+
+        Args:
+            seen: Observed value.
+            names: Values that stand for names of the scenario.
+        """
         fact = seen.fact
         return (
             fact.op in self.ops
@@ -381,6 +386,12 @@ def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) 
     """Find all that is needed, one thing behind the other, from a number on.
 
     Binds names; hand in a copy.
+
+    Args:
+        instance: The message instance.
+        needs: Needed observations, in order.
+        names: Values that stand for names of the scenario.
+        since: Number of the first observation.
     """
     numbers: list[int] = []
     before = place = since
@@ -427,7 +438,12 @@ class MessageScore:
         self._observer = observer
 
     def claim(self, step: MessageStep, match: Match) -> None:
-        """Say which instance a step's message is, once a candidate was taken."""
+        """Say which instance a step's message is, once a candidate was taken.
+
+        Args:
+            step: Step of the scenario.
+            match: The match.
+        """
         for instance in self._instances:
             if any(one.number == match.first for one in instance.seen):
                 self.claimed[instance_id(step.message)] = instance.mid

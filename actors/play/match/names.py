@@ -88,6 +88,10 @@ class Names:
 
         It may not if one of the two stands for something else already. What is below
         an address follows it: `O/changes` needs no binding of its own.
+
+        Args:
+            golden: Value of the scenario.
+            actual: Observed value.
         """
         known = self.bound.actual.get(golden)
         if known is not None:
@@ -104,6 +108,10 @@ class Names:
         Part by part: parts are equal, or both are numbers, or both are what a node
         allocates, the first part behind the domain. A failed attempt may leave
         bindings behind: try with a copy.
+
+        Args:
+            golden: Value of the scenario.
+            actual: Observed value.
         """
         ours, theirs = list(_prefixes(golden)), list(_prefixes(actual))
         if len(ours) != len(theirs):
@@ -255,7 +263,12 @@ class Content:
     subject: str = ""
 
     def holds(self, golden: Json, seen: Json) -> bool:
-        """Return whether a value of the scenario is contained in one that was seen."""
+        """Return whether a value of the scenario is contained in one that was seen.
+
+        Args:
+            golden: Value of the scenario.
+            seen: Observed value.
+        """
         match golden:
             case dict():
                 return isinstance(seen, dict) and self._object(golden, seen)
@@ -269,7 +282,12 @@ class Content:
                 return not isinstance(seen, bool) and golden == seen
 
     def body_holds(self, golden: JsonObject, seen: JsonObject) -> bool:
-        """Return whether the body of a message of the scenario is contained in a seen one."""
+        """Return whether the body of a message of the scenario is contained in a seen one.
+
+        Args:
+            golden: Value of the scenario.
+            seen: Observed value.
+        """
         expected = {key: value for key, value in golden.items() if key != _SENTENCE}
         sentence = seen.get(_SENTENCE)
         is_said = _SENTENCE not in golden or (isinstance(sentence, str) and sentence != "")

@@ -61,7 +61,14 @@ class Observer:
         self.start = len(self.items)
 
     def see(self, who: str, actor: str, fact: Fact, message: Message | None = None) -> None:
-        """Add something seen; never waits."""
+        """Add something seen; never waits.
+
+        Args:
+            who: Name of the process.
+            actor: Name of the reporting actor.
+            fact: The fact.
+            message: The message of the fact; None: none.
+        """
         seen = Seen(len(self.items), trio.current_time(), who, actor, fact, message)
         self.items.append(seen)
         self._waiting.unpark_all()

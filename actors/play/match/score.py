@@ -82,7 +82,12 @@ class Played:
         return self.observer.items[self.observer.start :]
 
     def difference(self, number: int, seen: str) -> Difference:
-        """Say what should not have been, by the step it speaks against."""
+        """Say what should not have been, by the step it speaks against.
+
+        Args:
+            number: Number of the step.
+            seen: Observed event, in words.
+        """
         step = self.scenario.step(number)
         text = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
         return Difference(number, text, (seen,))

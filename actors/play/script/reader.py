@@ -356,6 +356,10 @@ def read_script(path: Path) -> tuple[Scenario, ...]:
 def read_script_lines(file: str, lines: Iterable[bytes]) -> tuple[Scenario, ...]:
     """Read all scenarios of some lines; `file` is for error messages.
 
+    Args:
+        file: Name of the file.
+        lines: Lines of the file.
+
     Raises:
         ScriptError: There is no step at all, or a line cannot be read.
     """

@@ -86,7 +86,12 @@ def machine_words() -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known word is nearest to an unknown one, as the end of a sentence."""
+    """Say which known word is nearest to an unknown one, as the end of a sentence.
+
+    Args:
+        word: The unknown word.
+        known: Known words of the vocabulary.
+    """
     words = sorted(map(str, known))
     alike = get_close_matches(word, words, n=1, cutoff=0.0)
     if not alike:

@@ -94,6 +94,10 @@ class ScenarioNetwork:
         """Break the open wires between two, abruptly; return whether there were any.
 
         For a moment neither reaches the other: an end that dials again at once fails once.
+
+        Args:
+            one: Name of one end.
+            other: Name of the other end.
         """
         self._out[frozenset({one, other})] = trio.current_time() + _OUTAGE
         wires = list(self._open(one, other))
@@ -115,7 +119,12 @@ class ScenarioNetwork:
                 held.wire.cut()
 
     def wire(self, one: str, other: str) -> Wire | None:
-        """Return the open wire between two, of several the youngest."""
+        """Return the open wire between two, of several the youngest.
+
+        Args:
+            one: Name of one end.
+            other: Name of the other end.
+        """
         return next(iter(reversed(list(self._open(one, other)))), None)
 
     def _open(self, one: str, other: str) -> Iterator[Wire]:
@@ -127,6 +136,12 @@ class ScenarioNetwork:
 
     async def dial(self, who: str, kind: Kind, address: str, subprotocol: str | None) -> Link:
         """Dial for a process.
+
+        Args:
+            who: Name of the process.
+            kind: Kind of the transport.
+            address: The address.
+            subprotocol: WebSocket subprotocol; None: none.
 
         Raises:
             DialError: No listener, refused, or the process is off the network.
@@ -148,7 +163,14 @@ class ScenarioNetwork:
     async def listen(
         self, who: str, kind: Kind, where: str, paths: ServedPaths
     ) -> AsyncIterator[Listener]:
-        """Listen for a process while the context is open."""
+        """Listen for a process while the context is open.
+
+        Args:
+            who: Name of the process.
+            kind: Kind of the transport.
+            where: The place.
+            paths: Served paths of the URL.
+        """
         if kind is not Kind.WEBSOCKET:
             await trio.sleep(_GATHERING)
         async with self._network.listen(kind, where, paths) as listener:

@@ -107,7 +107,13 @@ class ScriptedHyperty(Actor[Delivery]):
         await self._port.post(Message(self._ids.next(sender), type_, sender, to, body))
 
     async def ask(self, type_: MessageType, to: str, body: JsonObject) -> Message:
-        """Send a request and return its final answer."""
+        """Send a request and return its final answer.
+
+        Args:
+            type_: Type of the message.
+            to: Address of the receiver.
+            body: Body of the message.
+        """
         message = Message(self._ids.next(self.url), type_, self.url, to, body)
         return await self._port.request(message)
 
@@ -115,6 +121,10 @@ class ScriptedHyperty(Actor[Delivery]):
         """Answer the oldest request of a sender that has no final answer yet.
 
         Waits for it as long as a request waits for its answer; returns whether one came.
+
+        Args:
+            asker: Address of the requester.
+            body: Body of the answer.
         """
         with trio.move_on_after(REPLY_TIMEOUT):
             request = await self._request_of(asker)
@@ -160,6 +170,10 @@ class Peer:
     async def dial(self, network: Network, node_url: str) -> None:
         """Connect, without a session.
 
+        Args:
+            network: Network that opens links.
+            node_url: URL of the node.
+
         Raises:
             DialError: The node is out of reach.
         """
@@ -202,7 +216,14 @@ class Peer:
         self._tracer.message(actor, op, message, stub=self.stub, link=self._link.name)
 
     async def post(self, type_: MessageType, from_: str, to: str, body: JsonObject) -> int:
-        """Write a message under the next id; return the id."""
+        """Write a message under the next id; return the id.
+
+        Args:
+            type_: Type of the message.
+            from_: Address of the sender.
+            to: Address of the receiver.
+            body: Body of the message.
+        """
         number = self._ids.next(from_)
         await self.send(Message(number, type_, from_, to, body))
         return number

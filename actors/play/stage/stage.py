@@ -126,7 +126,13 @@ class Disturbances:
         self._due += due
 
     def carried(self, sender: str, receiver: str, frame: bytes) -> Carried:
-        """Return what becomes of a frame."""
+        """Return what becomes of a frame.
+
+        Args:
+            sender: Name of the sending end.
+            receiver: Name of the receiving end.
+            frame: The frame.
+        """
         if not self._due:
             return Carried(frame)
         hits: list[MessageStep] = []
@@ -241,6 +247,11 @@ _PUBLISHED: Final = frozenset({"version", "source"})
 
 async def act(world: World, action: Action, step: Step) -> None:
     """Do one thing before a step; returns when it is under way.
+
+    Args:
+        world: Open participants of the scenario.
+        action: The action.
+        step: The step.
 
     Raises:
         StageError: It cannot be done.

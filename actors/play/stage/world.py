@@ -263,6 +263,10 @@ class World:
     async def deploy(self, url: str, profile: Profile | str) -> None:
         """Run and register a hyperty, and let its name stand for the address it gets.
 
+        Args:
+            url: Address of the hyperty in the scenario.
+            profile: Attributes of the hyperty, or its name.
+
         Raises:
             StageError: It gets no address, or its record is not taken.
         """
@@ -298,6 +302,11 @@ async def open_world(scenario: Scenario, observer: Observer, names: Names) -> As
     """Open the nodes and runtimes of a scenario; hyperties come later.
 
     On leaving, the runtimes end first, then the nodes.
+
+    Args:
+        scenario: The scenario.
+        observer: Observations of the run.
+        names: Values that stand for names of the scenario.
 
     Raises:
         BadUrlError: A domain or runtime of the scenario cannot be part of an address.

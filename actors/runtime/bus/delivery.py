@@ -90,6 +90,13 @@ class Deliveries:
         """Give a message to all listeners of a route; return whether one had room.
 
         If some had, the others' copies are drops. The rest is for the stub of a link.
+
+        Args:
+            message: The message.
+            route: Address by which the message is delivered.
+            is_foreign: Whether the route leads out of this runtime.
+            behind: Earlier messages of the pair that must come first.
+            purpose: Purpose of the delivery.
         """
         delivery = Delivery(message, route, is_foreign, behind, purpose)
         listeners = self.routing.find(route)
@@ -112,7 +119,12 @@ class Deliveries:
         return True
 
     def listens(self, component: str, route: str) -> bool:
-        """Return whether the listener of a component's address listens to another, too."""
+        """Return whether the listener of a component's address listens to another, too.
+
+        Args:
+            component: Address of the component.
+            route: Address by which the message is delivered.
+        """
         listeners = self.routing.find(route)
         return any(one in listeners for one in self.routing.find(component))
 

@@ -106,7 +106,13 @@ class FairQueue:
         self._held: dict[str, deque[Permit]] = {}
 
     def taken(self, place: Permit, by: str, now: float) -> None:
-        """Take a message that counts."""
+        """Take a message that counts.
+
+        Args:
+            place: The permit.
+            by: Address of the sender.
+            now: Current time, in seconds.
+        """
         place.take()
         if self._core.taken(by, now):
             place.give_back()

@@ -61,7 +61,13 @@ class Arrivals:
         self._catching_up: list[_CatchingUp] = []
 
     def arrived(self, submitted: Submitted, path: str, now: float) -> bool:
-        """Handle a message and what waited for it, or let it wait; False: there is no room."""
+        """Handle a message and what waited for it, or let it wait; False: there is no room.
+
+        Args:
+            submitted: Message and its submitter.
+            path: Name of the path.
+            now: Current time, in seconds.
+        """
         due = self._order.arrives(submitted.message, path, (submitted, path))
         if due is None:
             return False
@@ -72,7 +78,12 @@ class Arrivals:
         return True
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Say whether a younger message has come by another path."""
+        """Say whether a younger message has come by another path.
+
+        Args:
+            message: The message.
+            path: Name of the path.
+        """
         return self._order.is_late(message, path)
 
     def _take_in_order(
@@ -89,15 +100,33 @@ class Arrivals:
         self._report_caught_up(now)
 
     def announced(self, behind: Behind, link: str, now: float) -> None:
-        """Take from a link what the messages of a pair follow."""
+        """Take from a link what the messages of a pair follow.
+
+        Args:
+            behind: Earlier messages of the pair that must come first.
+            link: Name of the link.
+            now: Current time, in seconds.
+        """
         self._take_in_order(self._order.announced(behind, link, now), now)
 
     def expects(self, address: str, link: str) -> None:
-        """Take it that a link is going to announce the events of an address."""
+        """Take it that a link is going to announce the events of an address.
+
+        Args:
+            address: Address of the object.
+            link: Name of the link.
+        """
         self._order.expects(_reporter_of(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Report when a link brings the events of an address, and all before it has come."""
+        """Report when a link brings the events of an address, and all before it has come.
+
+        Args:
+            address: Address of the object.
+            link: Name of the link.
+            done: Is answered when all earlier events have come.
+            now: Current time, in seconds.
+        """
         self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
         self._report_caught_up(now)
 
@@ -165,7 +194,12 @@ class Forwarding:
     # ---- in
 
     def submit(self, submitted: Submitted, now: float) -> None:
-        """Take a message from a component; what a peer sends waits for a proof of its sender."""
+        """Take a message from a component; what a peer sends waits for a proof of its sender.
+
+        Args:
+            submitted: Message and its submitter.
+            now: Current time, in seconds.
+        """
         is_by_peer = self.admission.is_by_peer(submitted.message, submitted.by)
         if not (is_by_peer and self.proofs.waits(submitted, now)):
             self._admit(submitted, now)
@@ -193,7 +227,12 @@ class Forwarding:
         return self.admission.origin(submitted.by) or Origin.LOCAL
 
     def announced(self, announced: Announced, now: float) -> None:
-        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
+        """Take from a link what the messages of a pair follow, if their sender is its peer's.
+
+        Args:
+            announced: Announcement of the sender.
+            now: Current time, in seconds.
+        """
         if self.proofs.may_announce(announced, now):
             self.arrivals.announced(announced.behind, announced.by, now)
 
@@ -324,7 +363,14 @@ class Forwarding:
             self.outbound.go(response, waiter.way_back(response), now)
 
     def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
-        """End a message here: a request is answered, anything else counted."""
+        """End a message here: a request is answered, anything else counted.
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+            now: Current time, in seconds.
+        """
         self.outbound.settled(message, now)
         ended = self._answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
         if ended is None:
@@ -357,7 +403,12 @@ class Forwarding:
             self.outbound.go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
-        """Take a route from the registry: messages that waited for it go."""
+        """Take a route from the registry: messages that waited for it go.
+
+        Args:
+            route: The route.
+            now: Current time, in seconds.
+        """
         waiting, following = self.outbound.routes.reported(route)
         for one in waiting:
             if self._is_wanted(one.message, now):
@@ -383,7 +434,13 @@ class Forwarding:
     # ---- back, and time
 
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
-        """Route again what a stub could not deliver (I-R9, I-P22)."""
+        """Route again what a stub could not deliver (I-R9, I-P22).
+
+        Args:
+            messages: Messages in order.
+            by: Address of the stub.
+            now: Current time, in seconds.
+        """
         is_link = self.admission.origin(by) is Origin.P2P_STUB
         routes = self.outbound.returned(messages, by, now)
         for message in messages:
@@ -403,7 +460,13 @@ class Forwarding:
                 self.outbound.go(message, intent, now)
 
     def hand_on(self, message: Message, component: str, now: float) -> None:
-        """Give a component what came to another part of this runtime."""
+        """Give a component what came to another part of this runtime.
+
+        Args:
+            message: The message.
+            component: Address of the component.
+            now: Current time, in seconds.
+        """
         if not self._handing.give(message, component):
             self.refuse(message, Code.UNAVAILABLE, "the receiver takes no more", now)
 

@@ -71,7 +71,12 @@ class DeadMail(DeadLetters):
         self._counters = Counters()
 
     def attach(self, bus: ActorRef[BusMessage], counters: Counters) -> None:
-        """Set the answering address and the counters."""
+        """Set the answering address and the counters.
+
+        Args:
+            bus: Message bus of the node.
+            counters: Counters of the process.
+        """
         self._bus = bus
         self._counters = counters
 

@@ -246,7 +246,14 @@ _NO_PROFILE: Final = Refused(
 def fetching(
     own: Catalogue, access: CatalogueAccess, makers: StubMakers, evidence: Evidence
 ) -> Catalogue:
-    """Put together the catalogue of a runtime that fetches what `own` does not have."""
+    """Put together the catalogue of a runtime that fetches what `own` does not have.
+
+    Args:
+        own: Catalogue of the runtime.
+        access: Catalogues and trusted signers.
+        makers: Makers of shipped stubs.
+        evidence: Destinations of trace records and counts.
+    """
     levels = {Level.PROFILE} if makers.code is None else set(Level)
     machines = frozenset(fingerprints(MACHINES.values()))
     here = Here(frozenset(makers.shipped), machines, frozenset(levels))

@@ -81,7 +81,13 @@ class SandboxMail:
                 await self.refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     async def refuse(self, message: Message, code: Code, why: str) -> None:
-        """End an inbound message: a request is answered, anything else is counted."""
+        """End an inbound message: a request is answered, anything else is counted.
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+        """
         self._handed.forget(message)
         if message.is_request:
             await self._port.post(refuse(message, code, why))

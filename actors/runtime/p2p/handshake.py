@@ -202,6 +202,12 @@ async def dial_candidate(
 
     If cancelled, nothing is left open.
 
+    Args:
+        network: Network that opens links.
+        candidate: The candidate.
+        keys: Secrets of the link's candidates.
+        entropy: Source of random bytes.
+
     Raises:
         DialError: No listener, or not the peer.
     """
@@ -244,6 +250,12 @@ async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) ->
     A peer without the secret gets no answer at all.
 
     If cancelled, the link is closed.
+
+    Args:
+        pipe: The link.
+        keys: Secrets of the link's candidates.
+        address: The address.
+        entropy: Source of random bytes.
     """
     proof = ListenerProof(keys, address, entropy(NONCE_BYTES))
     is_open = False
@@ -295,6 +307,13 @@ async def open_candidates(
 
     No end listens at a place that the peer must not know. Unix sockets are made in a directory
     that only this user may enter.
+
+    Args:
+        network: Network that opens links.
+        config: The configuration.
+        policy: Policy on addresses to dial.
+        remote: Address of the remote runtime.
+        entropy: Source of random bytes.
     """
     async with AsyncExitStack() as stack:
         offered: list[Offered] = []

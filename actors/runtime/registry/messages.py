@@ -89,7 +89,12 @@ class PendingRoutes:
         self._witnessed: list[LinkWitnessed] = []
 
     def asked(self, wanted: RouteQuestion, now: float) -> list[rs.Effect]:
-        """Answer at once, or later; return what is to be done for that."""
+        """Answer at once, or later; return what is to be done for that.
+
+        Args:
+            wanted: Requested route.
+            now: Current time, in seconds.
+        """
         match wanted:
             case LinkAwaited(entity, _, is_wanted):
                 self._awaited.append(wanted)
@@ -106,7 +111,12 @@ class PendingRoutes:
                 return effects
 
     def look(self, effects: list[rs.Effect], now: float) -> None:
-        """Answer what can be answered, after something has happened."""
+        """Answer what can be answered, after something has happened.
+
+        Args:
+            effects: Effects of the registry's core.
+            now: Current time, in seconds.
+        """
         if self._awaited and any(isinstance(effect, rs.RoutesChanged) for effect in effects):
             self._answer_links()
         if self._witnessed:
@@ -198,7 +208,12 @@ class RegistryParts:
     p2p_host: str = LOOPBACK
 
     def requester(self, config: ResolveConfig, plan: RequesterPlan) -> StubConfig:
-        """Return the reason that a requester gets (RES-08)."""
+        """Return the reason that a requester gets (RES-08).
+
+        Args:
+            config: The configuration.
+            plan: The plan.
+        """
         return StubConfig(
             config.runtime,
             config.domain,

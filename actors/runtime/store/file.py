@@ -97,7 +97,12 @@ def clear(connection: sqlite3.Connection) -> None:
 
 
 def write(connection: sqlite3.Connection, changes: Iterable[Keep]) -> None:
-    """Write changes, in order."""
+    """Write changes, in order.
+
+    Args:
+        connection: Open database.
+        changes: Changes to store.
+    """
     for change in changes:
         for sql, columns in _statements(change):
             connection.execute(sql, columns)

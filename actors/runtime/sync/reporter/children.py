@@ -82,6 +82,10 @@ def read_op(message: Message) -> ChildOp:
 def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
     """Read a message at the address of the children of an object: by it, or by a creator.
 
+    Args:
+        message: The message.
+        url: Address of the object.
+
     Raises:
         BadMessageError: It is neither a sign nor anything done to an own child.
     """
@@ -103,7 +107,13 @@ def as_child_value(value: object) -> Json:
 
 
 def child_body(act: Act, name: str, value: Json) -> JsonObject:
-    """Write what is said of a child."""
+    """Write what is said of a child.
+
+    Args:
+        act: Operation of the creator.
+        name: Name of the child.
+        value: Value of the child.
+    """
     return write_body(ChildName(name) if act is Act.DELETE else Child(name, value))
 
 
@@ -134,7 +144,12 @@ class ReportedChildren:
     # --- objects come and go --------------------------------------------------------------
 
     async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Keep the children of a new object, and those that it has already."""
+        """Keep the children of a new object, and those that it has already.
+
+        Args:
+            created: The object.
+            listener: Receiver of the messages.
+        """
         children = self._sets[created.url] = ChildSet()
         if created.children_objects is not None:
             children.become(children_in(_of_resource(created.children_objects)))
@@ -167,7 +182,12 @@ class ReportedChildren:
         return self._answering.get(url)
 
     async def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Forget the children: they die with their object; repeated is fine."""
+        """Forget the children: they die with their object; repeated is fine.
+
+        Args:
+            gone: The deleted object.
+            listener: Receiver of the messages.
+        """
         self._sets.pop(gone.url, None)
         self._used.discard(gone.url)
         self._signs.forget(gone.url)
@@ -201,7 +221,12 @@ class ReportedChildren:
     # --- what is said of children ---------------------------------------------------------
 
     async def said(self, reported: ReporterCore, message: Message) -> None:
-        """Take what came to the address of an object's children."""
+        """Take what came to the address of an object's children.
+
+        Args:
+            reported: Core of the object.
+            message: The message.
+        """
         of = reported.snapshot
         if message.from_ == of.url:
             # Its own sign, which it does not need.

@@ -144,12 +144,21 @@ class ObjectRestore:
                 await self._cores.feed(report.url, UnsubscribeAsked(observer, report.manager))
 
     async def resume(self, request: Message, body: Resume) -> None:
-        """Give a reporter the objects that it had (M-51)."""
+        """Give a reporter the objects that it had (M-51).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         whole = self._services.children.with_children
         await self._services.stored.resume(request, body, self._cores.all, whole)
 
     async def store(self, request: Message, body: StoreObject) -> None:
         """Store an object that was handed over to its reporter (M-51, SYN-26).
+
+        Args:
+            request: The request.
+            body: Body of the request.
 
         Raises:
             BadMessageError: The sender does not report it, or nothing is stored here.
@@ -179,7 +188,15 @@ class ObjectLifecycle:
     # --- begin ----------------------------------------------------------------------------
 
     def create(self, request: Message, wanted: CreateObject) -> None:
-        """Create an object (M-32)."""
+        """Create an object (M-32).
+
+        Args:
+            request: The request.
+            wanted: The requested object.
+
+        Raises:
+            BadMessageError: The schema is invalid, or the runtime has no store for it.
+        """
         # Before anything is begun: a request for a hyperty's address is refused.
         scheme_for(wanted.schema, request.from_)
         if wanted.store and not self._context.gate.stores:
@@ -227,7 +244,12 @@ class ObjectLifecycle:
     # --- while it lives -------------------------------------------------------------------
 
     async def change(self, request: Message, body: ChangeObject) -> None:
-        """Change an object on behalf of its reporter, and publish it (M-40)."""
+        """Change an object on behalf of its reporter, and publish it (M-40).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         check_path(body.attribute)
         await self._cores.ask(body.resource, request, core.ChangeAsked(request.from_, body))
 
@@ -241,7 +263,12 @@ class ObjectLifecycle:
     # --- end ------------------------------------------------------------------------------
 
     async def delete(self, request: Message, body: EndReport) -> None:
-        """Delete an object (M-46)."""
+        """Delete an object (M-46).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         if body.store and self._services.stored.rest(body.resource, request.from_):
             await self._context.answer(request, Code.OK)
         else:
@@ -286,7 +313,12 @@ class Admissions:
     # --- reporters ------------------------------------------------------------------------
 
     async def invite(self, request: Message, body: InviteObservers) -> None:
-        """Invite one observer (M-33)."""
+        """Invite one observer (M-33).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         reported = self._cores.find(body.resource)
         if reported is None:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
@@ -303,19 +335,34 @@ class Admissions:
                 await self._services.invitations.send(request, body)
 
     async def answered(self, url: str, answer: Message) -> None:
-        """Take an answer to an invitation (M-34), or to the word that an object is gone."""
+        """Take an answer to an invitation (M-34), or to the word that an object is gone.
+
+        Args:
+            url: Address of the object.
+            answer: The answer.
+        """
         if answer.from_ != f"{url}/{CHANGES}":
             await self._services.invitations.answered(url, answer)
         elif answer.is_final:
             await self._cores.feed(url, notification_in(answer))
 
     async def allow(self, request: Message, body: AllowObserver) -> None:
-        """Let an observer in without a question, on behalf of the reporter."""
+        """Let an observer in without a question, on behalf of the reporter.
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         allowing = core.AllowAsked(request.from_, body.observer)
         await self._obey(request, body.resource, allowing)
 
     async def expel(self, request: Message, body: ExpelObserver) -> None:
-        """Expel an observer, on behalf of the reporter (SYN-21)."""
+        """Expel an observer, on behalf of the reporter (SYN-21).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         expelling = core.ExpelAsked(request.from_, body.observer)
         await self._obey(request, body.resource, expelling)
 
@@ -340,7 +387,12 @@ class Admissions:
     # --- observers ------------------------------------------------------------------------
 
     async def asked(self, url: str, request: Message) -> None:
-        """Take a request to one of the objects; to its observers there are no events but ours."""
+        """Take a request to one of the objects; to its observers there are no events but ours.
+
+        Args:
+            url: Address of the object.
+            request: The request.
+        """
         reported = self._cores.all[url]
         if request.is_request and await self._services.stored.refused(request, url):
             return
@@ -446,7 +498,12 @@ class ObjectTransfers:
         return self._services.children.handed(reported.handed())
 
     async def pass_on(self, url: str, to: str) -> None:
-        """Let another component of this runtime report an object (SYN-26)."""
+        """Let another component of this runtime report an object (SYN-26).
+
+        Args:
+            url: Address of the object.
+            to: Address of the new reporter.
+        """
         await self.cores.feed(url, DelegatedTo(to))
         reported = self.cores.find(url)
         if reported is not None:
@@ -472,7 +529,12 @@ class ObjectTransfers:
     # --- the end that takes ---------------------------------------------------------------
 
     async def take_over(self, handed: HandedOver, reporter: str) -> None:
-        """Report an object that was handed over, with its next version (SYN-26)."""
+        """Report an object that was handed over, with its next version (SYN-26).
+
+        Args:
+            handed: The handed over object.
+            reporter: Address of the new reporter.
+        """
         thing = handed.thing
         allowed = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
         reported = ReporterCore(thing, allowed)
