@@ -48,7 +48,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	@$(BIN)/python -m bench.run $(ARGS)
 
-# Tests that take long, whole systems by chance, then a node besieged: `make soak COUNT=5000000 ARGS="--seed 7"`.
+# Tests that take long, whole systems by chance, then an attack on a node: `make soak COUNT=5000000 ARGS="--seed 7"`.
 soak: $(STAMP)
 	@$(BIN)/python -m pytest -m "soak or hypothesis or chance" --hypothesis-profile soak
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)

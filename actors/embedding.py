@@ -151,7 +151,7 @@ async def open_node(
             configuration.
         network: Network on which the node listens and dials; None: the network of the
             operating system. On that one, message ids and clock start at the time of day,
-            whatever the configuration says.
+            for any configuration.
         trace: Directory or tracer that takes the trace of the node; None: no trace.
 
     Yields:
@@ -465,12 +465,12 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
 
     Args:
         domain: The domain of the runtime; or a complete configuration, which also says how to log
-            in, what direct links may use, who may send what, and how other domains are reached.
+            in, transports of direct links, permitted messages, and routes to other domains.
         name: Name of the runtime in the domain; the same after a restart.
         node: URL of the message node of the domain: `Node.url`.
         network: Network on which the runtime dials and listens; None: the network of the
             operating system. On that one, message ids and expiry start at the time of day,
-            whatever the configuration says.
+            for any configuration.
         trace: Directory or tracer that takes the trace of the runtime; None: no trace.
         store: SQLite file for data objects that outlive the process; it is made if it does not
             exist. See `report` of a hyperty. A complete configuration names its own file.

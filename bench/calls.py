@@ -47,7 +47,7 @@ class Calls:
 
 
 class _Echo(actors.Hyperty):
-    """Answers every request, and lets everybody observe."""
+    """Answers every request, and accepts every observer."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         return message.body.get("value")

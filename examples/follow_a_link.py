@@ -1,4 +1,4 @@
-"""A direct link whose life a program follows, by the machine that the runtime itself steps by.
+"""A program follows the state machine of a direct link.
 
 python examples/follow_a_link.py
 """
@@ -11,18 +11,18 @@ import fsm
 
 
 class Echo(actors.Hyperty):
-    """Answers with what it is asked."""
+    """Answers each request with its value."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
-        """Answer with the value that came."""
+        """Return the value of the request."""
         return message.body.get("value")
 
 
 class Link:
-    """Goes along with one direct link; `state` is set by the machine.
+    """Follows one direct link; the machine sets `state`.
 
     Args:
-        key: Which link: both runtimes, the role of this one, and a name.
+        key: Identifies the link: both runtimes, the role of this one, and a name.
     """
 
     state: str
@@ -46,7 +46,7 @@ class Link:
 
 
 async def main() -> None:
-    """Follow the link that the first request makes, until its runtime leaves."""
+    """Follow the link that the first request sets up, until its runtime ends."""
     print("a link may be", ", ".join(list(fsm.machine("p2p_connection").states)[1:]))
     async with actors.open_node("a.example") as node:
         alice, bob = (

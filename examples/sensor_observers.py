@@ -1,4 +1,4 @@
-"""A sensor reports what it measures; two observers follow, one of them slowly.
+"""A sensor reports measurements; two observers follow, one of them slowly.
 
 Run it: `python examples/sensor_observers.py`
 """
@@ -12,7 +12,7 @@ TOO_WARM = 24.0
 
 
 class Sensor(actors.Hyperty):
-    """Reports a temperature, to everybody."""
+    """Reports a temperature to all observers."""
 
     async def on_subscribe(self, url: str, observer: str) -> None:
         """Accept every observer: returning is consent."""
@@ -22,7 +22,7 @@ class Display(actors.Hyperty):
     """Shows every change."""
 
     async def show(self, url: str, ready: trio.Event) -> None:
-        """Print what comes until the object is gone."""
+        """Print each change until the object is deleted."""
         async with self.observe(url) as copy:
             print(f"display: {copy.value['celsius']} degrees to begin with")
             ready.set()
@@ -32,10 +32,10 @@ class Display(actors.Hyperty):
 
 
 class Alarm(actors.Hyperty):
-    """Waits for one thing only, and may miss all else."""
+    """Waits for one value, and may miss all others."""
 
     async def watch(self, url: str, ready: trio.Event) -> None:
-        """Ring once it is too warm."""
+        """Print a warning at the first high temperature."""
         async with self.observe(url) as copy:
             ready.set()
             await copy.wait_for(lambda value: value["celsius"] == TOO_WARM)

@@ -28,7 +28,7 @@ def machine(name: str) -> "Machine":
     Raises:
         UnknownMachineError: There is none of that name; the error has the nearest.
     """
-    # Whoever imports a part of this package need not wait for all machines.
+    # A program that imports a part of this package does not load all machines.
     from fsm.engine import machine_of  # noqa: PLC0415
     from fsm.machine_list import table_named  # noqa: PLC0415
 

@@ -39,7 +39,7 @@ class RowChanged:
 
     Attributes:
         op: ADD, UPD or DEL.
-        writer: Who wrote it (BUS-18).
+        writer: Its writer (BUS-18).
     """
 
     op: Op

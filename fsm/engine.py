@@ -9,7 +9,7 @@ The machines of `PER_MESSAGE` step with every message of the process; 8.7 us wou
 as all else that is done for the message. Their entities step by a dictionary that is compiled
 from the same `Machine`, in 0.9 us. A test holds both ways together on every machine.
 
-A core decides and calls nobody: a step of an entity runs no callback, whatever an application
+A core decides and makes no calls: a step of an entity runs no callback, whatever an application
 has hung on the shared machine. Callbacks run for the models of applications only.
 """
 

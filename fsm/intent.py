@@ -36,7 +36,7 @@ class Intent(Enum):
     sending observers what only that owner may, which its node has checked (M-45, M-52)."""
 
     DIRECT = "direct"
-    """By the live link there is, or not at all: who sends it has another route (P2P-30)."""
+    """By the live link there is, or not at all: its sender has another route (P2P-30)."""
 
 
 def intent_of(message: Message) -> Intent:

@@ -169,7 +169,7 @@ def main() -> None:
     "place",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Who took part, as JSON; see docs/operating.md.",
+    help="Participants of the run, as JSON; see docs/operating.md.",
 )
 def validate(  # noqa: PLR0913 - one for each option
     *,
@@ -416,7 +416,7 @@ def _with_memory(settings: dict[str, str], memory: str | None) -> dict[str, str]
 
 def _work(name: str = "spark.run") -> ModuleType:
     try:
-        # Spark is an extra and takes a second to import: only those who judge pay for it.
+        # Spark is an extra and takes a second to import: only judging commands need it.
         return import_module(name)
     except ImportError as exc:
         raise SparkMissingError(f"{exc}: run pip install 'protofly[spark]'") from exc

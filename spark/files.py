@@ -64,7 +64,7 @@ def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
 
     Args:
         session: A running Spark.
-        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        paths: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
 
     Raises:
         TraceMissingError: There is nothing at a path, or no trace.
@@ -217,7 +217,7 @@ class ColumnsPart:
         """
         try:
             with self.opened() as file:
-                # Spark runs a task on each core: more threads would be in each other's way.
+                # Spark runs a task on each core: more threads would delay each other.
                 yield from pq.ParquetFile(file, read_dictionary=names).iter_batches(
                     size, columns=names, use_threads=False
                 )

@@ -75,7 +75,7 @@ class MachineUse:
 
     @property
     def never(self) -> list[Row]:
-        """Declared rows that nobody followed."""
+        """Declared rows that no entity followed."""
         return [row for row, times in self.used.items() if times == 0]
 
 
@@ -172,7 +172,7 @@ class Findings:
     Attributes:
         by_claim: How often each claim that was judged is broken, those that are kept too.
         first: The first violation of each claim that is broken.
-        gaps: What is missing in the traces, and who took part without one.
+        gaps: What is missing in the traces, and participants without one.
         bad_lines: The first of the lines that are no records.
     """
 

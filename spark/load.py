@@ -1,6 +1,6 @@
 """Traces in: every line becomes a record or goes to quarantine, none is lost.
 
-A trace is whatever Spark reads: a directory of runs, the folder of one run or of one node
+A trace is any form that Spark reads: a directory of runs, the folder of one run or of one node
 in it, one file; on a disk or behind a URL; JSON Lines as processes write them, or the Parquet
 that `convert` made of them. A line is read by `fsm.judge.trace_line`, in Python workers.
 """

@@ -163,10 +163,10 @@ class Question:
     """What to judge, and how.
 
     Attributes:
-        traces: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        traces: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
         quarantine: Whether lines that are no records make the verdict incomplete.
         untraced: Addresses or domains of participants that are known to keep no trace.
-        manifest: Who took part; None: it is not known.
+        manifest: The participants; None: unknown.
         scope: Which claims are judged; of machines only, no one else is looked for.
     """
 
@@ -187,6 +187,7 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
 
     Raises:
         TraceMissingError: There is no trace at a path.
+        SparkFailedError: A file of a trace cannot be read.
     """
     parts = map(part_of, find_files(session, asked.traces))
     folders = [[part.name for part in folder] for folder in folders_of(parts)]
@@ -210,7 +211,7 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
 
 
 def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list[str]]:
-    """Join folders that tell of the same process."""
+    """Join folders with records of the same process."""
     told: dict[str, list[tuple[str, str]]] = {files[0]: [] for files in folders}
     for row in accounts:
         if row["what"] == What.PROCESS:
@@ -226,7 +227,7 @@ def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list
 @final
 @attrs.frozen
 class _Account:
-    """What a process told of itself."""
+    """The records of a process about itself."""
 
     run: str
     node: str

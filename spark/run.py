@@ -59,7 +59,7 @@ def convert(session: SparkSession, paths: Sequence[str], target: str) -> int:
 
     Args:
         session: A running Spark.
-        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        paths: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
         target: A directory that is not there yet.
 
     Raises:
@@ -105,7 +105,7 @@ class Order:
 
     Attributes:
         question: What to judge, and how.
-        report: Where the report goes; None: nobody wants one.
+        report: Where the report goes; None: none.
         cluster: The Spark that works.
         against: Directory of a former report that this one is compared with.
         command: What was called, as the report shows it.
@@ -128,7 +128,7 @@ class Outcome:
 
     @property
     def is_conformant(self) -> bool:
-        """Whether every claim is kept and the traces tell all."""
+        """Whether every claim is kept and the traces are complete."""
         return self.findings.verdict is Verdict.CONFORMANT
 
     def as_text(self) -> list[str]:
@@ -165,7 +165,7 @@ def run(order: Order) -> Outcome:
 
 
 def carry_out(session: SparkSession, order: Order) -> Outcome:
-    """Carry out an order on a Spark that runs, whatever its `cluster` says.
+    """Carry out an order on a Spark that runs, for any `cluster`.
 
     Args:
         session: The Spark session.
@@ -229,7 +229,7 @@ def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> in
 
 
 _WRITERS: Final = {"otlp": (write_otlp, "span"), "xes": (write_xes, "step")}
-"""Formats of exports: who writes them, and what is counted."""
+"""Formats of exports: their writers, and the counted unit."""
 
 _PIECES: Final = 256
 """Of a trace that is not small, so that one of them fits in the memory of the driver."""

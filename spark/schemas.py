@@ -120,7 +120,7 @@ FACT: Final = _fields(
     machine=_TEXT, key=_TEXT, old=_TEXT, new=_TEXT, cause=_TEXT, type=_TEXT, mid=_TEXT,
     ref=_TEXT, code=_WHOLE, link=_TEXT,
 )  # fmt: skip
-"""The fields of a record that a story shows."""
+"""The fields of a record that a history shows."""
 
 TOPIC: Final = _fields(run=_TEXT, node=_TEXT, ln=_WHOLE, until=_WHOLE, topic=_TEXT)
 """A violating record, its time, and what it belongs to."""
@@ -129,4 +129,4 @@ HOLE: Final = _fields(run=_TEXT, node=_TEXT, after=_WHOLE, reason=_TEXT)
 """What is missing, and the number of the record after it."""
 
 STORY: Final = _fields(claim=_TEXT, at=_WHOLE, **{field.name: field.dataType for field in FACT})
-"""A record of the story of a violation: of which claim, and its place in the story."""
+"""A record of the history of a violation: its claim, and its place in the history."""

@@ -50,7 +50,7 @@ _ROW_BITS: Final = (ROWS - 1).bit_length()
 _STAY_BITS: Final = 17
 _STAY_ZERO: Final = 1 << 12
 _NOWHERE: Final = -1
-"""The state of an entity of which no step is told."""
+"""The state of an entity without a recorded step."""
 
 
 @final

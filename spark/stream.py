@@ -103,7 +103,7 @@ class _Judged:
     def take(self, items: Iterable[Evidence]) -> list[Finding]:
         """Take more evidence; return what is broken and was not said before."""
         self.items += items
-        # Nobody's life is over while it is watched: what follows from an end is judged then.
+        # No process has ended while it is watched: claims on an end are judged at the end.
         found = [one for one in judge_across(self.items, frozenset()) if one not in self.told]
         self.told.update(found)
         return found

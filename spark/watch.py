@@ -458,7 +458,7 @@ def _seen(row: SparkRow) -> Seen:
 
 
 def _at_the_end(session: SparkSession, asked: Watch, rounds: _Rounds) -> Findings:
-    """Judge everything, and report what is broken beyond what was found on the way."""
+    """Judge everything, and report the violations that were not found before."""
     question = Question(traces=(str(asked.traces),), untraced=asked.untraced)
     findings = validate(session, question, asked.to)
     names = dict(claim_names())

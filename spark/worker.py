@@ -1,7 +1,7 @@
 """What runs in Python workers: the reference decoder, and the folds of `fsm.judge`.
 
 Each function is an iterator over Arrow arrays, one output row per input row, as Spark wants it.
-What `judge` and `judge_keys` say is told with the rows of a batch, whichever row it comes from.
+What `judge` and `judge_keys` say is returned with the rows of a batch, for any causing row.
 They hold a batch back until the next one comes, so that a row is left for what the end says.
 """
 
@@ -122,7 +122,7 @@ def judging_keys(whole: AbstractSet[str | None]) -> Callable[[_Batches], _Batche
 def _with_one_held(
     batches: Iterator[pa.Array], folder: "_Folders | _Buckets"
 ) -> Iterator[pa.Array]:
-    """Let every row of every batch be taken; what is said then is told with the batch before."""
+    """Take every row of every batch; results of the end are returned with the last batch."""
     held = 0
     for batch in batches:
         if held:

@@ -70,7 +70,7 @@ def child_name(creator: str, number: int) -> str:
 
 
 def named(name: str) -> tuple[str, int] | None:
-    """Return who created a child, and its number; None: it is no such name."""
+    """Return the creator of a child and its number; None: it is no such name."""
     creator, _, number = name.rpartition("#")
     return (creator, int(number)) if creator and _is_number(number) else None
 

@@ -56,7 +56,7 @@ class SourcePackage:
         entry_point: What is called in it, as `module:function`.
         sha256: Hash of its bytes.
         size: How many bytes it has.
-        publisher: Who answers for the code.
+        publisher: The publisher of the code.
         signature: The publisher's, over hash, size and entry point.
     """
 

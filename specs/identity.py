@@ -14,7 +14,7 @@ class Identity:
 
     Attributes:
         user: Address of the user, such as user://idp.ex/alice.
-        issuer: Who vouches for it, as the token names it.
+        issuer: Issuer of the token, as the token names it.
         until: Seconds since the epoch; from then on the session has no valid credentials.
             Infinity: the issuer sets no end.
         roles: What the user may be, beside itself: `admin` may manage policies (POL-05).

@@ -1,6 +1,6 @@
 """JSON Schemas of the envelope, each body and each descriptor, generated from the classes.
 
-A schema refuses what the constructor refuses, and the other way round, with one exception:
+A schema refuses what the constructor refuses, and vice versa, with one exception:
 `normalise` reads spellings of older peers, and a schema describes the normal form only.
 Unknown keys are allowed everywhere.
 """
@@ -141,7 +141,7 @@ def _given(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 URN: Final = "urn:protofly:schema:"
-"""The beginning of the names of all schemas; nobody has to serve them."""
+"""The beginning of the names of all schemas; no server is needed."""
 
 _CITED: Final = re.compile(r" ?\([^()]*\b[A-Z][A-Z0-9]*-[A-Z]?[0-9]+[^()]*\)")
 """Citations of the protocol's pages in a docstring, which schemas leave out."""

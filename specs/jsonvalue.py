@@ -1,4 +1,4 @@
-"""Free JSON, as it stands in message bodies, and JSON that nobody can change in place.
+"""Free JSON, as it stands in message bodies, and JSON that cannot be changed in place.
 
 Frozen values are shared between any number of readers. Their objects and lists are equal to
 plain ones, are written as JSON, and `isinstance` knows them. An attempt to change one raises
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
-"""A JSON object. Bodies are shared between tasks: nobody changes one in place."""
+"""A JSON object. Bodies are shared between tasks: they are never changed in place."""
 
 _PLAIN: Final = (str, int, NoneType)
 """Types of which every value is JSON; booleans are integers."""

@@ -64,7 +64,7 @@ class Message:
 
     @property
     def is_event(self) -> bool:
-        """True if nobody answers this (the `event` mark of the catalogue)."""
+        """True if this has no answer (the `event` mark of the catalogue)."""
         if self.type in _EVENT_TYPES and last_segment(self.to) in EVENT_PARTS:
             return True
         return self.type in _CHILD_EVENT_TYPES and "/children/" in self.to
@@ -96,7 +96,7 @@ def instance_id(message: Message) -> str:
     """Return the name of this message instance, the same at every hop (`mid`).
 
     A request or event is named by its sender and id; an answer by both ends, the id,
-    its code, so that a provisional answer is not its final one, and who says that it
+    its code, so that a provisional answer is not its final one, and a receiver that reports that it
     answers (`source`), as several may from one address (C-81). Of several provisional
     answers each says which it is (`sequence`).
     """

@@ -1,4 +1,4 @@
-"""The message catalogue: which messages there are, between whom, with which bodies (M-01..M-58).
+"""The message catalogue: all messages with their ends and bodies (M-01..M-58).
 
 Routers do not use it. It says which class a message's body is read into, and each of its
 answers; tests, players and readers of traces ask it what a message is. What hyperties say to
@@ -249,7 +249,7 @@ class Kind:
 
     @property
     def is_event(self) -> bool:
-        """True if nobody answers it."""
+        """True if it has no answer."""
         return self.answers is None
 
     def fits(self, message: Message) -> bool:
@@ -300,7 +300,7 @@ KINDS: Final = (
     Kind("M-06", _CRE, "PX",                   "PX/status",             "resource value=created",            LinkStatus,      None,      "report a new link", "C-13"),
     Kind("M-07", _UPD, "PX",                   "PX/status",             "resource",                          LinkStatus,      None,      "report a step of a link", "C-12"),
     Kind("M-08", _SUB, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _LISTED,   "follow what lives in a runtime", "C-33, C-34"),
-    Kind("M-09", _UPD, "R2/registry",          "R2/registry/changes",   "operation",                         ListChange,      None,      "report who came to a runtime, or left", "C-35"),
+    Kind("M-09", _UPD, "R2/registry",          "R2/registry/changes",   "operation",                         ListChange,      None,      "report arrivals at a runtime, and departures", "C-35"),
     Kind("M-10", _UNS, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _DONE,     "follow it no more"),
     Kind("M-11", _EXE, "R/registry",           "PQ",                    "method=connect",                    Command,         _DONE,     "have a link established again"),
     Kind("M-12", _EXE, "R/registry",           "PX",                    "method=disconnect",                 Command,         _DONE,     "have a link ended"),
@@ -355,7 +355,7 @@ KINDS: Final = (
     Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value resource",       StoreObject,     _DONE,     "store an object that was handed over"),
     Kind("M-52", _SUB, "H",                    "R/sm",                  "resume=true !resource",             Resume,          _DONE,     "resume observed objects"),
     Kind("M-52", _SUB, "O/subscription",       "R/sm",                  "resource",                          ObjectBack,      _VALUE,    "notify that an object is back"),
-    Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "report who observes, or no more"),
+    Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "report observers that join or leave"),
     Kind("M-54", _CRE, "H",                    "R/sm",                  "resource delegate",                 Delegate,        _DONE,     "hand over the reporter's role"),
     Kind("M-54", _CRE, "R/sm",                 "H",                     "resource part",                     HandOver,        _DONE,     "hand an object over"),
     Kind("M-54", _CRE, "H",                    "R/sm",                  "resource part",                     HandOver,        _DONE,     "take an object that was handed over"),

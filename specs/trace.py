@@ -78,7 +78,7 @@ class Op(StrEnum):
 
 @attrs.frozen(slots=True, kw_only=True)
 class Fact:
-    """A report of a component; the sink adds who, where and when.
+    """A report of a component; the sink adds process, actor and time.
 
     Only the fields of its kind are set. See the protocol's trace page for the
     meaning of each.
@@ -94,7 +94,7 @@ class Fact:
         via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
         obligations: What was done along with a decision, joined by commas (I-K3).
         a: Reporter of a link or session: a node, or the runtime at this end.
-        b: Who is at the other end: a runtime.
+        b: The runtime at the other end.
         kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
             that is looked for, what may be done for it; of the start, `BODIES` or nothing.
     """
@@ -142,7 +142,7 @@ class Fact:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Stamp:
-    """The fields every record starts with: who, where and when.
+    """The fields every record starts with: process, actor and time.
 
     Attributes:
         run: Identifier of this start of the process, never reused; see `trace_folder`.
@@ -151,7 +151,7 @@ class Stamp:
         wall_ns: Nanoseconds since the epoch.
         mono_ns: Nanoseconds of the process's monotonic clock.
         t: Seconds of the Trio clock.
-        actor: Who reports.
+        actor: The reporting actor.
     """
 
     run: str

@@ -79,8 +79,8 @@ def test_the_first_example_does_what_the_page_says(type_, to, body, identity, re
     assert pdp.decide(Request(message, None, identity, 0.0, Place("a.ex"))).result == result
 
 
-def test_what_holds_if_nothing_is_said_is_what_the_page_says():
+def test_the_defaults_are_those_of_the_page():
     config = PolicyConfig(files=())
     assert (str(config.combining), str(config.default)) == ("denyOverrides", "permit")
     assert "`denyOverrides` if it is not given" in PAGE
-    assert "`permit` if it is not given" in PAGE
+    assert "`permit` unless given" in PAGE

@@ -106,7 +106,7 @@ class BadLine:
 
     Attributes:
         raw: Its size and digest, for traces and logs; never its text.
-        answer: The refusal to send back; None: it does not say to whom.
+        answer: The refusal to send back; None: it names no sender.
     """
 
     raw: str
@@ -147,7 +147,7 @@ def decode_object(line: bytes, raw: JsonObject) -> Message | BadLine:
 
 
 def read_object(line: bytes) -> JsonObject:
-    """Read one JSON object within the limits, whatever it means.
+    """Read one JSON object within the limits, of any meaning.
 
     Raises:
         BadMessageError: The line is not a JSON object, or larger than a message may be.

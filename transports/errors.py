@@ -1,4 +1,4 @@
-"""The errors of links, split by who must act.
+"""The errors of links, split by the party that must act.
 
 ProtoflyError
 └─ LinkError
@@ -6,7 +6,7 @@ ProtoflyError
    ├─ LinkBrokenError      the other end left, or the network failed
    │  ├─ FrameTooLargeError  the other end (receive) or this one (send) broke the size limit
    │  └─ FrameTooSlowError   the other end took too long for one frame
-   ├─ DialError            nobody answers, or this end is refused: try later or elsewhere
+   ├─ DialError            no listener answers, or this end is refused: try later or elsewhere
    └─ ListenError          this address cannot be listened on: choose another
 """
 

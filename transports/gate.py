@@ -100,7 +100,7 @@ class Everybody(Gate):
 
     @override
     def turned_away(self, why: TurnedAway) -> None:
-        """Nobody counts here."""
+        """No connection counts here."""
 
 
 EVERYBODY: Final[Gate] = Everybody()

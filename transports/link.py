@@ -1,4 +1,4 @@
-"""The contract of links, listeners and networks, whatever carries the frames."""
+"""The contract of links, listeners and networks, for any carrier of frames."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ class Upgrade:
 
 
 class Link(AsyncResource, ABC):
-    """An ordered two-way pipe of frames between two ends.
+    """An ordered bidirectional pipe of frames between two ends.
 
     A frame is UTF-8 text of at most `MAX_FRAME_BYTES` bytes. It arrives whole, once and in order,
     or not at all; what is lost is always the end of what was sent. A link of kind `STREAM` carries
@@ -260,7 +260,7 @@ class Network(ABC):
         If cancelled, nothing is left open.
 
         Raises:
-            DialError: Nobody is there, the peer refuses, or it does not answer in time.
+            DialError: No listener is there, the peer refuses, or it does not answer in time.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A whole network inside one process, under whatever clock runs, with faults on purpose."""
+"""A whole network inside one process, under any clock, with faults on purpose."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ def whole(frame: bytes) -> bytes:
 
 
 def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """Cut bytes where nobody would: a stream does not keep what was sent together."""
+    """Cut bytes at unusual places: a stream does not keep what was sent together."""
     whole_of_it = b"".join(pieces)
     start, size = 0, 1
     while start < len(whole_of_it):
@@ -221,7 +221,7 @@ class Wire:
 
     @property
     def is_open(self) -> bool:
-        """True if neither end has left and nobody cut it."""
+        """True if neither end has left and it was not cut."""
         ends_left = self.dialler.close_reason or self.acceptor.close_reason
         return not self._state.is_cut and ends_left is None
 

@@ -147,7 +147,7 @@ class SocketLink(Link):
             if self._end is not None:
                 raise LinkBrokenError(self.name, *self._end)
             self._outbox.extend(self._wrapped(frames))
-            del frames  # who reads slowly does not keep them twice
+            del frames  # a slow reader does not keep them twice
             await self._flush()
 
     def _check_open(self) -> None:
@@ -241,7 +241,7 @@ class SocketLink(Link):
         if self._is_closed or self._end is not None:
             return
         self._outbox.extend(self._ping())
-        if not self._is_writing:  # who is writing takes it along
+        if not self._is_writing:  # the writing task sends it, too
             with suppress(OSError):  # no room, or no peer: then no answer comes
                 written = _written_now(self._stream, self._outbox)
                 del self._outbox[:written]
@@ -298,7 +298,7 @@ class SocketLink(Link):
         """Give the remaining bytes to the operating system, even if the peer does not read now.
 
         The system delivers them after this process has closed the socket, so even a late reader
-        learns why this end left. While a link is open it is the other way round: Trio gives the
+        learns why this end left. While a link is open the reverse holds: Trio gives the
         system little more than it can send at once.
         """
         left = len(self._outbox)
@@ -424,7 +424,7 @@ async def dial_tcp(address: str) -> trio.SocketStream:
     If cancelled, nothing is left open.
 
     Raises:
-        DialError: `address` is no address, or nobody is there.
+        DialError: `address` is no address, or no listener is there.
     """
     try:
         host, port = read_host_port(address)
@@ -441,7 +441,7 @@ async def dial_unix(path: str) -> trio.SocketStream:
     If cancelled, nothing is left open.
 
     Raises:
-        DialError: Nobody is there.
+        DialError: No listener is there.
     """
     try:
         return await trio.open_unix_socket(path)
@@ -478,7 +478,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
     removed.
 
     Raises:
-        ListenError: Somebody listens there, or no socket can be made there.
+        ListenError: Another process listens there, or no socket can be made there.
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -503,7 +503,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket on which nobody listens; any other file is left alone."""
+    """Remove a socket without a listener; any other file is left alone."""
     if not Path(path).exists() or not stat.S_ISSOCK(Path(path).stat().st_mode):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -556,12 +556,12 @@ def _who_else(listener: trio.SocketListener) -> list[trio.SocketStream]:
     streams: list[trio.SocketStream] = []
     if listener.socket.fileno() < 0:
         return streams
-    queue = socket.socket(fileno=listener.socket.fileno())  # lent for as long as nobody waits
+    queue = socket.socket(fileno=listener.socket.fileno())  # lent while no task waits
     try:
         while len(streams) < ACCEPT_BATCH - 1:
             accepted, _ = queue.accept()
             streams.append(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
-    except OSError:  # nobody else is there; a lack of descriptors is met by the next one
+    except OSError:  # no further connection; a lack of descriptors is met by the next one
         return streams
     finally:
         queue.detach()

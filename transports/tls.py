@@ -213,7 +213,7 @@ class TlsSocket:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except ssl.SSLError:
-                if not self._pen.locked():  # else somebody waits for the peer to read
+                if not self._pen.locked():  # else a task waits for the peer to read
                     with suppress(OSError):
                         await self._flush()
                 raise

@@ -1,4 +1,4 @@
-"""Packages of code: packed always the same, and looked through before anybody opens them.
+"""Packages of code: packed always the same, and inspected before they are opened.
 
 Nothing is unpacked to a disk and nothing is run here. What is looked through is what is
 passed on: the very bytes that were hashed (T15, S16).
@@ -63,7 +63,12 @@ def pack(folder: Path) -> bytes:
 
 
 def facts_of(content: bytes, entry_point: str) -> Package:
-    """Return size, hash and flaw of a package; only one of allowed size is opened."""
+    """Return size, hash and flaw of a package; only one of allowed size is opened.
+
+    Args:
+        content: Bytes of the package.
+        entry_point: Entry point, as `module:function`.
+    """
     flaw: str | None = None
     try:
         check_archive(content, entry_point)

@@ -316,7 +316,7 @@ class CatalogueClient:
     async def _remember(self, visit: _Visit, fresh: Mapping[Entry, Known]) -> None:
         """Store what was verified before it is used, so that a crash does not undo it.
 
-        Revocations are stored whatever becomes of the descriptor: otherwise they would be lost
+        Revocations are stored also if the descriptor is refused: otherwise they would be lost
         just when they refuse it.
         """
         async with self._saving:

@@ -1,4 +1,4 @@
-"""The errors of catalogues, split by who must act, and the refusals that they stand for."""
+"""The errors of catalogues, split by the party that must act, and their refusals."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,7 +88,7 @@ class RefusedDescriptorError(ProtoflyError):
 
 @final
 class TrustFileError(PlaceError):
-    """The file that says who is trusted cannot be used: the operator must act."""
+    """The file of trusted signers cannot be used: the operator must act."""
 
     summary = "cannot use the trust file {}"
 
@@ -103,7 +103,7 @@ class CatalogueFileError(PlaceError):
 NO_PLACE: Final = Refused(
     Reason.NOT_THERE, "no catalogue is configured for its domain", "name one with --catalogue"
 )
-"""Nobody can be asked."""
+"""No catalogue can be asked."""
 
 
 @final
@@ -116,8 +116,8 @@ class RefusalError(ProtoflyError):
 
 
 def no_trust(domain: str) -> Refused:
-    """Refuse a domain that nobody has said anything of."""
-    why = f"nobody here trusts {domain}"
+    """Refuse a domain without an entry in the trust file."""
+    why = f"no entry of the trust file names {domain}"
     return Refused(Reason.UNKNOWN_DOMAIN, why, "name its keys in the trust file if you do")
 
 
@@ -138,7 +138,11 @@ def from_error(
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Raise `RefusalError` for an error that is a verdict about a descriptor."""
+    """Raise `RefusalError` for an error that is a verdict about a descriptor.
+
+    Raises:
+        RefusalError: The error is a verdict about a descriptor.
+    """
     try:
         yield
     except (BadSealError, BadDescriptorError, NotServedError, SourceAwayError) as exc:
@@ -146,6 +150,10 @@ def refusals() -> Iterator[None]:
 
 
 def refuse_if(refused: Refused | None) -> None:
-    """Raise `RefusalError` if there is a refusal."""
+    """Raise `RefusalError` if there is a refusal.
+
+    Raises:
+        RefusalError: There is a refusal.
+    """
     if refused is not None:
         raise RefusalError(refused)

@@ -97,6 +97,13 @@ async def inspect(
 
     If cancelled, nothing has changed.
 
+    Args:
+        source: Place of the catalogue.
+        path: Path of the descriptor in the catalogue.
+        believed: Trusted keys.
+        here: State of the inspecting runtime.
+        now: Current time, in seconds.
+
     Raises:
         NotServedError: Nothing is at the path.
         SourceAwayError: The catalogue cannot be read.
@@ -137,7 +144,7 @@ class _Inspector:
         keys = await self._keys(said)
         revocations: Revocations | None = None
         if keys is None:
-            finding = "not verified: nobody said whose keys to believe"
+            finding = "not verified: no trusted keys were given"
             self.checks.append(Check("signature", finding, passed=None))
         else:
             self._verify(seal, keys)

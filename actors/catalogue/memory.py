@@ -93,6 +93,10 @@ class PackageStore(ABC):
         """Keep a package by its SHA-256, in hexadecimal digits.
 
         If cancelled, the package may be kept.
+
+        Args:
+            digest: SHA-256, in hexadecimal digits.
+            content: Bytes of the package.
         """
 
 
@@ -147,6 +151,11 @@ async def fetched_package(store: PackageStore, source: Source, promised: SourceP
     A kept package is verified like a fetched one, as its store may have changed it.
 
     If cancelled, the package may be kept.
+
+    Args:
+        store: Store of packages.
+        source: Place of the catalogue.
+        promised: The promised package.
 
     Raises:
         RefusalError: The package is not served, or is not the promised one.

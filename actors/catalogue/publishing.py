@@ -83,6 +83,11 @@ class Publisher:
 def sealed(content: JsonObject, kind: SealType, key: SigningKey) -> str:
     """Return signed content; keys are sorted, so that the same content gives the same text.
 
+    Args:
+        content: The content.
+        kind: Kind of the signed text.
+        key: Signing key.
+
     Raises:
         WrongKeyError: The key is for another algorithm.
     """
@@ -220,6 +225,10 @@ class CatalogueFolder:
 
     def publish(self, offer: Offer, now: float) -> tuple[Entry, Described]:
         """Publish a descriptor, and its keys and package before it; refused, nothing is written.
+
+        Args:
+            offer: Descriptor, keys and package.
+            now: Current time, in seconds.
 
         Raises:
             BadKeysError: What is offered as keys is none.

@@ -1,7 +1,7 @@
 """Signed texts of catalogues: JSON Web Signatures in compact form (RFC 7515, RFC 8725).
 
 What was signed is exactly what is read: the bytes stand within the signature, so nothing
-has to be brought into a canonical form first, and there are no two readers who could
+has to be brought into a canonical form first, and no two readers could
 differ. A text says which key signed it and how, and is believed in neither: the key comes
 from the verifier, and there is one algorithm.
 
@@ -91,6 +91,10 @@ class Sealed:
 def read_seal(text: bytes, kind: SealType) -> Sealed:
     """Return the parts of a signed text of a kind; nothing is verified.
 
+    Args:
+        text: The signed text.
+        kind: Kind of the signed text.
+
     Raises:
         BadSealError: It is not signed, or is of another kind.
     """
@@ -110,6 +114,10 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
 
 def verified(sealed: Sealed, keys: Keys) -> JsonObject:
     """Verify the signature of a text, and return its content.
+
+    Args:
+        sealed: The signed text.
+        keys: Trusted keys.
 
     Raises:
         BadSealError: Its key is not one of these, or the signature is wrong.
@@ -222,12 +230,22 @@ _ADVICE: Final = "ask the domain for one that its publisher signed"
 
 
 def published(sha256: str, size: int, entry_point: str) -> JsonObject:
-    """Return what a publisher signs of a package; `entry_point` is `module:function`."""
+    """Return what a publisher signs of a package; `entry_point` is `module:function`.
+
+    Args:
+        sha256: SHA-256 of the package.
+        size: Size of the package in bytes.
+        entry_point: Entry point, as `module:function`.
+    """
     return {"sha256": sha256, "size": size, "sourceCodeClassname": entry_point}
 
 
 def check_publisher(package: SourcePackage, keys: Keys) -> None:
     """Refuse a package whose hash, size and entry point were not signed by these keys.
+
+    Args:
+        package: The package.
+        keys: Trusted keys.
 
     Raises:
         RefusalError: They have not signed it.
@@ -275,6 +293,10 @@ def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
 def signed_revocations(text: bytes, keys: Keys) -> Revocations:
     """Verify the signature of a list of revocations, and return it.
 
+    Args:
+        text: The signed text.
+        keys: Trusted keys.
+
     Raises:
         BadSealError: None of the keys has signed it.
         BadDescriptorError: It is no list.
@@ -293,5 +315,10 @@ def known_revocations(text: str) -> Revocations:
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:
-    """Return why bytes are not the promised package; None: they are."""
+    """Return why bytes are not the promised package; None: they are.
+
+    Args:
+        promised: The promised package.
+        content: The bytes to compare.
+    """
     return judge_package(promised, facts_of(content, promised.entry_point))

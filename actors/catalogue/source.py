@@ -289,6 +289,10 @@ def read_places(texts: Iterable[str]) -> Places:
 def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
     """Open the catalogue at a directory or URL.
 
+    Args:
+        where: The place.
+        egress: Check of the addresses to dial.
+
     Raises:
         BadPlaceError: `where` is neither.
     """

@@ -83,6 +83,10 @@ def _check_shape(where: str, key: str, option: click.Parameter, value: object) -
 def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
     """Return where an option's value comes from, and where exactly that is.
 
+    Args:
+        ctx: Context of the command.
+        name: Name of the option.
+
     Returns:
         `command line`, `environment`, `file` or `default`; and the name of the environment
         variable, or file and table; empty otherwise.

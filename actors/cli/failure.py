@@ -20,7 +20,12 @@ Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
 
 
 def meant(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
-    """Return the sentence and the status for an error; None: it is not among these."""
+    """Return the sentence and the status for an error; None: it is not among these.
+
+    Args:
+        error: The error.
+        meanings: Sentence and status by type of error.
+    """
     for kind, code, advice in meanings:
         if isinstance(error, kind):
             return CommandError(f"{error}; {advice}" if advice else str(error), code)
@@ -51,7 +56,15 @@ _MEANING: Final[Meanings] = (
 
 
 def run(work: Callable[[], Awaitable[ExitCode]], clock: trio.abc.Clock | None = None) -> ExitCode:
-    """Run a command's work under Trio; its known failures become `CommandError`."""
+    """Run a command's work under Trio; its known failures become `CommandError`.
+
+    Args:
+        work: The command's work.
+        clock: Clock of the run; None: the system clock.
+
+    Raises:
+        CommandError: The work failed with a known error.
+    """
     try:
         return trio.run(work, clock=clock)
     except (ProtoflyError, BaseExceptionGroup) as error:

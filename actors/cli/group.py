@@ -37,7 +37,13 @@ class _Subgroup(click.Group):
 
 
 def subgroup(name: str, summaries: Mapping[str, str], text: str) -> click.Group:
-    """Make a group of commands from their summaries; `text` is the help text of the group."""
+    """Make a group of commands from their summaries; `text` is the help text of the group.
+
+    Args:
+        name: Name of the group.
+        summaries: Summary of each command, by name.
+        text: The text.
+    """
     group = _Subgroup(name, help=text)
     group.summaries = summaries
     return group

@@ -1,6 +1,6 @@
 """The life of a process that serves: from ready until a signal stops it.
 
-The end of a process that does not end by itself: after so long, whatever hangs is left.
+The end of a process that does not end by itself: after this time, hanging threads are abandoned.
 
 How often a process that serves looks for garbage that refers to itself.
 """
@@ -47,7 +47,7 @@ def collect_seldom() -> None:
 class KillTimer:
     """Ends the process, without ceremony, when its time is over.
 
-    Cancelling does not free who waits for a thread, and a shield outlasts it; a disk that
+    Cancelling does not free a task that waits for a thread, and a shield outlasts it; a disk that
     hangs must not keep a process that must end. The timer is a thread of its own, so
     that not even a loop that is stuck keeps it.
     """
@@ -56,7 +56,13 @@ class KillTimer:
         self._timer: threading.Timer | None = None
 
     def light(self, seconds: float, code: ExitCode, why: str) -> None:
-        """End the process after some seconds of the system clock; a running timer is replaced."""
+        """End the process after some seconds of the system clock; a running timer is replaced.
+
+        Args:
+            seconds: Duration in seconds.
+            code: Exit status.
+            why: The reason.
+        """
         self.put_out()
         self._timer = threading.Timer(seconds, _blow, (code, why))
         self._timer.daemon = True
@@ -85,7 +91,7 @@ _EXIT_SHARE: Final = 0.8
 """Part of the drain that is the service's; the rest is for the interpreter's exit (ours)."""
 
 _LAST_SHARE: Final = 0.96
-"""Part of the drain after which the process is ended, whatever hangs (ours)."""
+"""Part of the drain after which the process is ended, also if a part hangs (ours)."""
 
 _AT_ONCE: Final = 0.3
 """Seconds that a process has to end by itself after a second signal (ours)."""
@@ -140,6 +146,10 @@ async def serve(
 
     SIGTERM or SIGINT drains; a second one, or one before the service is ready, ends
     at once, as an interruption. A drain that hangs is ended in the end, as a failure.
+
+    Args:
+        service: Makes the service's context.
+        ready: Is called with the opened service.
     """
     life = _Life()
     try:

@@ -25,8 +25,12 @@ __all__ = ["check_host", "check_node", "credentials_of", "enter", "token_option"
 async def check_node(network: Network, url: str) -> None:
     """Open a link to a node and close it again.
 
+    Args:
+        network: Network that opens links.
+        url: URL of the node.
+
     Raises:
-        DialError: Nobody is there, or no node; within `DIAL_TIMEOUT`.
+        DialError: No process listens there, or it is no node; within `DIAL_TIMEOUT`.
     """
     link = await network.dial(Kind.WEBSOCKET, url)
     await link.aclose()
@@ -35,8 +39,13 @@ async def check_node(network: Network, url: str) -> None:
 async def check_host(network: Network, host: str, kinds: Container[Kind]) -> None:
     """Listen at a host of this machine for a moment, if any kind of P2P link needs one.
 
+    Args:
+        network: Network that opens links.
+        host: Name or number of the host.
+        kinds: Kinds of links.
+
     Raises:
-        CommandError: Nobody can listen there.
+        CommandError: The place cannot be listened on.
     """
     if Kind.TCP not in kinds and Kind.WEBSOCKET not in kinds:
         return

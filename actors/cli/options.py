@@ -86,7 +86,11 @@ def if_given(
 
 
 def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the name of a domain in lower case; refuse what is none."""
+    """Return the name of a domain in lower case; refuse what is none.
+
+    Raises:
+        BadParameter: The value is no name of a domain.
+    """
     try:
         return domain_name(value)
     except BadUrlError as exc:
@@ -94,7 +98,11 @@ def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return a canonical address; refuse what is none."""
+    """Return a canonical address; refuse what is none.
+
+    Raises:
+        BadParameter: The value is no address.
+    """
     try:
         return canonical(value)
     except BadUrlError as exc:
@@ -102,7 +110,11 @@ def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the name of a runtime; refuse what cannot stand in its address."""
+    """Return the name of a runtime; refuse what cannot stand in its address.
+
+    Raises:
+        BadParameter: The value cannot be part of the runtime's address.
+    """
     try:
         return runtime_name(value)
     except BadUrlError as exc:
@@ -110,7 +122,11 @@ def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the URL of a node; refuse what cannot be dialled."""
+    """Return the URL of a node; refuse what cannot be dialled.
+
+    Raises:
+        BadParameter: The value is no URL of a node.
+    """
     try:
         read_websocket_url(value)
     except ValueError as exc:
@@ -119,7 +135,11 @@ def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
 
 
 def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Return where to listen; refuse what is no place."""
+    """Return where to listen; refuse what is no place.
+
+    Raises:
+        BadParameter: The value is no place to listen at.
+    """
     try:
         if value is not None:
             read_host_port(value)
@@ -131,7 +151,13 @@ def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str
 def check_foreign(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return URLs by domain; refuse what is no `DOMAIN=URL`."""
+    """Return URLs by domain; refuse what is no `DOMAIN=URL`.
+
+    Args:
+        ctx: Context of the command.
+        param: Parameter of the command.
+        values: Values of the option.
+    """
     urls: dict[str, str] = {}
     for name, url in map(_pair, values):
         domain = check_domain(ctx, param, name)
@@ -149,7 +175,11 @@ def _pair(value: str) -> tuple[str, str]:
 
 
 def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:
-    """Return transports of P2P links, best first; refuse an unknown one."""
+    """Return transports of P2P links, best first; refuse an unknown one.
+
+    Raises:
+        BadParameter: A transport is unknown.
+    """
     if value == NO_LINKS:
         return ()
     names = [name.strip() for name in value.split(",")]
@@ -245,7 +275,7 @@ FILE: Final = click.Path(dir_okay=False, path_type=Path)
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
-    help="Dial nodes on other machines without TLS: everybody on the way reads and alters all.",
+    help="Dial nodes on other machines without TLS: others can read and alter messages.",
 )
 """The option `--insecure`."""
 
@@ -306,7 +336,7 @@ def check_plain(urls: Iterable[str], *, insecure: bool) -> None:
             continue
         if not insecure:
             raise CommandError(
-                f"{url} is dialled without TLS, so that everybody on the way reads and alters all; "
+                f"{url} is dialled without TLS, so others can read and alter messages; "
                 "dial wss:, or add --insecure",
                 ExitCode.USAGE,
             )

@@ -21,7 +21,13 @@ __all__ = ["open_tracer", "say", "say_ready"]
 async def open_tracer(
     directory: Path | None, node: str, *, bodies: bool = False
 ) -> AsyncIterator[Tracer]:
-    """Open the trace of a process, if one is wanted; see `open_trace`."""
+    """Open the trace of a process, if one is wanted; see `open_trace`.
+
+    Args:
+        directory: Directory of the traces.
+        node: Name of the process.
+        bodies: Whether bodies of messages are recorded.
+    """
     if directory is None:
         yield NULL_TRACER
         return
@@ -36,5 +42,11 @@ def say(schema: str, **fields: object) -> None:
 
 
 def say_ready(role: str, domain: str, **fields: object) -> None:
-    """Print the ready line: the first line of a process that serves."""
+    """Print the ready line: the first line of a process that serves.
+
+    Args:
+        role: `node` or `runtime`.
+        domain: Domain of the process.
+        **fields: Further fields of the line.
+    """
     say("ready", role=role, domain=domain, **fields, pid=os.getpid())

@@ -90,9 +90,9 @@ def catalogue_access(
     if places is None or trust is None:
         raise CommandError(
             "--catalogue and --trust go together: where stubs of other domains are described, "
-            "and whom to believe; add the other one"
+            "and trusted signers; add the other one"
         )
-    # Signatures are slow to import, and not needed by who fetches nothing.
+    # Signatures are slow to import, and not needed without fetching.
     from actors.catalogue.client import CatalogueAccess, CatalogueStore  # noqa: PLC0415
     from actors.catalogue.memory import FileMemory, FolderStore  # noqa: PLC0415
 

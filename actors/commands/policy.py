@@ -174,7 +174,7 @@ class _Sender:
     role: tuple[str, ...]
 
     def identity(self) -> Identity | None:
-        """Return who vouches for them; None: nobody."""
+        """Return the identity of the sender; None: no login."""
         if self.user is None:
             if self.idp is not None or self.role:
                 raise click.UsageError("--idp and --role say more of a user; add --user")

@@ -90,7 +90,12 @@ class Latencies:
 
 
 def compared(by_node: Latencies, by_link: Latencies) -> list[str]:
-    """Return both side by side, as the lines of a table."""
+    """Return both side by side, as the lines of a table.
+
+    Args:
+        by_node: Latencies by the node.
+        by_link: Latencies by the direct link.
+    """
     ratios = (
         by_link.p50_us / by_node.p50_us,
         by_link.p99_us / by_node.p99_us,
@@ -135,7 +140,12 @@ class NumberedRequests:
         self._progress = trio.Event()
 
     async def keep_asking(self, ask: Ask, enough: trio.Event) -> None:
-        """Ask from several tasks at once until it is enough; all answers are awaited."""
+        """Ask from several tasks at once until it is enough; all answers are awaited.
+
+        Args:
+            ask: Sends one request.
+            enough: Is set when no more requests are to be sent.
+        """
         async with trio.open_nursery() as nursery:
             for _ in range(WORKERS):
                 nursery.start_soon(self._work, ask, enough)
@@ -151,7 +161,13 @@ class NumberedRequests:
 
 
 async def measure(requests: NumberedRequests, ask: Ask, count: int) -> Latencies:
-    """Ask `count` times, one after the other."""
+    """Ask `count` times, one after the other.
+
+    Args:
+        requests: The numbered requests.
+        ask: Sends one request.
+        count: Number of requests.
+    """
     taken: list[int] = []
     began = time.perf_counter_ns()
     for _ in range(count):
@@ -197,6 +213,10 @@ class Scene:
 
 async def script(scene: Scene, requests: int) -> None:
     """Act what Alice does; each line she prints reports what happened to her.
+
+    Args:
+        scene: Participants and links of the demonstration.
+        requests: Number of requests.
 
     Raises:
         CommandError: Something was to be otherwise.

@@ -1,4 +1,4 @@
-"""The script of the demonstration: what has to be seen, of whom, in which order, in seven acts.
+"""The script of the demonstration: the expected lines of each process, in order, in seven acts.
 
 Each process prints what really happened to it as lines of JSON; a line names the step of
 the script that it shows. A tracer turns the facts of a trace into sentences, with addresses
@@ -100,7 +100,7 @@ class Act:
         beside: What it has to show too, in an order of its own: the protocol does not
             fix when this comes among the others.
         also: What belongs here too, but need not be seen, or not at a certain time.
-        cue: Who opens it with what; what others show of it waits for that.
+        cue: Process and line that open the act; lines of others wait for it.
     """
 
     title: str
@@ -191,7 +191,7 @@ ACTS: Final = (
         cue=("alice", Beat.CUT),
     ),
     Act(
-        "Everybody leaves in order",
+        "All processes leave in order",
         {
             "alice": (Beat.LEAVES, Beat.ROW_GONE, Beat.LINK_LOST, Beat.NODE_STUB_LEFT, Beat.GONE),
             "bob": (Beat.LINK_LOST, Beat.ROW_GONE, Beat.OFF_BUS, Beat.NODE_STUB_LEFT),
@@ -208,7 +208,12 @@ SC-28 for the sixth."""
 
 
 def first_act(who: str, beat: Beat) -> int:
-    """Return in which act a process may show something first; what none awaits fits any."""
+    """Return in which act a process may show something first; what none awaits fits any.
+
+    Args:
+        who: Name of the process.
+        beat: Milestone of the act.
+    """
     for number, act in enumerate(ACTS):
         shown = act.beats.get(who, ()) + act.beside.get(who, ())
         if beat in shown or beat in act.also:
@@ -253,7 +258,15 @@ class Line:
 
 
 def report(who: str, what: What, text: str, beat: Beat | None = None, **fields: Json) -> None:
-    """Print a line; if nobody reads any more, be silent from now on."""
+    """Print a line; if the reader has gone, print nothing from now on.
+
+    Args:
+        who: Name of the process.
+        what: Kind of the line.
+        text: The text.
+        beat: Milestone of the act.
+        **fields: Further fields of the line.
+    """
     try:
         say(SCHEMA, who=who, what=what, text=text, beat=beat, **fields)
     except BrokenPipeError:
@@ -261,7 +274,12 @@ def report(who: str, what: What, text: str, beat: Beat | None = None, **fields: 
 
 
 def read_line(who: str, raw: bytes) -> Line | None:
-    """Read a line of a child; a ready line too. None: it is no such line."""
+    """Read a line of a child; a ready line too. None: it is no such line.
+
+    Args:
+        who: Name of the process.
+        raw: The bytes of the line.
+    """
     try:
         fields: Json = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -296,7 +314,7 @@ def short(address: str | None) -> str:
     try:
         url = parse(address or "")
     except BadUrlError:
-        return address or "nobody"
+        return address or "no address"
     if url.scheme == _RUNTIME:
         return "/".join(url.path)
     if url.scheme in _NAMELESS:
@@ -348,7 +366,12 @@ class Narrator:
         self._rows: dict[str, str] = {}
 
     def tell(self, actor: str, fact: Fact) -> Sentence | None:
-        """Return what there is to say."""
+        """Return what there is to say.
+
+        Args:
+            actor: Name of the reporting actor.
+            fact: The fact.
+        """
         match fact.k:
             case Kind.STATE if fact.op is Op.STEP:
                 return _stepped(fact)

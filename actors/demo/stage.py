@@ -59,7 +59,12 @@ class Show(ABC):
 
     @abstractmethod
     def line(self, line: Line, act: int) -> None:
-        """Show a line of an act (the first is 1), at once."""
+        """Show a line of an act (the first is 1), at once.
+
+        Args:
+            line: The line.
+            act: Number of the act, from 1.
+        """
 
 
 @final
@@ -148,11 +153,11 @@ class Director:
             self._next_act()
 
     def missing(self) -> tuple[str, Beat] | None:
-        """Return who has not yet shown what in this act; None if nobody."""
+        """Return a process and a line that this act still lacks; None if complete."""
         return next(((who, beats[0]) for who, beats in self._open if beats), None)
 
     def release(self) -> None:
-        """Show what is kept, whatever its act: nothing more will come."""
+        """Show what is kept, of any act: no more lines will come."""
         while self._waiting:
             self._show.line(self._waiting.popleft(), self._act + 1)
 
@@ -166,7 +171,7 @@ class Director:
     def _is_ahead(self, line: Line) -> bool:
         """Return whether a process that has shown its part shows the next act's already.
 
-        Lines of others may still be on their way: a link is lost in two acts.
+        Lines of others may still be in transit: a link is lost in two acts.
         """
         now, *later = ACTS[self._act :]
         return (
@@ -216,7 +221,7 @@ async def judge(
 
     Args:
         runs: The runs.
-        manifest: Who took part in them.
+        manifest: The participants of the runs.
         report: Directory for the report.
         director: Shows what the judges say.
 
@@ -371,6 +376,10 @@ class Children:
         """Start a child in a session of its own, so that Ctrl-C reaches only us.
 
         Its stdin is a pipe that ends when we do: by that it knows that we are gone.
+
+        Args:
+            who: Name of the process.
+            command: Program and arguments.
         """
         process = await trio.lowlevel.open_process(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -392,6 +401,10 @@ class Children:
 
     async def expect(self, who: str, what: What) -> Line:
         """Show what the children say until one says what is expected.
+
+        Args:
+            who: Name of the process.
+            what: Kind of the expected line.
 
         Raises:
             CommandError: A child ended before.
@@ -500,6 +513,10 @@ class Play:
 
 async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
     """Act all parts; return how it ended, and every figure.
+
+    Args:
+        play: The parts to perform.
+        show: Prints the lines.
 
     Raises:
         CommandError: A child ended before its time, or did not do what it should.

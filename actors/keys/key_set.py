@@ -55,7 +55,7 @@ class BadKeysError(ReasonError):
     summary = "no set of keys"
 
 
-_PRIVATE: Final = "it holds a private key, which nobody else may have"
+_PRIVATE: Final = "it holds a private key, which must stay secret"
 
 _MATERIAL: Final = ("kty", "crv", "x", "y")
 

@@ -38,11 +38,11 @@ class SigningKey:
     _key: _Key = attrs.field(repr=False)
 
     def private(self) -> JsonObject:
-        """Return it as it is kept, to be shown to nobody."""
+        """Return the private key as it is stored; keep it secret."""
         return self._named(dict(self._key.as_dict(private=True)))
 
     def public(self) -> JsonObject:
-        """Return what verifies its signatures, for everybody."""
+        """Return the public key, which verifies its signatures."""
         return self._named(dict(self._key.as_dict(private=False)))
 
     def signed(self, claims: JsonObject) -> str:
@@ -50,7 +50,12 @@ class SigningKey:
         return self.sealed(orjson.dumps(claims), "JWT")
 
     def sealed(self, content: bytes, kind: str) -> str:
-        """Return a compact JWS of some bytes, which says of what kind they are (`typ`)."""
+        """Return a compact JWS of some bytes, which says of what kind they are (`typ`).
+
+        Args:
+            content: Bytes to sign.
+            kind: Value of `typ` in the header.
+        """
         header = {"alg": self.algorithm, "kid": self.name, "typ": kind}
         return jws.serialize_compact(header, content, self._key, registry=REGISTRY)
 
@@ -60,7 +65,12 @@ class SigningKey:
 
 
 def make_key(algorithm: str, name: str | None = None) -> SigningKey:
-    """Make a new key."""
+    """Make a new key.
+
+    Args:
+        algorithm: `EdDSA` or `ES256`.
+        name: Name of the key; None: its fingerprint.
+    """
     key: _Key = (
         OKPKey.generate_key("Ed25519") if algorithm == EDDSA else ECKey.generate_key("P-256")
     )

@@ -215,7 +215,7 @@ class DropLedger:
 
 
 Label: TypeAlias = StrEnum | IntEnum
-"""A member of a closed vocabulary: no text that somebody sent can become a label."""
+"""A member of a closed vocabulary: no text of a peer can become a label."""
 
 Labels: TypeAlias = tuple[Label, ...]
 """In the order in which the table in `tally` names them."""
@@ -315,7 +315,12 @@ class Counters:
             self._last_drops.append(Drop(time.time_ns(), where, reason, *ends))
 
     def dropped_elsewhere(self, reason: DropReason, count: int) -> None:
-        """Record messages that another process reports as not delivered."""
+        """Record messages that another process reports as not delivered.
+
+        Args:
+            reason: Reason of the drop.
+            count: Number of messages.
+        """
         self._drops[reason] += count
 
     def ledger(self) -> DropLedger:
@@ -331,7 +336,7 @@ class Counters:
         self._broken_claims[claim] += 1
 
     def dead_letter(self, actor: str) -> None:
-        """Count a message that nobody will handle."""
+        """Count a message that no actor will handle."""
         self._dead_letters[actor] += 1
 
     def restart(self, actor: str) -> None:
@@ -343,12 +348,23 @@ class Counters:
         self._tallies[what][labels] += 1
 
     def took(self, what: Timing, seconds: float, *labels: Label) -> None:
-        """Count how long something took, by labels likewise."""
+        """Count how long something took, by labels likewise.
+
+        Args:
+            what: Name of the metric.
+            seconds: Duration in seconds.
+            *labels: Values of the metric's labels.
+        """
         durations = self._timings[what].get(labels)
         if durations is None:
             durations = self._timings[what][labels] = Durations()
         durations.add(seconds)
 
     def watch(self, what: Gauge, read: Callable[[], Reading]) -> None:
-        """Have a gauge read by a function, which must be quick; it replaces the one before it."""
+        """Have a gauge read by a function, which must be quick; it replaces the one before it.
+
+        Args:
+            what: Name of the metric.
+            read: Returns the current value.
+        """
         self._gauges[what] = read

@@ -78,7 +78,7 @@ below LOGIN_TIMEOUT."""
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 
 _PRIVATE: Final = 0o600
-"""Mode of a file that nobody else may read."""
+"""Mode of a file that only its owner may read."""
 
 
 @final
@@ -110,6 +110,10 @@ class DatabaseForm:
 
 def open_database(path: Path, form: DatabaseForm) -> sqlite3.Connection:
     """Open a file, or make it; any thread may use the connection, one at a time.
+
+    Args:
+        path: The file.
+        form: Expected form of the database.
 
     Raises:
         sqlite3.Error: It cannot be opened, or is none of ours: then nothing in it was changed.

@@ -31,6 +31,10 @@ class Egress(ABC):
     async def place(self, host: str, port: int) -> str:
         """Return the name or number to dial.
 
+        Args:
+            host: Name or number of the host.
+            port: The port.
+
         Raises:
             PrivatePlaceError: There is none that may be dialled.
         """
@@ -66,4 +70,4 @@ ANYWHERE: Final[Egress] = _Anywhere()
 """For what an operator wrote."""
 
 PUBLIC: Final[Egress] = _Public()
-"""For what somebody else wrote."""
+"""For addresses that peers chose."""

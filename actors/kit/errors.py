@@ -1,4 +1,4 @@
-"""The errors of the kit: somebody is gone, somebody waits in a circle, somebody gives up."""
+"""The errors of the kit: an actor has ended, actors wait in a circle, a supervisor gives up."""
 
 from pathlib import Path
 from typing import final
@@ -30,7 +30,7 @@ class ActorStoppedError(ProtoflyError):
 
 @final
 class DeadlockError(ProtoflyError):
-    """This wait would never end: everybody in the circle waits for the next.
+    """This wait would never end: each actor in the circle waits for the next.
 
     Attributes:
         cycle: Names of the actors, from the one that asked last back to itself.

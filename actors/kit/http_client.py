@@ -2,7 +2,7 @@
 
 Every request is bounded: by the caller's deadline (`with trio.fail_after(...)`), by the
 size of the answer, by the number of connections. Redirects are not followed, and no
-connection is dialled but to the server itself, whatever an answer says (S15).
+connection is dialled but to the server itself, for any content of an answer (S15).
 """
 
 import ssl
@@ -237,11 +237,16 @@ class HttpClient:
         self._headers["authorization"] = f"Bearer {token}"
 
     async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
-        """Send a request and return the answer, whatever its status.
+        """Send a request and return the answer, for any status.
 
         The body is sent as JSON, or as it is if it is bytes; None: there is none.
 
         If cancelled, its connection is closed; the server may have done what was asked.
+
+        Args:
+            method: HTTP method.
+            path: The path.
+            body: Body of the request.
 
         Raises:
             HttpDialError: The server takes no connection.
@@ -253,6 +258,10 @@ class HttpClient:
         """Ask for what stands at a path; of an answer no more than these bytes are taken.
 
         If cancelled, its connection is closed.
+
+        Args:
+            path: The path.
+            limit: Maximum number of bytes.
 
         Raises:
             HttpError: As of `ask`.
@@ -267,6 +276,12 @@ class HttpClient:
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> HttpStream:
         """Send a request and return the answer before it is read; the caller closes it.
+
+        Args:
+            method: HTTP method.
+            path: The path.
+            body: Body of the request.
+            headers: Additional headers.
 
         Raises:
             HttpError: As of `ask`.

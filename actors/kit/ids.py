@@ -34,11 +34,16 @@ class IdSource:
         return self._last.get(from_, self._start)
 
     def go_on(self, from_: str, last: int) -> None:
-        """Begin above the last id that a sender had elsewhere."""
+        """Begin above the last id that a sender had elsewhere.
+
+        Args:
+            from_: Address of the sender.
+            last: Highest id of the sender elsewhere.
+        """
         self._last[from_] = max(last, self.last(from_))
 
     def forget(self, *senders: str) -> None:
-        """Keep nothing of who speaks from here no more; one that never did is fine."""
+        """Forget a sender that has left; an unknown one is accepted."""
         for sender in senders:
             self._last.pop(sender, None)
 

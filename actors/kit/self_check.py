@@ -57,7 +57,7 @@ class SelfCheck(Tracer):
 
     @property
     @override
-    def dropped(self) -> int:  # type: ignore[override] # it counts, and nobody sets it
+    def dropped(self) -> int:  # type: ignore[override] # it counts, and is never set
         return self._tracer.dropped
 
     @classmethod

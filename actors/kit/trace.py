@@ -65,7 +65,7 @@ _RECORDED: Final = frozenset(
 """Fields whose values are recorded; of any other, only its presence."""
 
 _WORDS: Final = frozenset({"attribute", "attributeType", "method", "operation", "scheme", "status"})
-"""Fields with words that somebody declared."""
+"""Fields with declared words."""
 
 _STATUSES: Final = frozenset({"created", "in-progress", "live", "disconnected", "failed", "dead"})
 _NAMES: Final = frozenset({"allocationKey", "resource"})
@@ -203,7 +203,12 @@ def step_fields(step: Step) -> StepFields:
 
 
 def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
-    """Return the fields of a ruling; the message came in unless the ruling says otherwise."""
+    """Return the fields of a ruling; the message came in unless the ruling says otherwise.
+
+    Args:
+        message: The message.
+        ruling: The ruling.
+    """
     return {"k": Kind.AUTHZ, "mid": instance_id(message), "direction": "in", **ruling}
 
 
@@ -246,12 +251,23 @@ def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
 
 
 def message_fact(op: Op, message: Message, *, has_body: bool = False, **more: Unpack[More]) -> Fact:
-    """Return the fact that something happened to a message; see `message_fields`."""
+    """Return the fact that something happened to a message; see `message_fields`.
+
+    Args:
+        op: What happened to the message.
+        message: The message.
+        has_body: Whether the body is recorded.
+    """
     return Fact(k=Kind.MSG, op=op, **message_fields(message, has_body=has_body), **more)
 
 
 def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
-    """Return the fact that a message was not delivered, with its one reason."""
+    """Return the fact that a message was not delivered, with its one reason.
+
+    Args:
+        message: The message.
+        reason: Reason of the drop.
+    """
     return message_fact(Op.DROP, message, reason=reason, **where)
 
 
@@ -299,7 +315,7 @@ class Tracer(ABC):
     """Takes the trace records of components.
 
     Attributes:
-        steps: Whether state changes are; they are by all who keep anything.
+        steps: Whether state changes are; all tracers that keep anything record them.
         bodies: Whether records of messages have the bodies, redacted.
         watches: Whether, without hops, rows of tables, searches for routes, and the answers to
             sampled requests are wanted.
@@ -314,23 +330,49 @@ class Tracer(ABC):
 
     @abstractmethod
     def record(self, actor: str, fact: Fact) -> None:
-        """Keep a fact; never waits, never raises."""
+        """Keep a fact; never waits, never raises.
+
+        Args:
+            actor: Name of the reporting actor.
+            fact: The fact.
+        """
 
     def step(self, actor: str, step: Step) -> None:
-        """Keep that an entity moved: `record` of its fact, perhaps more directly."""
+        """Keep that an entity moved: `record` of its fact, perhaps more directly.
+
+        Args:
+            actor: Name of the reporting actor.
+            step: The step.
+        """
         self.record(actor, step_fact(step))
 
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Keep what happened to a message; likewise."""
+        """Keep what happened to a message; likewise.
+
+        Args:
+            actor: Name of the reporting actor.
+            op: What happened to the message.
+            message: The message.
+        """
         self.record(actor, self.message_fact(op, message, **more))
 
     @final
     def message_fact(self, op: Op, message: Message, **more: Unpack[More]) -> Fact:
-        """Return the fact that something happened to a message, with a body if they are wanted."""
+        """Return the fact that something happened to a message, with a body if they are wanted.
+
+        Args:
+            op: What happened to the message.
+            message: The message.
+        """
         return message_fact(op, message, has_body=self.bodies, **more)
 
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        """Keep what a policy engine said of a message; likewise."""
+        """Keep what a policy engine said of a message; likewise.
+
+        Args:
+            actor: Name of the reporting actor.
+            message: The judged message.
+        """
         self.record(actor, ruling_fact(message, **ruling))
 
 
@@ -365,7 +407,7 @@ class MemoryTracer(Tracer):
     """Keeps everything in a list; for tests and virtual clocks.
 
     Attributes:
-        records: What was reported, in order, each with who reported it.
+        records: What was reported, in order, each with its reporter.
     """
 
     hops = True

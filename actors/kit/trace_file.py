@@ -65,6 +65,11 @@ def open_part(path: Path) -> PartFile:
 def node_directory(directory: Path, run: str, node: str) -> Path:
     """Make and return the directory of one node's trace of one run.
 
+    Args:
+        directory: Directory of the traces.
+        run: Name of the run.
+        node: Name of the process.
+
     Raises:
         TraceDirectoryError: It cannot be made, or is there already.
     """
@@ -293,7 +298,7 @@ class FileTracer(Tracer):
             self._drop(1)
 
     def _stamp(self, fields: bytes) -> None:
-        """Put who, where and when in front, and keep the line."""
+        """Put process, actor and time in front, and keep the line."""
         self._last += 1
         self._lines.append(
             b'%b,"ln":%d,"wall_ns":%d,"mono_ns":%d,"t":%.6f,%b}\n'
@@ -312,7 +317,7 @@ class FileTracer(Tracer):
 async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> AsyncIterator[Tracer]:
     """Keep what is recorded while inside in `DIR/run=<start>-<id>/node=<node>/part-*.jsonl`.
 
-    Each call begins a run of its own, whatever the directory holds.
+    Each call begins a run of its own, for any content of the directory.
     The first record is START (`val` the schema, `machine` the declared machines,
     joined by `|`). The last is END if the inside was left orderly; a trace without
     it shows a crash or a cancellation.
@@ -333,7 +338,15 @@ async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> Asy
 
 @asynccontextmanager
 async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[None]:
-    """Write what the tracer gathers to the parts while inside; `open_trace` in two."""
+    """Write what the tracer gathers to the parts while inside; `open_trace` in two.
+
+    Args:
+        tracer: Destination of the records.
+        parts: The parts.
+
+    Raises:
+        TraceDirectoryError: The first part cannot be written.
+    """
     declared = "|".join(sorted(MACHINES))
     kind = BODIES if tracer.bodies else None
     tracer.record("trace", Fact(k=Kind.START, val=SCHEMA, machine=declared, kind=kind))

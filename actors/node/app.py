@@ -95,7 +95,15 @@ class Plan:
 def plan_of(
     config: NodeConfig, network: Network, tracer: Tracer, file: RecordFile, bounds: Bounds
 ) -> Plan:
-    """Make what the parts of a node share."""
+    """Make what the parts of a node share.
+
+    Args:
+        config: The configuration.
+        network: Network that opens links.
+        tracer: Destination of the records.
+        file: File of the domain registry.
+        bounds: Limits on the load of peers.
+    """
     counters = bounds.counters
     if config.monitor:
         # Most processes judge nothing, and the claims take a while to import.
@@ -120,7 +128,13 @@ def _served(config: NodeConfig) -> list[str]:
 async def start_parts(
     plan: Plan, listeners: tuple[Listener, ...], supervisor: Supervisor
 ) -> ActorRef[BusMessage]:
-    """Start the parts; who is behind a part that crashes is started again with it."""
+    """Start the parts; a crash of a part restarts the parts after it, too.
+
+    Args:
+        plan: The plan.
+        listeners: Open listeners.
+        supervisor: Supervisor of the started actors.
+    """
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
     await _start_listener(plan, listeners, supervisor, bus)
     if plan.config.back_ends.registry is None:

@@ -77,7 +77,12 @@ class Dispatch:
         self._node = exchange.tables.addresses
 
     def route(self, message: Message, by: str | None) -> None:
-        """Send an admitted message on; `by` None: the node itself made it."""
+        """Send an admitted message on; `by` None: the node itself made it.
+
+        Args:
+            message: The message.
+            by: Address of the sending session; None: the node itself.
+        """
         match self._routing.route(message, by):
             case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
                 why = "more sessions subscribe to it than one message may be given to"
@@ -93,7 +98,12 @@ class Dispatch:
                 self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)
 
     def emitted(self, message: Message, to_runtime: str | None) -> None:
-        """Send on what a part of the node has to say."""
+        """Send on what a part of the node has to say.
+
+        Args:
+            message: The message.
+            to_runtime: Only receiver of the message; None: every subscriber.
+        """
         if to_runtime is not None:
             self._exchange.send(to_runtime, message)
         elif message.is_response and message.to == self._node.session:
@@ -170,7 +180,12 @@ class Ingress:
         self._node = exchange.tables.addresses
 
     def arrived(self, number: int, items: Sequence[Item]) -> None:
-        """Take in what one frame of a link held."""
+        """Take in what one frame of a link held.
+
+        Args:
+            number: Number of the link.
+            items: The items, in order.
+        """
         now = trio.current_time()
         session = self._exchange.heard(number, now)
         if session is not None and session.core.is_over(now):

@@ -45,6 +45,10 @@ class LocalService(ABC):
     def receive(self, message: Message, by: str) -> Message | None:
         """Answer a request that came over the session of `by`; None: it is answered later.
 
+        Args:
+            message: The message.
+            by: Address of the session's runtime.
+
         Raises:
             BadMessageError: Its body is not what the catalogue says.
         """
@@ -59,7 +63,7 @@ class Components(Collection[str]):
     """The addresses of a node's parts; owned by the bus's task.
 
     An address is a part's from when the node is made, also while that part is being
-    started again: it is asked in vain then, and not taken for nobody's.
+    started again: a request to it then fails, and its address counts as owned.
 
     Args:
         declared: Addresses of the parts that the node is to have.
@@ -84,7 +88,7 @@ class Components(Collection[str]):
         return len(self._declared | self._attached.keys())
 
     def get(self, address: str) -> Component | None:
-        """Return the actor that answers at an address now; None: nobody, or the bus itself."""
+        """Return the actor that answers at an address now; None: no actor, or the bus itself."""
         return self._attached.get(address)
 
     def values(self) -> tuple[Component, ...]:
@@ -92,12 +96,21 @@ class Components(Collection[str]):
         return tuple(self._attached.values())
 
     def serve(self, address: str, name: str) -> None:
-        """Note that the bus's task itself answers at an address."""
+        """Note that the bus's task itself answers at an address.
+
+        Args:
+            address: The address.
+            name: The name.
+        """
         self._services[address] = name
         self._row(Op.ADD, address, name)
 
     def attach(self, address: str, component: Component) -> None:
         """Let an actor answer at an address; nothing if it does.
+
+        Args:
+            address: The address.
+            component: The actor.
 
         Raises:
             AddressTakenError: Another part answers there.
@@ -112,13 +125,18 @@ class Components(Collection[str]):
         self._row(Op.ADD, address, component.name)
 
     def detach(self, address: str, component: Component) -> None:
-        """Let an actor answer there no longer; nothing if it does not."""
+        """Let an actor answer there no longer; nothing if it does not.
+
+        Args:
+            address: The address.
+            component: The actor.
+        """
         if self._attached.get(address) is component:
             del self._attached[address]
             self._row(Op.DEL, address, component.name)
 
     def close(self) -> None:
-        """Leave no row behind: the bus ends, and who comes after it begins anew."""
+        """Leave no row behind: the bus ends, and its successor begins anew."""
         for address, component in tuple(self._attached.items()):
             self.detach(address, component)
         for address, name in self._services.items():
@@ -132,6 +150,11 @@ class Components(Collection[str]):
 async def attach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
     """Have an actor answer at an address from now on.
 
+    Args:
+        bus: Message bus of the node.
+        address: The address.
+        component: The actor.
+
     Raises:
         AddressTakenError: Another part answers there.
         ActorStoppedError: The bus is gone.
@@ -142,7 +165,13 @@ async def attach(bus: ActorRef[BusMessage], address: str, component: Component) 
 
 
 def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
-    """Have an actor answer there no longer; a bus that is gone needs no notice."""
+    """Have an actor answer there no longer; a bus that is gone needs no notice.
+
+    Args:
+        bus: Message bus of the node.
+        address: The address.
+        component: The actor.
+    """
     bus.try_tell(Detached(address, component))
 
 
@@ -151,8 +180,8 @@ class PathService(LocalService):
     """Sets and removes paths for the runtime whose session asks.
 
     That `source` belongs to the session was checked when the message came in. A path on
-    somebody else's object waits for its owner; what is not made to be observed is refused.
-    An owner says whom it has shut out: nothing is delivered for that observer any more.
+    another session's object waits for its owner; what is not made to be observed is refused.
+    An owner reports expelled observers: nothing is delivered for that observer any more.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -296,7 +325,7 @@ class AllocationService(LocalService):
         delegate = request.delegate or ""
         to = self._tables.rights.owner_of(delegate) if delegate else None
         if to is None:
-            return Refused(Code.NOT_FOUND, f"nobody is at {delegate or 'no address'}")
+            return Refused(Code.NOT_FOUND, f"no session owns {delegate or 'no address'}")
         if is_node(to):
             return Refused(Code.FORBIDDEN, "an object does not leave its domain")
         return Offer(request.resource, by, to, request.number, delegate)

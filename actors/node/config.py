@@ -141,7 +141,7 @@ class NodeConfig:
         remarks: Sentences that the log shows the operator when the node is ready.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for times that outlive
             the process.
-        observation: Whether the owner of a data object decides on its observers, or nobody.
+        observation: Whether the owner of a data object decides on its observers, or none is asked.
         limits: Bounds on memory, rate and work, per peer.
         origins: Web origins whose pages may connect, such as `https://app.example`.
         foreign: Other domains that the node reaches by stubs of its own.

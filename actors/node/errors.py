@@ -22,10 +22,10 @@ class RegistryFileError(PlaceError):
 
 @final
 class OpenMetricsError(ProtoflyError):
-    """Metrics would be readable by everybody who reaches the place."""
+    """Metrics would be readable by every client that reaches the place."""
 
     def __init__(self, where: str) -> None:
-        super().__init__(f"metrics at {where} would be readable from other machines by anybody")
+        super().__init__(f"metrics at {where} can be read from other machines without a token")
         self.where = where
 
 

@@ -325,8 +325,12 @@ class Onward(Paths):
     def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
         """Return what has to be asked for, by node: not what is known to be set there.
 
-        What is asked for is asked once more, so that nobody is notified of a path that is
+        What is asked for is asked once more, so that no requester is notified of a path that is
         refused in the end.
+
+        Args:
+            resources: The paths.
+            by: Address of the subscribing runtime.
         """
         wanted: dict[str, tuple[str, ...]] = {}
         pending = {one for asked in self._asked.values() for one in asked.resources}
@@ -342,6 +346,12 @@ class Onward(Paths):
         self, request: Message, by: str, resources: tuple[str, ...], give_up: Callable[[], object]
     ) -> Message | None:
         """Set at other nodes what they have to fan out.
+
+        Args:
+            request: The subscription of a local runtime.
+            by: Address of the subscribing runtime.
+            resources: The paths.
+            give_up: Is called if the attempt ends.
 
         Returns:
             The answer; None: it follows when the other node has answered.
@@ -465,7 +475,13 @@ class OnwardPathService(LocalService):
 
 
 def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
-    """Return the subscription manager: with routes to other domains it subscribes onward."""
+    """Return the subscription manager: with routes to other domains it subscribes onward.
+
+    Args:
+        service: Subscription manager of the node.
+        exchange: Exchange of the node.
+        plan: The plan.
+    """
     if plan is NOWHERE:
         return service
     onward = Onward(exchange)
@@ -474,6 +490,11 @@ def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -
 
 
 async def start_foreign(parts: ForeignParts, supervisor: Supervisor) -> None:
-    """Open the routes, if there are any."""
+    """Open the routes, if there are any.
+
+    Args:
+        parts: The parts.
+        supervisor: Supervisor of the started actors.
+    """
     if parts.plan is not NOWHERE:
         await supervisor.start_child(ChildSpec("foreign", partial(ForeignHost, parts)))

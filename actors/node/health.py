@@ -70,7 +70,12 @@ class Readiness:
         self._missing.pop(part, None)
 
     def lacking(self, part: Part, why: str) -> None:
-        """Note that a part cannot serve, and why."""
+        """Note that a part cannot serve, and why.
+
+        Args:
+            part: Part of the node.
+            why: The reason.
+        """
         self._missing[part] = why
 
 

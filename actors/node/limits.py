@@ -43,7 +43,7 @@ class NodeLimits:
         messages: What one session may send; more is read later.
         identity: What all sessions of one identity may send together; likewise.
         nodes: What the node of another domain may send: a whole domain, not one runtime.
-        handshakes: How often one host may connect; who comes more often is turned away.
+        handshakes: How often one host may connect; more frequent connections are refused.
         unauthenticated: Connections without a session; beyond it the oldest makes room.
         outbox_bytes: Bytes that may wait for one link.
         outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
@@ -69,4 +69,4 @@ DEFAULT_LIMITS: Final = NodeLimits()
 """The limits of a node without options."""
 
 UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, nodes=_ANY, handshakes=_ANY)
-"""As fast as anybody can: for peers that belong together, such as in a bench."""
+"""Without limits: for peers that belong together, such as in a bench."""

@@ -115,7 +115,7 @@ class Asked:
 
     Attributes:
         by: The runtime whose session it came over.
-        owner: Who owns the address the message is about, if anybody.
+        owner: Owner of the address that the message concerns, if there is one.
         is_upstream: Whether that runtime speaks upstream's form.
     """
 
@@ -210,7 +210,7 @@ class SessionView:
 @final
 @attrs.frozen
 class Snapshot:
-    """Somebody wants to see the sessions."""
+    """A request for the list of sessions."""
 
     reply: Reply[tuple[SessionView, ...]]
 

@@ -54,7 +54,7 @@ class Asker:
 
     Attributes:
         runtime: The session's runtime, in canonical form; None: it has no session yet.
-        identity: Who vouched for it; None: nobody did.
+        identity: Identity of it; None: no login.
     """
 
     runtime: str | None = None
@@ -66,7 +66,12 @@ class Policy(ABC):
 
     @abstractmethod
     def judge(self, message: Message, asker: Asker) -> Ruling:
-        """Rule on a message that came over a session, or that asks for one."""
+        """Rule on a message that came over a session, or that asks for one.
+
+        Args:
+            message: The message.
+            asker: Session or link of the sender.
+        """
 
 
 @final

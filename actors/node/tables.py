@@ -100,19 +100,36 @@ class Tables:
         self._trace = trace
 
     def heed(self, message: Message, by: str, now: float) -> None:
-        """Note what a message of a verb in `HEEDED` says about who may observe what (S3)."""
+        """Note what a message of a verb in `HEEDED` says about permitted observers (S3).
+
+        Args:
+            message: The message.
+            by: Address of the sending runtime.
+            now: Current time, in seconds.
+        """
         verdict = self._consents.passed(message, by, now)
         if verdict is not None:
             self.follow(verdict)
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
-        """End the lease of an observer that has not renewed it; others there may be asking."""
+        """End the lease of an observer that has not renewed it; others there may be asking.
+
+        Args:
+            entity: Address of the object.
+            runtime: Address of the runtime.
+            observer: Address of the observer.
+        """
         is_asking = self._consents.is_asking(entity, runtime)
         over = subscriptions.Withdrawn if is_asking else subscriptions.Lapsed
         self.follow(over(entity, runtime, observer))
 
     def came(self, runtime: str, form: PeerForm) -> None:
-        """Let a runtime that has a session have all that is below its address."""
+        """Let a runtime that has a session have all that is below its address.
+
+        Args:
+            runtime: Address of the runtime.
+            form: Wire form of the session.
+        """
         self._forms[runtime] = form
         self.own(allocation.RuntimeCame(runtime))
 
@@ -121,7 +138,7 @@ class Tables:
         return self._forms.get(runtime)
 
     def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
-        """Change who owns what; what is freed is no longer subscribed to (MN-12)."""
+        """Change owners of addresses; what is freed is no longer subscribed to (MN-12)."""
         outcome: allocation.Allocated | Refused | None = None
         for effect in self.allocation.feed(happened, 0.0):
             match effect:
@@ -140,7 +157,12 @@ class Tables:
         return outcome
 
     def move(self, happened: OfferInput, observers: tuple[str, ...] = ()) -> Refused | None:
-        """Give an address to another owner, with the paths of its owner, in one step (SYN-26)."""
+        """Give an address to another owner, with the paths of its owner, in one step (SYN-26).
+
+        Args:
+            happened: The input.
+            observers: Addresses of the observers.
+        """
         outcome = self.offers.feed(happened)
         if not isinstance(outcome, Moving):
             return outcome
@@ -160,7 +182,7 @@ class Tables:
                 self.follow(subscriptions.Opened(one))
 
     def follow(self, happened: subscriptions.Input) -> Refused | None:
-        """Change who subscribes to what."""
+        """Change subscribers of paths."""
         refusal = None
         for effect in self.subscriptions.feed(happened, 0.0):
             match effect:
@@ -179,7 +201,12 @@ class Tables:
         return lost
 
     def release(self, runtime: str, why: str) -> None:
-        """Let nothing of a runtime stay (I-A7, I-M4)."""
+        """Let nothing of a runtime stay (I-A7, I-M4).
+
+        Args:
+            runtime: Address of the runtime.
+            why: The reason.
+        """
         self._forms.pop(runtime, None)
         self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))

@@ -48,17 +48,34 @@ class ComponentTrace:
         self._tracer.record(self._actor, fact)
 
     def link(self, op: Op, name: str, node: str) -> None:
-        """A link came or went."""
+        """A link came or went.
+
+        Args:
+            op: What happened to the message.
+            name: Name of the link.
+            node: Address of the node.
+        """
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
     def session(self, port: Port, node: str, runtime: str) -> None:
-        """A link has the session of a runtime from now on."""
+        """A link has the session of a runtime from now on.
+
+        Args:
+            port: Write end of the link.
+            node: Address of the node.
+            runtime: Address of the runtime.
+        """
         form = port.acceptor.form.value
         fact = Fact(k=Kind.SESSION, link=port.name, a=node, b=runtime, kind=form)
         self._tracer.record(self._actor, fact)
 
     def authz(self, message: Message, ruling: Ruling) -> None:
-        """The policy engine ruled."""
+        """The policy engine ruled.
+
+        Args:
+            message: The message.
+            ruling: The ruling.
+        """
         if ruling.decision is Decision.PERMIT:
             self.counters.permitted += 1
         else:
@@ -75,12 +92,23 @@ class ComponentTrace:
             )
 
     def hop(self, op: Op, message: Message, **where: Unpack[Where]) -> None:
-        """Something happened to a message; `where`: at which link, listener or session."""
+        """Something happened to a message; `where`: at which link, listener or session.
+
+        Args:
+            op: What happened to the message.
+            message: The message.
+        """
         if self._tracer.hops:
             self._tracer.message(self._actor, op, message, **where)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
-        """A message was refused before it had any effect."""
+        """A message was refused before it had any effect.
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+        """
         if self._tracer.hops:
             fact = attrs.evolve(
                 self._tracer.message_fact(Op.DENY, message), code=int(code), why=why
@@ -88,7 +116,12 @@ class ComponentTrace:
             self._tracer.record(self._actor, fact)
 
     def relay(self, message: Message, direction: Direction) -> None:
-        """A request went to a back end, or its answer came back."""
+        """A request went to a back end, or its answer came back.
+
+        Args:
+            message: The message.
+            direction: Whether the message comes in or goes out.
+        """
         if self._tracer.hops:
             fact = attrs.evolve(
                 self._tracer.message_fact(Op.RELAY, message), direction=direction.value
@@ -96,7 +129,12 @@ class ComponentTrace:
             self._tracer.record(self._actor, fact)
 
     def drop(self, message: Message, reason: DropReason) -> None:
-        """A message ends here."""
+        """A message ends here.
+
+        Args:
+            message: The message.
+            reason: Reason of the drop.
+        """
         self.counters.drop(reason, message, self._actor)
         if self._tracer.hops:
             self._tracer.message(self._actor, Op.DROP, message, reason=reason)

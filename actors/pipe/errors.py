@@ -23,6 +23,6 @@ class SandboxError(ReasonError):
 
 @final
 class SandboxEndedError(ReasonError):
-    """A sandbox process ended although nobody had asked it to."""
+    """A sandbox process ended without a request."""
 
     summary = "its sandbox has ended"

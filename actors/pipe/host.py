@@ -2,7 +2,7 @@
 
 The host hands messages in and takes messages out, dials for the sandbox, and asks it for
 heartbeats. A sandbox that is silent, floods the pipe, or sends what the pipe's protocol does
-not have, is ended; its owner is notified once, whatever the reason. Trace records of the
+not have, is ended; its owner is notified once, for any reason. Trace records of the
 sandbox are checked before they become the host's. The host of a stub follows the steps of the
 stub by its table (OBS-06).
 """
@@ -58,6 +58,11 @@ _MANY: Final = 10_000
 def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
     """Record what happened to a message in a sandbox, which may report only its own parts.
 
+    Args:
+        tracer: Destination of the records.
+        stub: Address of the stub.
+        item: Message of the pipe.
+
     Raises:
         PipeError: It reports other parts, or something that does not happen in a sandbox.
     """
@@ -82,13 +87,17 @@ def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
 def count_drops(counters: Counters, item: PipeMessage) -> None:
     """Count what was dropped in a sandbox since it last reported that.
 
+    Args:
+        counters: Counters of the process.
+        item: Message of the pipe.
+
     Raises:
         PipeError: It gives a reason that there is not, or a count that is none.
     """
     for reason, count in item.fields.items():
         # A boolean is an int to Python, and no count.
         if reason not in set(DropReason) or type(count) is not int or not 0 < count <= _MANY:
-            raise PipeError("a count of what nobody counts")
+            raise PipeError("a count of unknown kind")
         counters.dropped_elsewhere(DropReason(reason), count)
 
 
@@ -177,7 +186,7 @@ class SandboxHost(Actor[M], ABC):
 
     @abstractmethod
     def ended(self, why: str) -> None:
-        """Note that the sandbox is no more, though nobody had asked it to leave."""
+        """Note that the sandbox is no more, without a request."""
 
     # ---- inbound
 

@@ -9,8 +9,8 @@
 | post | sandbox | | | | a message of the stub |
 | ask | sandbox | | | | a request of the component, which awaits the one final answer |
 | lost | sandbox | | | | a delivered message that no mailbox had room for |
-| step | sandbox | | who reports | a step of the stub's machine | |
-| hop | sandbox | | who reports | what happened to a message | the message |
+| step | sandbox | | reporting part | a step of the stub's machine | |
+| hop | sandbox | | reporting part | what happened to a message | the message |
 | keep | sandbox | | token of the stub's session | | |
 | fault | sandbox | | correlation id | which handler of the hyperty failed | its traceback |
 | login | sandbox | which time | | | |
@@ -140,14 +140,20 @@ def _read(head: JsonObject, rest: bytes) -> PipeMessage:
     word, number, text = head.get("k"), head.get("n", 0), head.get("t", "")
     fields = head.get("f", {})
     if not isinstance(word, str) or word not in set(Word):
-        raise PipeError("a word that nobody knows")
+        raise PipeError("an unknown word")
     if not isinstance(number, int) or not isinstance(text, str) or not isinstance(fields, dict):
         raise PipeError(f"{word} with fields of other types")
     return PipeMessage(Word(word), number, text, fields, rest)
 
 
 def parts_of(number: int, frame: bytes, word: Word = Word.DATA) -> Iterator[PipeMessage]:
-    """Split a frame of a link, or another large text, into messages."""
+    """Split a frame of a link, or another large text, into messages.
+
+    Args:
+        number: Number of the link.
+        frame: The frame or text.
+        word: Kind of the messages.
+    """
     for start in range(0, max(len(frame), 1), _PART_BYTES):
         part = frame[start : start + _PART_BYTES]
         is_last = start + _PART_BYTES >= len(frame)

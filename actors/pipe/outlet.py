@@ -118,7 +118,7 @@ class Outlet:
         return True
 
     def put(self, item: PipeMessage) -> None:
-        """Have it written, room or not: for what is rare, and for who has waited.
+        """Have it written, room or not: for rare messages, and for tasks that have waited.
 
         If by that more than `SANDBOX_UNREAD` waits, or its bytes, nothing is written any more.
         """

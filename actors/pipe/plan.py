@@ -27,7 +27,7 @@ __all__ = [
 Spawn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Link]]
 """Opens a sandbox and yields the host's end of its pipe; the argument is what logs call it.
 
-When the context is left, nothing of the sandbox runs any more, whatever went on in it.
+When the context is left, nothing of the sandbox runs any more, for any of its actions.
 
 Raises:
     SandboxError: There is none to be had; raised on entering.
@@ -38,7 +38,7 @@ TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
 
 
 async def nothing() -> str | None:
-    """Show nothing: for nodes where nobody has to log in."""
+    """Show nothing: for nodes that require no login."""
     await trio.lowlevel.checkpoint()
     return None
 
@@ -159,7 +159,7 @@ def _contents(fields: Json) -> Contents:
         case {"is": "program"}:
             return HypertyContents(_text(fields, "where"))
         case _:
-            raise PipeError("a plan with contents that nobody knows")
+            raise PipeError("a plan with unknown contents")
 
 
 def _text(fields: JsonObject, name: str) -> str:

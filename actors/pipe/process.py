@@ -46,7 +46,7 @@ _CONFINED: Final = "confined: "
 def process_sandboxes(folders: Iterable[str]) -> Spawn:
     """Return what opens sandbox processes that can import from these folders, too.
 
-    Whatever is in them such a process can read.
+    Such a process can read all their content.
     """
     return partial(open_process_sandbox, folders=tuple(folders))
 
@@ -58,6 +58,10 @@ async def open_process_sandbox(label: str, folders: tuple[str, ...] = ()) -> Asy
     Its standard input is one end of a socket pair, its standard error a pipe that is
     logged; it inherits nothing else, not even the environment. On leaving it is killed,
     with all it may have started, and waited for.
+
+    Args:
+        label: Name for logs.
+        folders: Directories that the process may read.
 
     Raises:
         SandboxError: The system starts no process.
@@ -126,7 +130,7 @@ async def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
-    """Log what the process says to nobody, some of it, and let one that says much wait."""
+    """Log part of the process's stderr, and throttle a process that writes much."""
     rest, lines, pace = b"", 0, TokenBucket(SANDBOX_LOG_RATE, SANDBOX_LOG_BURST)
     async with stream:
         while piece := await stream.receive_some(_READ):

@@ -84,7 +84,7 @@ class _Relay:
         """Take (a part of) a frame.
 
         Raises:
-            PipeError: It is too large, or more are on their way than may be.
+            PipeError: It is too large, or too many are unacknowledged.
         """
         frame = self._parts.add(item)
         try:
@@ -93,7 +93,7 @@ class _Relay:
         except trio.WouldBlock:
             raise PipeError(f"more than {SANDBOX_WINDOW} frames of a link at once") from None
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            # It was on its way when the link broke.
+            # It was in transit when the link broke.
             return
 
     def took(self) -> None:
@@ -156,7 +156,7 @@ class Relays:
         """Take what the sandbox says of a link; of one that is gone nothing counts.
 
         Raises:
-            PipeError: It sends more than may be on its way.
+            PipeError: It sends more than may be unacknowledged.
         """
         relay = self._open.get(item.number)
         if relay is None:

@@ -1,7 +1,7 @@
 """Plays a scenario: does what is to be done before each step, and waits for the step.
 
 What is done, breaks, or lasts (`do`, `fault`, `time`) comes when all steps before were
-seen and nobody has anything left to do at that moment. All else the actors must do; it is
+seen and no actor has work left at that moment. All else the actors must do; it is
 waited for in virtual time. A route that a registry finds only for a message of a later
 step is looked for behind that message.
 """
@@ -94,7 +94,14 @@ async def _play(scenario: Scenario) -> Difference | None:
 async def perform(
     scenario: Scenario, stage: Stage, observer: Observer, score: Score
 ) -> Difference | None:
-    """Go through the steps of a scenario on its stage; return the first that is otherwise."""
+    """Go through the steps of a scenario on its stage; return the first that is otherwise.
+
+    Args:
+        scenario: The scenario.
+        stage: Opened participants.
+        observer: Observations of the run.
+        score: Comparison with the scenario.
+    """
     return await _Play(scenario, stage, observer, score).run()
 
 

@@ -255,7 +255,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
     }
     catalogue: Catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
     if config.catalogues is not None:
-        # Signatures are slow to import, and not needed by who fetches nothing.
+        # Signatures are slow to import, and not needed without fetching.
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
         evidence = Evidence(plan.tracer, plan.counters)

@@ -72,7 +72,7 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
     Raises:
         StubOptionError: Its profile says what it does not know.
     """
-    # Slow to import, and not needed by who has no such node to ask.
+    # Slow to import, and only needed for such a node.
     from actors.runtime.stubs.rest_wire import RestPast, RestWire, receive_of  # noqa: PLC0415
 
     receive, past = receive_of(context), RestPast()
@@ -230,7 +230,7 @@ class FetchingCatalogue(Catalogue):
 
 
 _NO_SCHEMA: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE})
-"""Nobody says anything of a schema: its objects hold what their reporters put into them."""
+"""No schema is known: reporters may write any values."""
 
 _NO_SANDBOX: Final = Refused(
     Reason.NO_SANDBOX,
@@ -245,7 +245,14 @@ _NO_PROFILE: Final = Refused(
 def fetching(
     own: Catalogue, access: CatalogueAccess, makers: StubMakers, evidence: Evidence
 ) -> Catalogue:
-    """Put together the catalogue of a runtime that fetches what `own` does not have."""
+    """Put together the catalogue of a runtime that fetches what `own` does not have.
+
+    Args:
+        own: Catalogue of the runtime.
+        access: Catalogues and trusted signers.
+        makers: Makers of shipped stubs.
+        evidence: Destinations of trace records and counts.
+    """
     levels = {Level.PROFILE} if makers.code is None else set(Level)
     machines = frozenset(fingerprints(MACHINES.values()))
     here = Here(frozenset(makers.shipped), machines, frozenset(levels))

@@ -24,7 +24,7 @@ from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
 
 if TYPE_CHECKING:
-    # Signatures are slow to import, and not needed by who fetches nothing.
+    # Signatures are slow to import, and not needed without fetching.
     from actors.catalogue.client import CatalogueAccess
 
 __all__ = ["RuntimeConfig"]

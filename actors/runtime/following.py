@@ -140,7 +140,7 @@ class _Models(Generic[M]):
         for state in self._machine.states.values():
             for name in (*state.on_enter, *state.on_exit):
                 if iscoroutinefunction(getattr(model, str(name), None)):
-                    raise TypeError(f"{name} is asynchronous: nobody would await it")
+                    raise TypeError(f"{name} is asynchronous: it would not be awaited")
         return model
 
     def _given(self, step: Step) -> frozenset[str]:

@@ -21,7 +21,7 @@ class HopTrace:
     """Writes the facts of one router or stub; each drop is counted as well.
 
     Attributes:
-        steps: Of which entities anybody wants to know how they move.
+        steps: Entities whose steps are wanted.
     """
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
@@ -36,18 +36,35 @@ class HopTrace:
         self._crossed: dict[tuple[str, Op], int] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Say what happened to a message."""
+        """Say what happened to a message.
+
+        Args:
+            op: What happened to the message.
+            message: The message.
+        """
         if self._listen or (op is Op.CALLBACK and self._watches and is_sampled(message.id)):
             self._tracer.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
-        """Say that a message came in and may go on."""
+        """Say that a message came in and may go on.
+
+        Args:
+            message: The message.
+            by: Address of the submitting component.
+        """
         if self._listen:
             self._tracer.message(self._actor, Op.SUBMIT, message, by=by)
             self._tracer.message(self._actor, Op.ADMIT, message, by=by)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
-        """Say that a message came in and goes no further."""
+        """Say that a message came in and goes no further.
+
+        Args:
+            message: The message.
+            by: Address of the submitting component.
+            code: Reply code.
+            why: The reason.
+        """
         if self._listen:
             fact = self._tracer.message_fact(Op.SUBMIT, message, by=by)
             self._tracer.record(self._actor, fact)
@@ -55,25 +72,47 @@ class HopTrace:
             self._tracer.record(self._actor, denied)
 
     def decided(self, message: Message, why: str | None) -> None:
-        """Say what the policy decided."""
+        """Say what the policy decided.
+
+        Args:
+            message: The message.
+            why: The reason.
+        """
         if self._listen:
             decision = "permit" if why is None else "deny"
             self._tracer.ruled(self._actor, message, decision=decision, why=why)
 
     def dropped(self, message: Message, reason: DropReason) -> None:
-        """Say, and count, that a message ends here."""
+        """Say, and count, that a message ends here.
+
+        Args:
+            message: The message.
+            reason: Reason of the drop.
+        """
         self._counters.drop(reason, message, self._actor)
         self.say(Op.DROP, message, reason=reason)
 
     def synthesised(self, response: Message, request: Message) -> None:
-        """Say that the router itself answers a request."""
+        """Say that the router itself answers a request.
+
+        Args:
+            response: The answer.
+            request: The request.
+        """
         if self._listen:
             fact = self._tracer.message_fact(Op.SYNTH, response)
             fact = attrs.evolve(fact, ref=instance_id(request))
             self._tracer.record(self._actor, fact)
 
     def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
-        """Say that a message left by a link, or came over it; `seq` counts per link."""
+        """Say that a message left by a link, or came over it; `seq` counts per link.
+
+        Args:
+            op: What happened to the message.
+            message: The message.
+            stub: Address of the stub.
+            link: Name of the link.
+        """
         if self._listen:
             seq = self._crossed[link, op] = self._crossed.get((link, op), 0) + 1
             self._tracer.message(self._actor, op, message, stub=stub, link=link, seq=seq)

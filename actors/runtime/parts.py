@@ -191,7 +191,7 @@ class Presence:
             ActorStoppedError: The runtime closes.
         """
         if not self._parts.store.is_empty:
-            # Who comes back to what is stored finds the session, and all paths, for a while.
+            # A runtime that resumes stored objects finds the session, and all paths, for a while.
             return
         view = await self._parts.registry.ask(LinksWanted)
         async with trio.open_nursery() as nursery:

@@ -315,7 +315,7 @@ class Runtime:
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
         if deployment.is_up:
-            # Until the loader has done its part, nobody else may have the address.
+            # Until the loader has done its part, the address is reserved.
             await deployment.life.ended()
         with trio.move_on_after(GOODBYE_TIMEOUT):
             if removal.keeps:

@@ -47,7 +47,7 @@ _OTHER_CONVENTION: Final = 0x4000_0000
 
 
 _STREAM, _SOCKET_TYPE = 1, 0xF
-"""A pair of sockets that can be sent on to nobody else, and where flags are not."""
+"""A pair of sockets that cannot be passed on, and where flags are not."""
 
 _FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -77,7 +77,7 @@ _FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         # What is shared by all that one user runs.
         "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
         "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-        # Calls of the kernel that nobody here needs.
+        # System calls that are not needed here.
         "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280),
         "io_uring_setup": (425, 425), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     }
@@ -92,7 +92,7 @@ class _Machine:
 
     Attributes:
         column: Of the numbers in the table of what is forbidden.
-        pair: The call `socketpair`: of streams only, which reach nobody else.
+        pair: The call `socketpair`: of streams only, which reach no other process.
         limit: The call `prlimit64`: for this process only.
     """
 
@@ -182,6 +182,10 @@ def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
     """Let this process read nothing but what is below `readable`; return whether it can.
 
     For good, and for all it may start. What is open stays open.
+
+    Args:
+        libc: The C library of this process.
+        readable: Readable paths.
     """
     version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), _ASK_VERSION)
     if version < 1:
@@ -289,7 +293,7 @@ def confine(parent: int) -> Confined:
 
 
 def _be_nice() -> bool:
-    """Let whoever keeps this process go first, and not be interrupted when this one wakes."""
+    """Let the host of this process run first, and not be interrupted when this one wakes."""
     try:
         os.nice(SANDBOX_NICE)
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -138,7 +138,7 @@ def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterato
     Raises:
         ImportError: There is no such code, or it cannot be read.
         TypeError: It is something else.
-        Exception: Whatever the code raises when it is imported.
+        Exception: Any error that the code raises when it is imported.
     """
     match contents:
         case NodeStubContents():

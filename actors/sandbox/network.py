@@ -161,7 +161,7 @@ class PipeNetwork(Network):
     def listen(
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        raise ListenError(where, "nobody is awaited in a sandbox")
+        raise ListenError(where, "a sandbox cannot listen")
 
     def heard(self, item: PipeMessage) -> None:
         """Take what the host says of a link; of one that is gone nothing counts."""

@@ -134,7 +134,7 @@ class PipePort(MiniBusPort):
 
 @final
 class PipeTracer(Tracer):
-    """Reports steps always, and hops where they are wanted and there is room for them."""
+    """Reports steps always, and hops where they are wanted and the pipe has space."""
 
     def __init__(self, outlet: Outlet, *, hops: bool) -> None:
         self.hops = hops
@@ -142,7 +142,7 @@ class PipeTracer(Tracer):
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        """Release it: what is neither a step nor a message is nobody's business outside."""
+        """Release it: records of other kinds stay inside."""
 
     @override
     def step(self, actor: str, step: Step) -> None:
@@ -210,7 +210,7 @@ _ESSENTIAL: Final = ("limits", "privileges", "files", "processes")
 """Rights that a process must have given up before unknown code may run in it."""
 
 _NO_ROOT: Final = ("user", "namespaces")
-"""One of these makes sure that it is not the administrator of the machine who runs it."""
+"""One of these ensures that the process does not run as the machine's administrator."""
 
 _ONE_LIFE: Final = Intensity(restarts=0)
 """Nothing in a sandbox is started again: its host opens another."""
@@ -225,6 +225,7 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
             refused where that is something without which its code is not kept in.
 
     Raises:
+        PipeError: The first message is no plan.
         ExceptionGroup: With a PipeError when the host says what no host says, or a
             RestartLimitError when the component crashed.
     """
@@ -236,7 +237,7 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
         archive = await _archive(link) if isinstance(plan.contents, PackageContents) else b""
         await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
     except* LinkError:
-        # The host is gone: nobody is left to answer.
+        # The host is gone: no requester is left.
         pass
 
 

@@ -1,4 +1,4 @@
-"""Many updates at once to many subscribers that read: who is lost, what the node keeps (L2, L3).
+"""Many updates at once to many subscribers that read: lost links and memory of the node (L2, L3).
 
 Against a real node process: a publisher of upstream's plain form, whose subscribers need no
 consent, writes all updates without waiting. Beside those that read there may be peers that do

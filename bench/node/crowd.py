@@ -218,7 +218,7 @@ class Peer:
         return head + _MASK + text
 
     def plain_socket(self) -> socket.socket:
-        """Return another handle on the connection, which blocks: for who needs no tasks."""
+        """Return another handle on the connection, which blocks: without tasks."""
         plain = socket.socket(fileno=os.dup(self._socket.fileno()))
         plain.setblocking(True)  # noqa: FBT003 - the standard library's own way
         return plain

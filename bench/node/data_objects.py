@@ -51,7 +51,7 @@ class Rates:
     """One round, per second of CPU.
 
     Attributes:
-        alone: Changes of an object that nobody observes.
+        alone: Changes of an object without observers.
         observed: Changes of an object until its one observer has applied them all.
         requests: Plain requests from the observer to the reporter, one after the other.
     """
@@ -63,7 +63,7 @@ class Rates:
 
 @final
 class _Host(actors.Hyperty):
-    """Answers, and lets everybody observe."""
+    """Answers, and accepts every observer."""
 
     @override
     async def on_subscribe(self, url: str, observer: str) -> None:
@@ -128,7 +128,7 @@ async def _asked(observer: actors.Deployed, to: str, requests: int) -> float:
 
 @click.command()
 @click.option("--changes", default=1000, show_default=True, help="Changes in a round.")
-@click.option("--observers", default=1000, show_default=True, help="Who gets an update.")
+@click.option("--observers", default=1000, show_default=True, help="Observers of an update.")
 @click.option("--rounds", default=7, show_default=True, help="Rounds the medians are over.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
 def main(changes: int, observers: int, rounds: int, *, as_json: bool) -> None:

@@ -28,7 +28,7 @@ __all__ = ["FanOut", "measure_fan_out"]
 
 _NODE: Final = f"domain://msg-node.{DOMAIN}"
 _AT_ONCE: Final = 50
-"""Observers that are on their way in at a time."""
+"""Observers that connect at a time."""
 
 _PATIENCE: Final = 30.0
 """Seconds after which an update that did not come is given up."""
@@ -97,7 +97,7 @@ async def measure_fan_out(observers: int, rounds: int, *, public: bool = True) -
     """Measure both by turns, so that a busy machine hits both.
 
     Raises:
-        CrowdError: In groups: something went another way; always, if it is not public.
+        CrowdError: In groups: a message used another route; always, if it is not public.
     """
     async with (
         quiet_node(*UNLIMITED) as node,
@@ -191,7 +191,7 @@ async def _ask(peer: Peer, kind: str, to: str, body: object) -> dict:
 
 @contextmanager
 def _raw_writer(count: int) -> Iterator[tuple[socket.socket, list[socket.socket]]]:
-    """Start the process that writes by hand; give who commands it, and who listens."""
+    """Start the process that writes by hand; return its commanding connection and its listeners."""
     command = [sys.executable, "-m", "bench.node.raw_fan_out", str(count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603  our own module
         try:

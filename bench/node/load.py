@@ -48,7 +48,7 @@ class Figures:
         kib_per_session: Memory of the node for an idle session.
         connects: Sessions that came in a second.
         connect_p99: Milliseconds a session took to come, of the slowest in a hundred.
-        idle_cpu: Percent of one core that the node took while nobody talked.
+        idle_cpu: Percent of one core that the node took while no peer sent messages.
         active_cpu: The same while the active ones talked.
         client_cpu: What the crowd's own process took of one core meanwhile, in percent.
         waited: Percent of that time in which the node had to wait for a processor.
@@ -73,7 +73,7 @@ class Figures:
 
 @final
 class _Crowd:
-    """Everybody; who has come stays, and answers pings, in a nursery."""
+    """All peers; connected ones stay, and answer pings, in a nursery."""
 
     def __init__(self, node: Crowded, staying: trio.Nursery) -> None:
         self.node = node
@@ -83,7 +83,7 @@ class _Crowd:
         self.latencies: list[float] = []
 
     async def come(self, peers: list[Peer]) -> None:
-        """Connect all of them, so many at once; whoever waits for another waits as well."""
+        """Connect all of them, a limited number at once."""
         waiting = iter(peers)
         async with trio.open_nursery() as nursery:
             for _ in range(_AT_ONCE):
@@ -189,7 +189,7 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
 def main(idle: int, active: int, seconds: float, *, full: bool, as_json: bool) -> None:
     """Measure very many sessions on one node; exit 1 if one failed, or takes too much memory."""
     raise_file_limit()
-    gc.disable()  # a second in which nobody reads would be measured as the node's
+    gc.disable()  # a second without reading would be measured as the node's
     sizes = (10_000, 1000) if full else (idle, active)
     figures = trio.run(partial(measure, *sizes, seconds))
     ratio = figures.kib_per_session / REACH

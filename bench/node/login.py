@@ -1,7 +1,7 @@
 """Processor time of a node for one login, by algorithm.
 
 In one process, over links in memory: a session opened by a token against one that is
-opened by nobody; and of this, how long the token itself is read, verified and judged.
+refused; and of this, how long the token itself is read, verified and judged.
 The seconds are of the processor; both ends of the link are in them.
 """
 

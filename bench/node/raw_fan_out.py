@@ -1,6 +1,6 @@
 """Writes the same bytes to many sockets, and nothing else: what a fan-out costs at the least.
 
-A process of its own, as the node is. Its first connection is who commands it: a line with
+A process of its own, as the node is. Its first connection commands it: a line with
 the bytes, in hexadecimal digits, and then an `x` for each time that all others get them.
 """
 

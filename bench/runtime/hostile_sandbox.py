@@ -103,7 +103,7 @@ async def _misbehave(how: str) -> None:
             if how == "flood":
                 await link.send_many([write_message(PipeMessage(Word.POST, rest=line))] * 50)
     except LinkError:
-        # The keeper had enough.
+        # The sandbox host has ended it.
         return
 
 

@@ -139,7 +139,7 @@ async def measure(requests: int, rounds: int) -> list[Rates]:
 
 
 async def _rate(work: Callable[[], Awaitable[None]], requests: int) -> float:
-    # Nobody else has asked lately, so that nobody keeps to a share.
+    # No other sender was active lately, so no share applies.
     await trio.sleep(2 * CONTENTION)
     began = time.process_time()
     await work()

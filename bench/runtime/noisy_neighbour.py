@@ -1,4 +1,4 @@
-"""A hyperty that misbehaves: what two others of its runtime notice, who ask each other (R11)."""
+"""A hyperty that misbehaves: the latency between two others of its runtime (R11)."""
 
 import time
 from collections.abc import Awaitable, Callable

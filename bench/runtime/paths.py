@@ -1,6 +1,6 @@
 """Requests between the same two runtimes by a link of their own, against by the message node.
 
-Three processes for each stage: a node, Bob, and Alice, who is this one. All figures
+Three processes for each stage: a node, Bob, and Alice, which is this one. All figures
 of a kind of link are taken by turns, so that a busy machine hits all of them.
 """
 

@@ -1,10 +1,10 @@
-"""A to-do list that two terminals share: whatever one of them writes, both see.
+"""A to-do list that two terminals share: each sees the changes of both.
 
-First a node, in a terminal of its own; it prints the address to be used as NODE:
+Start a node in a separate terminal; it prints the address to use as NODE:
 
     python -m actors node --domain home.example --allow-legacy
 
-Opening a list prints its address; other people join by it:
+The first command opens a list and prints its address; the second joins the list by it:
 
     python examples/todo/todo.py NODE anna
     python examples/todo/todo.py NODE bert LIST
@@ -26,10 +26,10 @@ DIGITS = len(str(MOST))
 
 DEFINITION: actors.JsonObject = {
     "type": "object",
-    "required": ["keeper", "items"],
+    "required": ["owner", "items"],
     "additionalProperties": False,
     "properties": {
-        "keeper": {"type": "string"},
+        "owner": {"type": "string"},
         "items": {
             "type": "array",
             "maxItems": MOST,
@@ -45,7 +45,7 @@ DEFINITION: actors.JsonObject = {
         },
     },
 }
-"""The schema of a list: nothing else can be written into it."""
+"""The schema of a list; other values are refused."""
 
 
 class RequestError(Exception):
@@ -53,7 +53,7 @@ class RequestError(Exception):
 
 
 def fulfil(todo: actors.ReportedObject, request: str) -> None:
-    """Write into the list what somebody typed."""
+    """Carry out a typed request on the list."""
     word, _, rest = request.strip().partition(" ")
     items = todo.data.items
     match word:
@@ -70,20 +70,20 @@ def fulfil(todo: actors.ReportedObject, request: str) -> None:
 
 
 def place(number: str, count: int) -> int:
-    """Return which item a number from 1 on names."""
+    """Return the index of the item that a number from 1 on names."""
     digits = number.strip()
     if not digits.isdecimal() or len(digits) > DIGITS or not 1 <= int(digits) <= count:
         raise RequestError(f"there is no item {digits[:MOST] or 'without a number'}")
     return int(digits) - 1
 
 
-class Keeper(actors.Hyperty):
-    """Keeps a list, and does what others ask for."""
+class Owner(actors.Hyperty):
+    """Reports a list, and carries out requests of other hyperties."""
 
     todo: actors.ReportedObject
 
     async def on_subscribe(self, url: str, observer: str) -> None:
-        """Let everybody observe who knows the address."""
+        """Accept every observer that knows the address."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         """Write the requested change, and answer when all observers have it."""
@@ -96,8 +96,8 @@ class Keeper(actors.Hyperty):
             raise actors.Refused(actors.Code(lost.code), lost.why) from lost
 
 
-class Guest(actors.Hyperty):
-    """Looks at a list, and asks its keeper to write."""
+class Visitor(actors.Hyperty):
+    """Observes a list, and requests changes of its owner."""
 
 
 def show(value: actors.JsonObject) -> None:
@@ -111,7 +111,7 @@ def show(value: actors.JsonObject) -> None:
 
 
 async def follow(copy: actors.ObservedObject, over: trio.CancelScope) -> None:
-    """Show the list whenever it has changed, until it is gone."""
+    """Print the list after each change, until it is closed."""
     async for state in copy.states():
         show(dict(state.value))
     print("the list is closed", flush=True)
@@ -119,7 +119,7 @@ async def follow(copy: actors.ObservedObject, over: trio.CancelScope) -> None:
 
 
 async def converse(hyperty: actors.Deployed, url: str) -> None:
-    """Do what is typed, until it is `quit` or nothing is typed any more."""
+    """Carry out typed requests until `quit` or the end of the input."""
     async with hyperty.observe(url) as copy, trio.open_nursery() as nursery:
         nursery.start_soon(follow, copy, nursery.cancel_scope)
         show(dict(copy.value))
@@ -128,7 +128,7 @@ async def converse(hyperty: actors.Deployed, url: str) -> None:
             if line.strip() == "show":
                 show(dict(copy.value))
             elif line.strip():
-                answer = await hyperty.request(str(copy.value["keeper"]), line)
+                answer = await hyperty.request(str(copy.value["owner"]), line)
                 if answer.code != actors.Code.OK:
                     print(answer.body.get("description", answer.code), flush=True)
         nursery.cancel_scope.cancel()
@@ -138,14 +138,14 @@ async def main(node: str, name: str, url: str | None) -> None:
     """Open a list, or join one."""
     async with actors.open_runtime(DOMAIN, name, node=node) as runtime:
         if url is not None:
-            await converse(await runtime.deploy(Guest), url)
+            await converse(await runtime.deploy(Visitor), url)
             return
-        keeper = Keeper()
-        me = await runtime.deploy(lambda: keeper, "keeper")
-        first: actors.JsonObject = {"keeper": me.url, "items": []}
-        async with me.report("comm", first, name="to do", definition=DEFINITION) as keeper.todo:
-            print(f"list: {keeper.todo.url}", flush=True)
-            await converse(me, keeper.todo.url)
+        owner = Owner()
+        me = await runtime.deploy(lambda: owner, "owner")
+        first: actors.JsonObject = {"owner": me.url, "items": []}
+        async with me.report("comm", first, name="to do", definition=DEFINITION) as owner.todo:
+            print(f"list: {owner.todo.url}", flush=True)
+            await converse(me, owner.todo.url)
 
 
 if __name__ == "__main__":

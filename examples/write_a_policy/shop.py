@@ -1,9 +1,9 @@
-"""A policy at the node decides who may take money out: the till may, a visitor may not.
+"""A policy of the node permits the till to take money out, and denies it to others.
 
 Run it: `python examples/write_a_policy/shop.py`
 
-The rules stand in `shop.toml` beside this file, see docs/policies.md. A policy of a single
-runtime is a class instead: `NoBots` keeps back what robots say.
+`shop.toml` beside this file has the rules of the node; docs/policies.md explains them. The
+policy of a single runtime is a class: `NoBots` refuses the messages of robots.
 """
 
 from pathlib import Path
@@ -16,28 +16,28 @@ RULES = Path(__file__).with_name("shop.toml")
 
 
 class Cash(actors.Hyperty):
-    """Holds money."""
+    """Contains money."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
-        """Give what is asked for: the node has decided who may ask."""
+        """Give the requested money; the node has refused all other requests."""
         return f"here you are: {message.body.get('value')}"
 
 
 class Person(actors.Hyperty):
-    """Asks only."""
+    """Sends requests, and answers none."""
 
 
 class NoBots(actors.Policy):
-    """Lets no robot speak; each runtime that is given it asks it about each message."""
+    """Refuses the messages of robots; its runtime calls it for each message."""
 
     def refusal(self, message: actors.Message, by: str) -> str | None:
-        """Say why not; None: it may pass."""
+        """Return the reason of a refusal; None: the message is permitted."""
         del by
         return "no robots" if message.body.get("value") == "beep" else None
 
 
 async def main() -> None:
-    """Let three ask the same."""
+    """Send three requests to the safe."""
     rules = actors.PolicyConfig(files=(RULES,))
     node_config = actors.NodeConfig(domain="shop.example", policies=rules)
     async with actors.open_node(node_config) as node:
@@ -52,12 +52,12 @@ async def main() -> None:
         ):
             safe = await behind.deploy(Cash)
             clerk, thief = await inside.deploy(Person), await outside.deploy(Person)
-            for name, who, value in (
+            for name, sender, value in (
                 ("clerk", clerk, "ten coins"),
                 ("thief", thief, "ten coins"),
                 ("robot", clerk, "beep"),
             ):
-                answer = await who.request(safe.url, value, actors.MessageType.DELETE)
+                answer = await sender.request(safe.url, value, actors.MessageType.DELETE)
                 said = answer.body.get("value") or answer.body.get("description")
                 print(f"{name}: {answer.code} {said}")
 

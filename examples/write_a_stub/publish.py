@@ -1,4 +1,4 @@
-"""Publish the stub as the operator of its domain does: sign it, and put it into a catalogue.
+"""Publish the stub like the operator of its domain: sign it, and put it into a catalogue.
 
 `shout.py` calls it; by hand: `python publish.py FOLDER stream://HOST:PORT`
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 DOMAIN = "shout.example"
 PACKAGE = Path(__file__).with_name("package")
 TRUST = f"""\
-# Whom a runtime believes: this domain, its publisher, and a server on a private network.
+# A runtime trusts this domain and its publisher; the server may be in a private network.
 [domains."{DOMAIN}"]
 keys = "domain/jwks.json"
 publishers = ["acme"]
@@ -23,7 +23,7 @@ keys = "acme/jwks.json"
 
 
 def protofly(*arguments: str | Path) -> None:
-    """Run a command of protofly; what goes wrong it has said itself."""
+    """Run a command of protofly; the command itself prints its errors."""
     command = [sys.executable, "-m", "actors", *map(str, arguments)]
     done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
     if done.returncode:
@@ -31,11 +31,11 @@ def protofly(*arguments: str | Path) -> None:
 
 
 def publish(folder: Path, endpoint: str) -> tuple[Path, Path]:
-    """Make keys, sign the package, publish it; return the catalogue and the file of trust."""
+    """Make keys, sign the package, publish it; return the catalogue and the trust file."""
     keys: dict[str, Path] = {}
-    for who in ("domain", "acme"):
-        protofly("token", "keys", "--kid", who, "--out", folder / who)
-        keys[who] = folder / who / f"{who}.key.json"
+    for signer in ("domain", "acme"):
+        protofly("token", "keys", "--kid", signer, "--out", folder / signer)
+        keys[signer] = folder / signer / f"{signer}.key.json"
     draft, signed, catalogue = folder / "draft.json", folder / "signed.jws", folder / "catalogue"
     draft.write_text(json.dumps({"version": "1", "endpoints": [endpoint]}))
     protofly(

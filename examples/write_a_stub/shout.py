@@ -1,10 +1,10 @@
-"""A runtime speaks a protocol it has never heard of: it fetches the stub when it first needs it.
+"""A runtime uses an unknown protocol: it fetches the stub when it first needs it.
 
 Run it: `python examples/write_a_stub/shout.py`
 
-`package/shout_stub.py` is the stub, `publish.py` signs and publishes it. What is here is a
-server of that protocol, and a program that knows only where catalogues are and whom to
-trust. The code of the stub runs in a process of its own.
+`package/shout_stub.py` is the stub, `publish.py` signs and publishes it. This file contains a
+server of the protocol, and a program that knows only the place of the catalogue and the
+trusted signers. The code of the stub runs in a separate process.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ import actors
 
 
 class Caller(actors.Hyperty):
-    """Asks."""
+    """Sends requests."""
 
 
 async def shout(stream: trio.SocketStream) -> None:
@@ -32,7 +32,7 @@ async def shout(stream: trio.SocketStream) -> None:
 
 
 async def main(folder: Path) -> None:
-    """Open the server, publish its stub, and ask."""
+    """Open the server, publish its stub, and send two requests."""
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, shout, listeners)

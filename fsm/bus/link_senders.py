@@ -35,7 +35,7 @@ class SenderProof(Enum):
     PROVEN = "proven"
     UNKNOWN = "unknown"
     FOREIGN = "foreign"
-    """It cannot be the peer's, whatever any registry says."""
+    """It cannot be the peer's, for any registry record."""
 
 
 @final
@@ -217,7 +217,7 @@ class LinkSenders(Generic[T]):
         return rows, decided
 
     def doubted(self, entity: str) -> list[RowChanged]:
-        """Forget who owns an entity: the next message from it waits for a new proof."""
+        """Forget the owner of an entity: the next message from it waits for a new proof."""
         rows: list[RowChanged] = []
         for link, peer in self._peers.items():
             if entity in peer.proven:

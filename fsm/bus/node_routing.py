@@ -251,7 +251,7 @@ class NodeRouting:
         if beyond is not None and beyond not in others:
             others = (*others, beyond)
         if not others:
-            return Nobody("nobody else subscribes to it")
+            return Nobody("it has no other subscriber")
         return ToRuntimes(others, is_published=True)
 
     def _why_nobody(self, to: str) -> str:

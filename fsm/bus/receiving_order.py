@@ -1,4 +1,4 @@
-"""Order of a pair's messages at the end that receives them, whatever paths they take (I-B7).
+"""Order of a pair's messages at the end that receives them, for any paths (I-B7).
 
 A pair is a sender and a receiver. A sender that changes from the node to a direct link
 announces over the link which message went by the node last. Messages of the pair that the

@@ -87,7 +87,7 @@ class Transaction(Generic[W]):
 
     Attributes:
         request: As it was admitted.
-        waiter: The receiver of the answer; the host knows what it means.
+        waiter: The pending reply that gets the answer; the host interprets it.
         until: When the wait ends if nothing more comes; only the core moves it on.
         entity: The entity that the core steps.
         awaited: The receivers that have not answered yet, of several; empty: one answer is
@@ -128,7 +128,7 @@ class Ended(Generic[W]):
 
     Attributes:
         request: As it was admitted.
-        waiter: The receiver of the answer.
+        waiter: The pending reply that gets the answer.
         step: How it ended; None: it is not reported.
     """
 
@@ -195,7 +195,7 @@ class TransactionsCore(Generic[W]):
 
         Args:
             request: As it was admitted.
-            waiter: The receiver of the answer.
+            waiter: The pending reply that gets the answer.
             now: Seconds on the host's clock.
             terms: How many answers are expected, and how often the request is sent.
 

@@ -1,7 +1,7 @@
 """The judgement on a descriptor before it is acted upon (T12..T15, S16, CAT-08, PFY-01).
 
 Signatures have been verified before, hashes taken and archives looked through; here it is
-decided what follows. Whatever is not clearly right is refused.
+decided what follows. Doubtful descriptors are refused.
 """
 
 from collections.abc import Callable
@@ -241,7 +241,7 @@ def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
     """Refuse code that cannot be monitored or confined, or has no endpoint to dial."""
     descriptor = facts.descriptor
     if descriptor.machine is None or descriptor.machine not in here.machines:
-        why = "it follows a machine that nobody here knows"
+        why = "it follows an unknown machine"
         return Refused(
             Reason.UNKNOWN_MACHINE, why, "ask the domain for one that follows a known one"
         )

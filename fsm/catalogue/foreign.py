@@ -233,7 +233,7 @@ class Answer:
 @final
 @attrs.frozen(slots=True)
 class End:
-    """End a sandbox, whatever goes on in it; answer `SandboxGone`."""
+    """End a sandbox, in any state; answer `SandboxGone`."""
 
     stub: str
     why: str
@@ -485,7 +485,7 @@ class ForeignCore:
         if sandbox.has_brought(message):
             return [Pass(sandbox.domain, sandbox.stub, message)]
         if request is None and message.is_response:
-            # An honest stub, too, answers what nobody waits for any more.
+            # An honest stub, too, answers requests that are no longer awaited.
             return [Dropped(message, DropReason.UNMATCHED)]
         if request is None:
             return self._offended(sandbox, message, DropReason.UNKNOWN_SOURCE)

@@ -31,8 +31,8 @@ _MOST: Final = 1000
 """The largest bound: what is left of each is counted, so its numbers are made beforehand."""
 
 _REST: Final = 60.0
-"""Seconds that a scenario of those who rest goes on (ours): longer than two runtimes wait
-for each other or for an answer, shorter than anything lasts that nobody uses."""
+"""Seconds that a scenario of resting participants continues (ours): longer than two runtimes wait
+for each other or for an answer, shorter than the life of unused things."""
 
 
 @final
@@ -168,7 +168,7 @@ def _verdict(found: Exploration) -> str:
 
 
 def _waited(found: Exploration) -> str:
-    return f" ({found.held_back} steps waited for room)" if found.held_back else ""
+    return f" ({found.held_back} steps waited for space)" if found.held_back else ""
 
 
 def _words(plan: Plan, found: Exploration, seconds: float) -> Iterator[str]:

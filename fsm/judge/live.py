@@ -1,7 +1,7 @@
 """The judgement of processes while they run, and their files grow.
 
 After each round the records so far are judged as a trace that ends there. Missing records break
-no claim, so what is broken then is broken whatever follows; it is reported once. What needs the
+no claim, so what is broken then is broken for any later record; it is reported once. What needs the
 end of a process is judged when its end is recorded.
 """
 

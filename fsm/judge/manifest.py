@@ -10,8 +10,8 @@ recorded. A manifest is a JSON file that names all:
 
 `node` is the name of the process, as in `node=<name>` of its folder; without it a participant is
 known by what its trace says of its address. With `run` exactly this run of it has to be there.
-A manifest names everybody: a trace of a process that it does not declare makes the verdict
-incomplete, since then it does not say who took part.
+A manifest names all participants: a trace of a process that it does not declare makes the verdict
+incomplete, since then it does not name all participants.
 """
 
 import json
@@ -120,12 +120,12 @@ def not_there(
     untraced: Collection[str] = (),
     manifest: Manifest | None = None,
 ) -> Iterator[Missing]:
-    """Yield who took part without a trace, as the manifest and the traces themselves say.
+    """Yield participants without a trace, according to the manifest and the traces.
 
     Args:
         processes: Run, node and mentioned participants of each process, in their order.
         untraced: Addresses or domains of participants that are known to keep no trace.
-        manifest: Who took part; None: it is not known.
+        manifest: The participants; None: unknown.
     """
     declared = () if manifest is None else manifest.participants
     if manifest is not None:

@@ -152,7 +152,7 @@ class Took:
 
     Attributes:
         itself: Addresses of the process.
-        others: Whom it mentions, each once.
+        others: Participants that it mentions, each once.
     """
 
     itself: frozenset[str]
@@ -161,7 +161,7 @@ class Took:
 
 @final
 class Participants:
-    """Finds who took part in what one process recorded.
+    """Finds the participants in the records of one process.
 
     Attributes:
         stubs: The message node that each stub leads to.
@@ -208,7 +208,7 @@ class Participants:
             self._found.setdefault(record.b, (record, "which a direct link led to"))
 
     def end(self, home: str | None) -> Took:
-        """Say who took part; there are no more records."""
+        """Report the participants; there are no more records."""
         found = self._found
         for stub, record in self._crossed.items():
             node = self.stubs.get(stub)
@@ -229,7 +229,7 @@ def _stamped(via: Iterable[str]) -> Iterator[str]:
 
 
 def absent(took: Sequence[Took], untraced: Collection[str] = ()) -> Iterator[Missing]:
-    """Yield who took part without a trace.
+    """Yield participants without a trace.
 
     Args:
         took: Of each process, in their order.

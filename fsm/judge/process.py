@@ -72,7 +72,7 @@ class ProcessJudgement:
         entities: What is judged of its machines.
         missing: What its records lack.
         unanswered: Requests without a final answer.
-        took: Who took part in what it recorded.
+        took: The participants in its records.
         used: How often each step was made (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
         crossings: Some messages that went between it and others.

@@ -331,7 +331,7 @@ class Machines:
         self._hole = self._last
 
     def take(self, record: TraceLine) -> None:
-        """Take the next record, of whatever kind."""
+        """Take the next record, of any kind."""
         if record.ln > self._last + 1:
             self._hole = self._last
         self._last = record.ln

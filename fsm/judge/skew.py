@@ -49,7 +49,7 @@ class Skew:
 
     @property
     def is_far(self) -> bool:
-        """Whether the clocks differ for certain, and by more than matters to nobody."""
+        """Whether the clocks differ for certain, and by a noticeable amount."""
         return abs(self.seconds) > self.uncertainty + _NEAR
 
 

@@ -5,7 +5,7 @@ stands here. A line is good when it is a JSON object, carries every field of the
 (`specs.trace.Stamp`), and every field it has of the stamp and the fact
 (`specs.trace.Fact`) is of that field's type; null is as good as not there. A state
 record must say which machine and entity, and as a step also `old`, `new` and `cause`.
-Fields that nobody declared are ignored. Anything else is quarantined, not judged.
+Undeclared fields are ignored. Anything else is quarantined, not judged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -73,7 +73,7 @@ def judge_run(
         records: In any order.
         quarantined: How many lines could not be read.
         untraced: Addresses or domains of participants that are known to keep no trace.
-        manifest: Who took part; None: it is not known.
+        manifest: The participants; None: unknown.
     """
     in_order = sorted(records, key=order_of)
     processes = _judged(lambda: in_order, is_sorted=True)
@@ -227,7 +227,7 @@ def combined(
         processes: Their judgements, in the order of their names.
         quarantined: Number of lines that are no records.
         untraced: Participants that have no trace, and need none.
-        manifest: Who took part; None: it is not known.
+        manifest: The participants; None: unknown.
     """
     nodes = [one.node for one in processes]
     entities = [entity for one in processes for entity in one.entities]

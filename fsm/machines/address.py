@@ -56,7 +56,7 @@ ADDRESS: Final = Table(
     deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session"),),
     meanings={
         State.ALLOCATED: "The address belongs to a session and may stand in its messages.",
-        State.RELEASED: "The address is nobody's, and for nobody but the runtime whose it was.",
+        State.RELEASED: "The address has no owner; only its last runtime can claim it.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-A1", "I-A2", "I-A3", "I-A5", "I-A6", "I-A7"),

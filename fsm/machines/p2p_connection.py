@@ -4,7 +4,7 @@ One entity per link and side: key `<own R>|<remote R>|requester|<PQ>` or
 `<own R>|<remote R>|handler|<PC>`. Both ends follow the same table (P2P-08..P2P-16,
 I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row.
 
-* `failed` is absorbing, and so is `disconnected` once nobody tries any more: a new
+* `failed` is absorbing, and so is `disconnected` once no end tries any more: a new
   attempt is a new link with a new key, beginning at `[*]` (I-P3, C-15..C-17).
 * A lost link becomes `live` again in place, by the same pair of Connection objects
   (t7), or, if that needs a new offer and answer, through `in-progress` (t8). Where the

@@ -7,8 +7,8 @@ A lost link keeps its entry. An invitation of the same runtime to a new link tak
 entry's place, with these exceptions, by which no link is given up for one that may come
 to nothing:
 
-* Our own request is under way and wins the tie-break: the invitation is refused.
-* Our own request is under way and loses the tie-break: it yields, and goes when the other
+* Our own request is open and wins the tie-break: the invitation is refused.
+* Our own request is open and loses the tie-break: it yields, and goes when the other
   link is live. If that one fails first, our own request goes on.
 * The link is live: it is the route until the new one is live, and stays if that one fails.
 """
@@ -65,8 +65,8 @@ _REMOVED: Final = "3.3 P2P table entry: removed, the link failed or is over"
 _WAITS: Final = "its stub must report the state of the link; one of another kind never does"
 _WINS: Final = "page 05: the smaller requester runtime wins; the other invitation fails"
 _LOSES: Final = "page 05: the other's request wins; ours fails when that link is live"
-_RIVAL: Final = "page 05: who asks anew has lost the link we believe in"
-_BESIDE: Final = "page 05: who asks anew may have lost our link; it goes when the new one is live"
+_RIVAL: Final = "page 05: a peer that asks anew has lost the link that seems live here"
+_BESIDE: Final = "page 05: a new request may show a lost link; it ends when the new one is live"
 _OURS_WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
 _OURS_LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
 _NOT_OURS: Final = unless(Condition.OWN_REQUEST)

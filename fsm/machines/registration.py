@@ -3,11 +3,11 @@
 One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
 record usually arrives already live, without having been `created` first (SC-11): that entry is
 an extension. With its runtime's session a live record becomes `disconnected`; one that was
-registered in upstream's form is `lasting` instead: it is as live to all who ask, and stays so,
+registered in upstream's form is `lasting` instead: it is live for all requesters, and stays so,
 as upstream's registry is a server of its own that hears of no session (DESIGN section 5).
 Which of both it is, the runtime's last registration or update says. Without keep-alive either becomes `disconnected` when it expires, and `dead`, for
-good, when nobody has come back to it for long. One that never was live dies at once when its
-time is over or its runtime leaves: there is nobody to come back to. `created` and `dead` are
+good, when no runtime has resumed it for long. One that never was live dies at once when its
+time is over or its runtime leaves: no runtime can resume it. `created` and `dead` are
 never seen outside the registry (C-57).
 """
 
@@ -47,7 +47,7 @@ _CREATE: Final = "3.3 registration: record made"
 _ARRIVES: Final = "page 09, registration of a hyperty: a record arrives live"
 _LIVE: Final = "3.3 registration: update to live"
 _GONE: Final = "3.3 registration: unregistered or expired"
-_DEAD: Final = "3.3 registration: nobody came back"
+_DEAD: Final = "3.3 registration: its runtime did not return"
 _NEVER: Final = "ours: it never was live, and its runtime has left or is silent"
 _LASTS: Final = "DESIGN section 5, registrations at the end of a session: upstream's form"
 _OURS: Final = "DESIGN section 5, registrations at the end of a session: our form again"
@@ -80,7 +80,7 @@ REGISTRATION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.LASTING, State.DISCONNECTED, State.DEAD}),
-    # A run usually ends before the grave is due, and before what lasts has expired.
+    # A run usually ends before a record is removed, and before what lasts has expired.
     extension_ends=frozenset({State.LASTING, State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, "REGISTRATION_EXPIRES", Trigger.BURY, "it must become live"),

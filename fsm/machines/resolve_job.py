@@ -3,7 +3,7 @@
 One entity per thing looked for, one job at a time for each (single flight, RES-01..RES-15,
 I-R4..I-R7): key `node|<domain>` for the stub of a domain's node, `link|<entity>` for a direct
 link to where an entity lives. A job ends at once where the stub or link is there already;
-else it asks the domain registry, has a stub deployed, or joins who waits for one.
+else it asks the domain registry, has a stub deployed, or joins the waiting jobs.
 A direct link is looked for beside the message, which goes by the node meanwhile.
 """
 
@@ -74,15 +74,13 @@ RESOLVE_JOB: Final = Table(
     deadlines=(
         Deadline(State.LOOKUP, None, None, "left within the same step"),
         Deadline(State.QUERY, "REPLY_TIMEOUT", Trigger.NONE, "the registry must answer"),
-        Deadline(
-            State.ATTACHED, None, None, "the deployment has a deadline, and answers all who wait"
-        ),
+        Deadline(State.ATTACHED, None, None, "the deployment has a deadline, and answers all jobs"),
         Deadline(State.WAIT, None, None, "the deployment or the set-up of the link has a deadline"),
     ),
     meanings={
         State.LOOKUP: "The tables of stubs, links and records are looked at.",
         State.QUERY: "The domain registry is asked where the entity lives.",
-        State.ATTACHED: "The stub or link is there, or being made for somebody else.",
+        State.ATTACHED: "The stub or link is there, or being made for another job.",
         State.WAIT: "A stub is being deployed for this job.",
         State.BOUND: "The route is known.",
         State.FAILED: "There is no route; waiting messages are refused, or go by the node.",

@@ -4,7 +4,7 @@ The session outlives the link it was opened on: a lost link detaches it, and wit
 T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
 M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: another open gets a
 new session, which is a new entity with a key of its own. `expired` is kept for those
-who stayed away for T_gc: a node that stops closes what is still detached.
+without a link for T_gc: a node that stops closes what is still detached.
 """
 
 from enum import StrEnum, unique
@@ -41,7 +41,7 @@ _LOST: Final = "3.3 MN session: link lost, ping unanswered"
 _AGAIN: Final = "3.3 MN session: re-open with token"
 _CLOSE: Final = "3.3 MN session: disconnect"
 _EXPIRE: Final = "3.3 MN session: detached for T_gc"
-_LEAVES: Final = "ours: the node itself stops, so nobody can come back to it"
+_LEAVES: Final = "ours: the node itself stops, so no runtime can resume it"
 
 # fmt: off
 _ROWS: Final = (

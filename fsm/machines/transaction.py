@@ -1,8 +1,8 @@
 """A request and its answers, as the bus that opened it sees them (protocol page 03, 3.3).
 
 One entity per request (MSG-04..MSG-07, I-T1..I-T6): any number of provisional answers,
-then one final one, made by the receiver or, where nobody takes the request, by the bus
-itself. What an object says to all who observe it is answered by each of their runtimes,
+then one final one, made by the receiver or, without a receiver, by the bus
+itself. A message of an object to all observers is answered by each of their runtimes,
 once, each for itself (C-81): the last of these answers is the final one. Silence ends it too: the bus makes the 408, and the real answer is late from then
 on and never delivered (I-T5). Each provisional answer begins the wait anew, and so does each
 time that the same request is sent once more, if the requester wants that.
@@ -72,7 +72,7 @@ TRANSACTION: Final = Table(
     meanings={
         State.PENDING: "The request is on its way, or being worked on.",
         State.FINAL: "The final answer was given to the requester.",
-        State.TIMED_OUT: "Nobody answered in time; what still comes is dropped as late.",
+        State.TIMED_OUT: "No answer came in time; a later one is dropped.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-T1", "I-T2", "I-T3", "I-T4", "I-T5", "I-T6", "I-T8", "I-B4", "I-B12"),

@@ -2,7 +2,7 @@
 
 From where a candidate can be reached, and the proof that two ends are on one machine (T10).
 
-A candidate is written by somebody else: `10.0.0.7:22` in it would have this end try a port
+A peer writes a candidate: `10.0.0.7:22` in it would have this end try a port
 of its own network, and `127.0.0.1:22` one of its own machine.
 """
 
@@ -39,7 +39,7 @@ class Place(Enum):
     ANYWHERE = "anywhere"
 
     NOWHERE = "nowhere"
-    """It is no address of anybody, or of more than one kind at once."""
+    """It is no address, or has more than one meaning."""
 
 
 def place_of(kind: str, address: str) -> Place:
@@ -87,8 +87,8 @@ class DialPolicy:
     Attributes:
         kinds: Kinds of candidates, best first.
         machine: A secret that the processes of this machine share; None:
-            unknown, so nobody is on the same machine.
-        links: Who is named there may know places of this network, and name such places.
+            unknown, so no peer counts as on the same machine.
+        links: Peers that are named there may know places of this network, and name such places.
     """
 
     kinds: tuple[str, ...]

@@ -73,7 +73,7 @@ class P2PControllerCore:
     """Decides for one link of a handler stub.
 
     Attributes:
-        terms: Between whom the link is.
+        terms: The two ends of the link.
         offer: Address of the requester's object C1.
     """
 
@@ -252,7 +252,7 @@ class HandlerQuota:
         """Return the reason to refuse a runtime a link now; None: there is none.
 
         Args:
-            remote: Who asks.
+            remote: The requesting runtime.
             linked: The runtimes that have one, or are getting one.
             now: Seconds of any clock.
         """
@@ -300,7 +300,7 @@ class P2PHandlerCore:
         return link in self._links
 
     def terms(self, link: str) -> LinkTerms:
-        """Return between whom a link is.
+        """Return the two ends of a link.
 
         Raises:
             KeyError: There is no such link.

@@ -63,7 +63,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class LinkTerms:
-    """Between whom a link is, as seen from one end.
+    """The two ends of a link, as seen from one of them.
 
     Attributes:
         own: This runtime.
@@ -141,7 +141,7 @@ class PeerObjectSeen:
 @final
 @attrs.frozen(slots=True)
 class ObserveRefused:
-    """The peer's object may not be observed, or nobody answers for it."""
+    """The peer's object may not be observed, or its owner does not answer."""
 
     why: str
 
@@ -184,7 +184,7 @@ class Opening(Enum):
 @final
 @attrs.frozen(slots=True)
 class LinkOpened:
-    """A link is open both ways, its secret proven by both ends.
+    """A link is open in both directions, its secret proven by both ends.
 
     Attributes:
         negotiation: The one that its secret is of.

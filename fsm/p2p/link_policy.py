@@ -89,7 +89,7 @@ class LinkPolicy:
 
     @property
     def wants_any(self) -> bool:
-        """True if there may be a link to anybody."""
+        """True if there may be a link to any peer."""
         return any(use is not P2pUse.NEVER for use in (self.use, *(one.use for one in self.peers)))
 
 

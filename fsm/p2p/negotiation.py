@@ -11,7 +11,7 @@ its object names the negotiation, from the second one on:
 
 An end that does not know of negotiations ignores the last two, and the link fails in time.
 
-The one fact by which both ends settle who gives way (P2P-27, I-P20).
+The one fact by which both ends decide which one yields (P2P-27, I-P20).
 """
 
 import re

@@ -72,7 +72,7 @@ class Proof:
 @final
 @attrs.frozen(slots=True)
 class Opened:
-    """The listener is satisfied: the link is open both ways."""
+    """The listener is satisfied: the link is open in both directions."""
 
 
 ProofLine: TypeAlias = Hello | Welcome | Proof | Opened
@@ -109,7 +109,7 @@ class LinkKeys:
         self._own[address] = secret
 
     def to_accept(self, address: str) -> tuple[bytes, ...]:
-        """Return what a dialler of `address` may prove now; empty: nobody may."""
+        """Return what a dialler of `address` may prove now; empty: nothing."""
         own = self._own.get(address)
         return self._chain if own is None or not self._is_first else (*self._chain, own)
 

@@ -164,7 +164,7 @@ class P2PRequesterCore:
 
     def _peer_invited(self, url: str, source: str) -> list[SideEffect]:
         if source != self._terms.peer or not self._side.is_setting_up:
-            return [AnswerInvitation(url, Code.FORBIDDEN, "nobody here expects this object")]
+            return [AnswerInvitation(url, Code.FORBIDDEN, "this object is not expected here")]
         if self._answer is not None:
             return [AnswerInvitation(url, Code.CONFLICT, "there is an answer object already")]
         self._answer = url

@@ -70,7 +70,7 @@ class Ack:
 @final
 @attrs.frozen(slots=True)
 class Ping:
-    """Is anybody there?"""
+    """Is the peer there?"""
 
 
 @final
@@ -197,7 +197,7 @@ class P2PTransferCore:
         self._close_reason = _CloseReason.POLITE
 
     def insist_on_goodbye(self) -> None:
-        """Write `bye` now, whatever is left."""
+        """Write `bye` now, for any remaining messages."""
         self._close_reason = _CloseReason.AT_ONCE
 
     @property
@@ -207,7 +207,7 @@ class P2PTransferCore:
 
     @property
     def may_wait(self) -> bool:
-        """True if the output is an acknowledgement that nobody misses for a while."""
+        """True if the output is an acknowledgement that can wait for a while."""
         if self._received - self._acknowledged >= _PRESSING or self._controls:
             return False
         return self._owes_ack and not (self._has_messages or self._says_bye)
@@ -329,7 +329,7 @@ class P2PTransferCore:
     def _silent_at(self) -> float:
         """The end of the wait for acknowledgements: a message is as good as a ping.
 
-        So who waits for an answer hears nothing of a link that died under it: there is
+        So a waiting requester is not notified of a link that died under it: there is
         time left to send by another route.
         """
         if self._owed_since is None:

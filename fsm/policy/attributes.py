@@ -1,7 +1,7 @@
 """The request that policies decide on, and the attributes a condition may ask about (POL-04, POL-11).
 
 Beside the attributes of the protocol's table stand a few of ours: whose role, which runtime,
-whether anybody vouches, whether the resource is the sender's own.
+whether the sender has logged in, whether the resource is the sender's own.
 """
 
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class Place:
     Attributes:
         domain: The domain of the node.
         zone: Where its clock hangs: what time of the day it is there.
-        owns: Tests whether an address is of a runtime's session; None: nobody knows.
+        owns: Tests whether an address is of a runtime's session; None: unknown.
         sessions: Where sessions are opened.
         allocation: Where addresses are allocated.
     """
@@ -111,11 +111,11 @@ class Request:
     Attributes:
         message: What is judged.
         runtime: Over whose session it came; None: it has none yet.
-        identity: Who vouched for that session; None: nobody did.
+        identity: Identity of that session; None: no login.
         now: Seconds since the epoch.
         place: Where it is judged.
         about: What it is judged for alone, if it names several; None: what it names.
-        known: Attributes that were asked for already; kept by who reads them.
+        known: Attributes that were asked for already; kept by the reader.
     """
 
     message: Message
@@ -144,7 +144,7 @@ class Request:
 
 
 def subjects(request: Request) -> tuple[str | None, ...]:
-    """Return what a message is about: each address it names; if none, whom it is for.
+    """Return the subjects of a message: each address it names; if none, the receiver.
 
     An entry that is no text is None. A session is opened for a runtime, and addresses
     are allocated for a scheme of the node's domain (POL-18).
@@ -250,7 +250,7 @@ def reader(attribute: Attribute) -> Read:
     return recall
 
 
-# ---- who sends
+# ---- sender
 
 
 def _username(request: Request) -> Value | None:
@@ -369,17 +369,17 @@ _ACTIONS: Final = (*(str(one) for one in MessageType), *(str(one) for one in Ses
 _MSG_TYPES: Final = (*KINDS, _SEARCHING, _PLAIN)
 _WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-_NOBODY: Final = "nobody vouches for the sender, or no longer"
-_ODD: Final = "it is no text, or the message names more than one may"
+_NO_LOGIN: Final = "the sender has no valid login"
+_ODD: Final = "the address is no text, or the message names too many"
 
 # fmt: off
 # ruff: noqa: E501 - a row of the table is one line
 _ROWS: Final = (
-    Attribute("srcUsername",    Form.TEXT,    _username,        "user of the session, such as alice@idp.example",           _NOBODY),
-    Attribute("srcIDPDomain",   Form.DOMAIN,  _idp_domain,      "domain of that user's address",                            _NOBODY),
-    Attribute("srcIDP",         Form.TEXT,    _idp,             "who vouches for that user, as the token names it",         _NOBODY),
-    Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _NOBODY),
-    Attribute("authenticated",  Form.TRUTH,   lambda r: r.vouched is not None, "whether anybody vouches for the sender"),
+    Attribute("srcUsername",    Form.TEXT,    _username,        "user of the session, such as alice@idp.example",           _NO_LOGIN),
+    Attribute("srcIDPDomain",   Form.DOMAIN,  _idp_domain,      "domain of that user's address",                            _NO_LOGIN),
+    Attribute("srcIDP",         Form.TEXT,    _idp,             "identity provider of that user, as named in the token",         _NO_LOGIN),
+    Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _NO_LOGIN),
+    Attribute("authenticated",  Form.TRUTH,   lambda r: r.vouched is not None, "whether the sender has logged in"),
     Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over",           "the link has no session yet"),
     Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.from_), "domain that serves the sender's address"),
     Attribute("srcScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.from_), "scheme of the sender's address"),
@@ -388,12 +388,12 @@ _ROWS: Final = (
     Attribute("dstSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.to), "domain that serves the receiver's address"),
     Attribute("dstScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.to), "scheme of the receiver's address"),
     Attribute("actionType",     Form.WORD,    _action,          "the verb; at session control the method, such as open",    "", _ACTIONS),
-    Attribute("resource",       Form.ADDRESS, _resource,        "what the message is about: each address it names in turn; if none, the receiver", _ODD),
-    Attribute("resourceScheme", Form.SCHEME,  _resource_scheme, "scheme of that address; of an allocation, what is asked for", "it is no address"),
+    Attribute("resource",       Form.ADDRESS, _resource,        "subject of the message: each address that it names; if none, the receiver", _ODD),
+    Attribute("resourceScheme", Form.SCHEME,  _resource_scheme, "scheme of that address; of an allocation, the requested scheme", "resource is no address"),
     Attribute("ownResource",    Form.TRUTH,   _own,             "whether that address belongs to the sender's session",      _ODD),
-    Attribute("auth",           Form.TRUTH,   _auth,            "what the message says in `auth`; false if it says nothing", "the message says something else there"),
+    Attribute("auth",           Form.TRUTH,   _auth,            "value of `auth` in the message; false if absent", "`auth` is neither true nor false"),
     Attribute("msgId",          Form.NUMBER,  lambda r: r.message.id, "id of the message"),
-    Attribute("msgType",        Form.WORD,    _about,           "what the message is for, by the addresses at its ends",    "", _MSG_TYPES),
+    Attribute("msgType",        Form.WORD,    _about,           "purpose of the message, derived from its sender and receiver",    "", _MSG_TYPES),
     Attribute("time",           Form.TIME,    lambda r: r.moment.time, "time of the day at the node, such as 08:30:00"),
     Attribute("date",           Form.DATE,    lambda r: r.moment.date, "date at the node, such as 2026-11-21"),
     Attribute("weekday",        Form.WORD,    lambda r: _WEEK[r.moment.weekday], "day of the week at the node, such as sunday", "", _WEEK),

@@ -248,7 +248,7 @@ class PolicySet:
     Attributes:
         version: Its author's name for this version of it.
         update: When its author changed it last, as text.
-        source: The file it came from, or who sent it.
+        source: The file it came from, or its sender.
         document: It, as it was read.
     """
 

@@ -116,7 +116,7 @@ def about(request: Request, resource: str | None) -> Request:
 
 
 def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
-    """Return what holds for all resources: the worst, with the tasks of all who say so."""
+    """Return what holds for all resources: the worst, with the tasks of all with this result."""
     bad = [Result.DENY, Result.INDETERMINATE]
     if default is Result.DENY:
         bad.append(Result.NOT_APPLICABLE)
@@ -306,7 +306,7 @@ def _first_applicable(judges: Sequence[Judge]) -> Judge:
 
 
 def _joined(first: Verdict | None, other: Verdict) -> Verdict:
-    """Return the first of those who agree, with the tasks of both."""
+    """Return the first of the agreeing results, with the tasks of both."""
     if first is None:
         return other
     return attrs.evolve(first, tasks=first.tasks + other.tasks) if other.tasks else first

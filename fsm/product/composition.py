@@ -1,4 +1,4 @@
-"""A composition: who talks to whom over which channels, and the faults of these.
+"""A composition: participants, the channels between them, and faults.
 
 Its *places* hold the real cores (`Host`), its *channels* carry what they say, and
 its *events* are what else happens to a place: something that the surroundings want, a fault of
@@ -152,7 +152,7 @@ class Bounds:
         if self.losses < 0 or self.duplicates < 0:
             raise SpecError("losses and duplicates cannot be negative: use 0 or more")
         if self.channel < 1:
-            raise SpecError("a channel without room carries nothing: use 1 or more")
+            raise SpecError("a channel without space carries nothing: use 1 or more")
 
 
 HostT = TypeVar("HostT", bound=Host)
@@ -242,9 +242,9 @@ class Event:
     Attributes:
         happened: What its host takes.
         when: Whether it may happen now; it is shown the place and no other.
-        budget: How often in one run; None: whenever it may, it does at last: nobody needs to
+        budget: How often in one run; None: without limit, and it does at last: none needs to
             want it.
-        is_fault: It is a fault of the surroundings, not something anybody wants.
+        is_fault: It is a fault of the surroundings, not an act of a participant.
         done: The line of a scenario file that brings it about; None: the player of scenarios
             cannot, and it is only a remark there.
     """
@@ -358,7 +358,7 @@ class Composition:
             come at rest.
         horizon: Seconds after which no core distinguishes how long ago something was.
         wire: How a message looks on the wire; None: it never is on a wire, it is a notice.
-        given: The lines of a scenario file that say who is there in the beginning.
+        given: The lines of a scenario file that list the participants at the beginning.
     """
 
     name: str

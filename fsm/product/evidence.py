@@ -150,9 +150,9 @@ def _drawn(composition: Composition, taken: Taken) -> Iterator[str]:
 
 def _refusal(composition: Composition, taken: Taken) -> Iterator[str]:
     if taken.channel:
-        yield _arrow(composition, taken, "-x", " (nobody expects it)")
+        yield _arrow(composition, taken, "-x", " (unexpected)")
     else:
-        yield _note(_id(taken.place), f"{taken.what} (nobody expects it)")
+        yield _note(_id(taken.place), f"{taken.what} (unexpected)")
     yield _note(_id(taken.place), taken.refused)
 
 

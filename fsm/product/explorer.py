@@ -10,7 +10,7 @@ Breadth first, so the first run found to a state is a shortest one. Looked for a
   lost from now on. Where an end stays reachable, a fair run reaches it.
 
 What goes on by itself is a delivery, a deadline, an event without a budget; what does not is a
-fault or a request. A step that waits for room in a network does not go on by itself.
+fault or a request. A step that waits for space in a network does not go on by itself.
 """
 
 from array import array
@@ -66,7 +66,7 @@ class Exploration:
         transitions: How many steps lead from one to another, with their doubles.
         depth: Steps of the longest of all shortest runs.
         ends: How many states are ends.
-        held_back: How many steps waited for room in a network.
+        held_back: How many steps waited for space in a network.
         reactions: How often real cores were asked what they do.
         is_complete: Whether all was explored; if not, what was not found proves nothing.
     """
@@ -263,7 +263,7 @@ class _Search:
         return reached
 
     def _reversed(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The fair steps the other way round: sources, and where each target's begin."""
+        """The fair steps reversed: sources, and where each target's begin."""
         count = len(self._states)
         starts = array("q", bytes(8 * (count + 1)))
         for target in self._fair:

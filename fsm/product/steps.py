@@ -5,7 +5,7 @@ what is left of each budget. What a host becomes, and says, when something happe
 computed once for each host and each happening, by the real cores, and then remembered.
 
 A host is kept as bytes, and made anew from them each time something else happens to it. It is
-known again by its key: two hosts of equal keys do the same whatever happens. Times are relative
+known again by its key: two hosts of equal keys do the same for any input. Times are relative
 to the host's clock there; times before the horizon of the composition are equal.
 """
 
@@ -230,7 +230,7 @@ class Steps:
     """The steps of a composition.
 
     Attributes:
-        held_back: How many steps waited for room in a network so far.
+        held_back: How many steps waited for space in a network so far.
         reactions: How often cores were asked.
     """
 
@@ -446,7 +446,7 @@ class Steps:
             case Kind.LOCAL | Kind.REQUEST:
                 place = self._place[self.composition.events[about].place]
             case _:
-                # By whatever channel it came, to the cores it is the same message.
+                # For any channel, to the cores it is the same message.
                 place, kind, about = self._target[about], Kind.DELIVERED, 0
         token = kind, about, what
         known = self._reactions.get((place, state[place], token))

@@ -120,8 +120,8 @@ class AddressMint:
 _NOT_YOURS: Final = Refused(Code.FORBIDDEN, "the session does not own it")
 _OVER: Final = Refused(Code.CONFLICT, "that offer is over")
 _NO_OFFER: Final = Refused(Code.FORBIDDEN, "it is not offered to this session")
-_TAKEN: Final = Refused(Code.GONE, "somebody else has it now")
-_UNKNOWN: Final = Refused(Code.NOT_FOUND, "nobody has it")
+_TAKEN: Final = Refused(Code.GONE, "another session has it now")
+_UNKNOWN: Final = Refused(Code.NOT_FOUND, "it has no owner")
 
 
 @final

@@ -334,7 +334,7 @@ class AllocationCore:
         again = frozenset(one for one in fresh if self._is_back(one, owner))
         new = tuple(one for one in fresh if one not in again)
         if any(one in self._owners or self.is_tombstone(one) for one in new):
-            return [Refused(Code.FORBIDDEN, "the address is or was somebody else's")]
+            return [Refused(Code.FORBIDDEN, "the address belongs or belonged to another session")]
         full = self._full(owner, len(fresh))
         if full is not None:
             return [full]

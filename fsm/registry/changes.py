@@ -285,7 +285,7 @@ class ChangesPublisher:
             case _:
                 assert_never(happened)
 
-    # ---- who follows
+    # ---- followers
 
     def _link(self, happened: LinkUp | LinkDown | LinkGone) -> list[Effect]:
         remote = happened.remote

@@ -27,7 +27,7 @@ CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children (ADR-05)."""
 
 _ASKED_FOR: Final = frozenset({"/changes", "/observers"})
-"""Parts of an object that are heard by whom its owner consents to."""
+"""Parts of an object that its owner consents to share."""
 
 _PUBLIC: Final = "/registration"
 """The resource at which the status of a record is published (M-29)."""
@@ -42,8 +42,8 @@ class Ownership(Enum):
     """The right of a session to use an address as its own."""
 
     OWN = "own"
-    BINDABLE = "nobody's yet, and not the node's to allocate"
-    FOREIGN = "somebody else's"
+    BINDABLE = "without an owner, and not the node's to allocate"
+    FOREIGN = "another session's"
 
 
 @final
@@ -51,7 +51,7 @@ class Ownership(Enum):
 class Hearing(Enum):
     """The right of a session to receive the messages to an address."""
 
-    AT_ONCE = "nobody has to be asked"
+    AT_ONCE = "no consent is needed"
     BY_CONSENT = "once its owner consents"
     NEVER = "it is not made to be observed"
 

@@ -75,7 +75,7 @@ class WatchSet:
 @final
 @attrs.frozen(slots=True)
 class WatchRemoved:
-    """`UnwatchRecord` is finished, whatever the node answered."""
+    """`UnwatchRecord` is finished, for any answer of the node."""
 
     url: str
 
@@ -228,7 +228,7 @@ class RecordWatch:
         del row.watchers[by]
         left = [one for one in row.asking if one.from_ == by]
         row.asking = [one for one in row.asking if one.from_ != by]
-        why = "who asked for it wants it no more"
+        why = "its requester no longer wants it"
         ended = [Answer(refuse(one, Code.GONE, why)) for one in left]
         return [Unfollow(url, by), *ended, *self._go_on(url, row)]
 
@@ -245,7 +245,7 @@ class RecordWatch:
         for one in asking:
             row.watchers.pop(one.from_, None)
             effects += [Unfollow(url, one.from_), Answer(refuse(one, code, why))]
-        # Who had its answer from an earlier path stays, until the node comes back again.
+        # A follower with an answer from an earlier path stays, until the node comes back again.
         return [*effects, *([] if row.watchers else self._go_on(url, row))]
 
     def _renew(self, url: str) -> list[WatchEffect]:

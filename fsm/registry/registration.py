@@ -239,7 +239,7 @@ class RegistrationCore:
             elif held.is_live:
                 effects += self._disconnect(held, "expired", now)
             else:
-                effects += self._bury(held, "nobody came back")
+                effects += self._bury(held, "its runtime did not return")
         return effects
 
     def _bury(self, held: Row, why: str) -> list[Effect]:
@@ -302,5 +302,5 @@ def _changed(held: Row | None, row: Row) -> list[StatusChanged]:
 
 
 def _is_live(row: Row, now: float) -> bool:
-    """Return whether a record counts as live; its time may be over and nobody have noted it."""
+    """Return whether a record counts as live; its time may be over without notice."""
     return row.is_live and now < row.due

@@ -8,7 +8,7 @@ there is no space, leaves its end behind: a token that ends no later than any fo
 counts as used. So nothing comes back when a clock is set back, and the memory is bounded.
 
 Keys are fetched when a login needs it: there are none yet, they are no longer fresh, or a token
-names one that is not among them. After an attempt there is a pause, whatever tokens name, so
+names one that is not among them. After an attempt there is a pause, for any names in tokens, so
 guesses cause no work. Keys whose source fails are used until they are stale.
 """
 
@@ -48,7 +48,7 @@ class Use:
     """One token that has been used.
 
     Attributes:
-        digest: Of who issued it and what the issuer calls it (SHA-256).
+        digest: SHA-256 of the issuer and the issuer's name of it.
         end: When it is over, seconds since the epoch.
     """
 
@@ -61,7 +61,7 @@ class SpentTokens:
     """The tokens used so far.
 
     Args:
-        room: How many are remembered at most.
+        room: Maximum number of remembered tokens.
         floor: The greatest end of those that were forgotten in an earlier life.
     """
 
@@ -85,7 +85,7 @@ class SpentTokens:
         """Use a token up; None: it has been used, or may have been.
 
         Args:
-            issuer: Who issued it.
+            issuer: The issuer.
             name: What the issuer calls it; its own for each token.
             end: When it is over.
             now: By the same clock as `end`.
@@ -120,7 +120,7 @@ USED: Final = "it has been used already: each opens one session"
 
 _USER: Final = "user"
 _MAX_NAME: Final = 256
-"""Characters in an identifier that somebody else makes up."""
+"""Characters in an identifier that another party chooses."""
 
 
 @final
@@ -140,10 +140,10 @@ class AssertionTerms:
 @final
 @attrs.frozen
 class Acceptable:
-    """The token lets somebody in, now that it is used up.
+    """The token is accepted, and used up.
 
     Attributes:
-        identity: Whom.
+        identity: The user.
         use: What must be remembered of it.
     """
 
@@ -154,7 +154,7 @@ class Acceptable:
 @final
 @attrs.frozen
 class Unacceptable:
-    """The token lets nobody in, because of this."""
+    """The token is refused for this reason."""
 
     why: str
 
@@ -199,7 +199,7 @@ class AssertionCore:
     def _identity(self, claims: JsonObject) -> Identity:
         issuer = _text(claims, "iss")
         if self._terms.issuers and issuer not in self._terms.issuers:
-            raise _BadClaimError(f"nobody here trusts its issuer {issuer!r}")
+            raise _BadClaimError(f"this node does not trust its issuer {issuer!r}")
         self._check_audience(claims)
         return Identity(
             user=_user(_text(claims, "sub"), issuer),
@@ -210,7 +210,7 @@ class AssertionCore:
         )
 
     def _check_audience(self, claims: JsonObject) -> None:
-        """Refuse a token that somebody else could have been given to use it here."""
+        """Refuse a token that another party could use here."""
         aud = claims.get("aud")
         party = _text(claims, "azp") if "azp" in claims else None
         meant = list(_texts(aud if isinstance(aud, list) else [aud], "aud"))

@@ -199,7 +199,7 @@ class NodeSessionCore:
         )
 
     def _is_nobodys(self) -> bool:
-        """Return whether nobody can come back: its runtime left before it knew the token.
+        """Return whether no runtime can resume it: its runtime left before it knew the token.
 
         The answer was lost, or its link, before anything was heard that shows it came. So
         nothing belongs to the session either.
@@ -208,7 +208,7 @@ class NodeSessionCore:
         return self.link is None and not is_known
 
     def _renew(self, asked: OpenAsked, now: float) -> list[Effect]:
-        """Give the session to who opens it anew; the old token is void."""
+        """Give the session to the peer that opens it anew; the old token is void."""
         self._own(asked)
         return self._resume(asked, asked.fresh, now)
 

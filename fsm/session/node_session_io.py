@@ -45,7 +45,7 @@ __all__ = [
 class PeerForm(Enum):
     """The form of the peer behind a session.
 
-    Upstream's peers use addresses that nobody allocated, and know no consent of owners.
+    Upstream's peers use addresses that were not allocated, and know no consent of owners.
     """
 
     OWN = "protofly.v1"
@@ -64,7 +64,7 @@ class Liveness(Enum):
 @final
 @attrs.define(slots=True)
 class OutboundMessage:
-    """A message on its way to runtimes, and how it is written.
+    """A message to runtimes, and its encoding.
 
     Attributes:
         line: The message as one line of the wire, in normal form.
@@ -87,8 +87,8 @@ class Credentials:
     """The result of a login.
 
     Attributes:
-        user: Who came.
-        issuer: Who vouches for it: only both together are the same somebody.
+        user: The user who logged in.
+        issuer: Its issuer: only both together identify a user.
         until: From when on the session has no valid credentials, by the core's clock.
     """
 
@@ -107,10 +107,10 @@ class OpenAsked:
         token: What the link offers to prove that the session is its own.
         fresh: The token to be given if the session is new, or taken over by a login;
             random, made by the host.
-        credentials: What a login has shown; None: nobody logged in.
+        credentials: What a login has shown; None: no login.
         is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
-            where nobody logs in: while detached, a session that was opened so is given to
-            whoever opens so.
+            without logins: while detached, a session that was opened so is given to
+            the next peer that opens so.
     """
 
     link: int
@@ -248,7 +248,7 @@ class Queued:
 @final
 @attrs.frozen(slots=True)
 class Overflowed:
-    """There is no room for a message: refuse it."""
+    """The queue is full: refuse the message."""
 
     message: Message
 

@@ -61,7 +61,7 @@ class OutboxBudget:
     queue that takes it in until the last one has let it go. Each queue adds its place, and
     each link the frames that it is writing, which are copies of its own.
 
-    Counting is a few additions. Only when there is too much does anybody look who holds
+    Counting is a few additions. Only when there is too much are the largest holders searched
     how much; then an eighth of the budget is freed, so that the next look comes no
     sooner than after so many more bytes.
 
@@ -80,12 +80,12 @@ class OutboxBudget:
 
     @property
     def is_exceeded(self) -> bool:
-        """True if somebody has to give way."""
+        """True if the budget is exceeded."""
         return self.used > self._limit
 
     @property
     def is_tight(self) -> bool:
-        """True if frames should be small, so that nobody has to give way for them."""
+        """True if frames should be small, so that no link has to give way for them."""
         return self.used > self._ample
 
     def count(self, size: int) -> None:
@@ -119,7 +119,7 @@ class OutboxBudget:
         return sum(entry.weight / entry.holders + _PLACE for entry in entries)
 
     def largest_first(self, holders: Iterable[tuple[float, K]]) -> Iterator[K]:
-        """Name who has to give way, the one who holds most first, until enough is free.
+        """Name the links that have to give way, the largest holder first, until enough is free.
 
         Args:
             holders: How many bytes each holds; what they hold is given up, and counted,

@@ -163,7 +163,7 @@ class _Backoff:
     def pause(self, jitter: float) -> float:
         """Return the seconds before the next attempt: half of the pause, to all of it by `jitter`.
 
-        So that many who lost the same peer do not come back together.
+        So that many stubs that lost the same peer do not come back together.
         """
         if self.tries == 0:
             return 0.0
@@ -321,7 +321,7 @@ class StubClientCore:
             case SessionMethod.OPEN | SessionMethod.REOPEN if self.link is LinkState.OPENING:
                 return self._opened(answer, now)
             case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
-                # Where coming is having the session, the node shows out whom it does not want.
+                # In a form where each link is a session, the node closes refused links.
                 return [ev.HangUp(), *self._lost(answer.reason, now)]
             case SessionMethod.CLOSE if self.link is LinkState.CLOSING:
                 return self._end("closed")

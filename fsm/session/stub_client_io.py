@@ -121,7 +121,7 @@ class Written:
 @final
 @attrs.frozen(slots=True)
 class Unwritable:
-    """The message of a `Write` cannot go over any link; the host says so to whom it may."""
+    """The message of a `Write` cannot go over any link; the host reports it to the sender."""
 
     message: Message
 

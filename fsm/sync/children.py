@@ -2,7 +2,7 @@
 
 Each child has one writer, its creator, and each message of a creator has an id greater than
 all before (MSG-03). So a message that is newer than the last one of its creator counts,
-whatever was lost before it; any other is late, or a repeat. No place needs to know the order
+for any earlier loss; any other is late, or a repeat. No place needs to know the order
 between different creators, and places that have the same children at the same versions are
 alike: the digest of a set is the sum of digests of its members, so that it costs the same
 however many there are.
@@ -125,7 +125,7 @@ def op_in(message: Message) -> ChildOp | None:
 @final
 @attrs.frozen(slots=True)
 class ChildSaid:
-    """An operation of a creator; also one of the copy's keeper, once it is sent."""
+    """An operation of a creator; also one of the copy's own hyperty, once it is sent."""
 
     op: ChildOp
 
@@ -220,7 +220,7 @@ class ChildrenNeeded:
 @final
 @attrs.frozen(slots=True)
 class SaidAgain:
-    """The reporter's end lacks an operation of this copy's keeper: send it again.
+    """The reporter's end lacks an operation of this copy's own hyperty: send it again.
 
     The new message has a version of its own; `ChildSaid` reports it to the core.
     """

@@ -46,7 +46,7 @@ _SIGNS: Final = 256
 """Signs of its own past by which a copy knows that it is not behind (ours)."""
 
 _HEARD: Final = 1000
-"""Things said while a read is under way that are kept; then the oldest go (ours)."""
+"""Changes during a read is under way that are kept; then the oldest go (ours)."""
 
 
 @final
@@ -167,7 +167,7 @@ class ChildrenCopyCore:
         self._reads += 1
         self._heard = deque(maxlen=_HEARD)
         self._pause = min(2 * self._pause, REPEAT_LAST)
-        # If nobody answers, it is read again.
+        # Without an answer, it is read again.
         self._due = now + REPEAT_LAST
         return [ChildrenNeeded(self._reads)]
 
@@ -181,7 +181,7 @@ class ChildrenCopyCore:
         is_asked = self._due < math.inf
         self._due = math.inf
         if shown is None:
-            # Its reporter has none, or no room to show them.
+            # Its reporter has none, or too many to show them.
             self._due = now + self._pause if is_asked else math.inf
             return []
         self._missed = None

@@ -6,7 +6,7 @@ requests, of runtimes that have a path which waits for consent, until the owner'
 passes or the time for it is over. Only the owner's answer to that request counts: an answer
 to any other, such as the end of a subscription (M-43), is no consent. The key of a request
 is its ends and its id, which the requester chooses. So a consent counts only if the answer
-contains the object, which an owner gives to nobody else, and an id that two requests share
+contains the object, which an owner sends to observers only, and an id that two requests share
 counts for neither.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["HEEDED", "ConsentCore", "Verdict"]
 HEEDED: Final = frozenset(
     {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ, MessageType.RESPONSE}
 )
-"""Verbs of the messages that may change who observes what."""
+"""Verbs of the messages that may change observers."""
 
 _SUBSCRIPTION: Final = "/subscription"
 _NO: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Code.GONE})
@@ -121,7 +121,7 @@ class ConsentCore:
             return
         mine = self._of.setdefault(by, {})
         if len(mine) >= MAX_SUBSCRIPTIONS and key not in mine:
-            # One path needs one answer: who asks more often has asked before.
+            # One path needs one answer: a repeated request counts once.
             return
         mine[key] = None
         self._asked[key] = asked

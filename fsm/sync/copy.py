@@ -275,7 +275,7 @@ class ObserverCore:
         if self.state is not State.SYNCING:
             return []
         step = self._step(Trigger.RECALLED, now)
-        # Who has not subscribed yet may not read: the subscription brings the object.
+        # A copy without subscription may not read: the subscription brings the object.
         self._until = math.inf
         self._become(version, data)
         return [step, Applied(version, self._data)]
@@ -386,7 +386,7 @@ class ObserverCore:
             return [self._check(now)]
         if now < self._until:
             return [self._read()]
-        return [self._step(Trigger.READ_FAILED, now, "nobody answered the read"), self._read()]
+        return [self._step(Trigger.READ_FAILED, now, "the read was not answered"), self._read()]
 
     def _check(self, now: float) -> ReadNeeded:
         """Read what may be as it was: the copy stays live, and the read may fail."""

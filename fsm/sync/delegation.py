@@ -5,7 +5,7 @@ the node to the new reporter, and transfers the whole object. The new reporter's
 the address at the node, which moves it with its paths in one step, and only then writes. An
 offer that is taken back cannot be taken any more, and an offer that was taken cannot be
 taken back: the node says which it was. So until the node has answered, the old end writes
-nothing: at most one of the two is ever a writer, whatever is lost, repeated or late, and
+nothing: at most one of the two is ever a writer, for any lost, repeated or late message, and
 whichever end crashes.
 """
 
@@ -108,7 +108,7 @@ class Answered:
 @final
 @attrs.frozen(slots=True)
 class Left:
-    """The runtime shuts down, whatever the state of the delegation."""
+    """The runtime shuts down, in any state of the delegation."""
 
 
 DelegationInput: TypeAlias = Begun | Answered | Left
@@ -156,7 +156,7 @@ class AddressWithdrawn:
 @final
 @attrs.frozen(slots=True)
 class OfferDropped:
-    """Take the offer back, too, if it was noted; whatever the node answers."""
+    """Take the offer back, too, if it was noted; for any answer of the node."""
 
 
 @final
@@ -266,7 +266,7 @@ class DelegationCore:
 
     @property
     def may_write(self) -> bool:
-        """True if the old reporter is the one who writes."""
+        """True if the old reporter writes."""
         return self.state in {None, State.ASKED, State.KEPT}
 
     @property
@@ -306,7 +306,7 @@ class DelegationCore:
             case State.OFFERED if is_yes:
                 return [self._entity.step(Trigger.NOTED), ObjectHanded()]
             case State.OFFERED:
-                # Who has not been handed the object does not take its address.
+                # An end without the object does not take its address.
                 return [OfferDropped(), *self._refused(answer)]
             case State.HANDING if is_yes:
                 return [self._entity.step(Trigger.TAKEN), GivenAway()]
@@ -334,19 +334,19 @@ class DelegationCore:
         if answer.code == Code.GONE:
             return [self._entity.step(Trigger.TAKEN), GivenAway()]
         if is_claiming and answer.code in _FINAL_NO:
-            return self._lose(Code.GONE, "the node has let somebody else have the object")
+            return self._lose(Code.GONE, "the node has given the object to another end")
         if answer.code == Code.NOT_FOUND:
             return self._unknown()
         self._forgotten = 0.0
         return self._again(answer.why)
 
     def _unknown(self) -> list[DelegationEffect]:
-        """The node has forgotten all: who took the address before must claim it first."""
+        """The node has forgotten all: the end that took the address before must claim it first."""
         if self._forgotten < HAND_OVER_GRACE:
             self._forgotten += HAND_OVER_PAUSE
             return self._again("the node has forgotten it")
         self._is_claiming = True
-        return [self._entity.step(Trigger.AGAIN, "nobody came for it"), AddressClaimed()]
+        return [self._entity.step(Trigger.AGAIN, "it was not taken"), AddressClaimed()]
 
     def _again(self, why: str) -> list[DelegationEffect]:
         return [self._entity.step(Trigger.AGAIN, why), AddressWithdrawn(HAND_OVER_PAUSE)]
@@ -391,7 +391,7 @@ class TakeOverCore:
 
     @property
     def may_write(self) -> bool:
-        """True if the new reporter is the one who writes."""
+        """True if the new reporter writes."""
         return self.state is taking.State.TAKEN
 
     @property

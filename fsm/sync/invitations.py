@@ -110,7 +110,7 @@ class InvitationsCore:
         self._waits: dict[tuple[str, str], _Wait] = {}
 
     def deadline(self) -> float:
-        """Return when to be fed `SilenceEnded`; infinity: nobody is waited for."""
+        """Return when to be fed `SilenceEnded`; infinity: no answer is awaited."""
         first = next(iter(self._waits.values()), None)
         return math.inf if first is None else first.until
 
@@ -163,7 +163,7 @@ class InvitationsCore:
         while self.deadline() <= now:
             key = next(iter(self._waits))
             step = self._waits.pop(key).entity.step(Trigger.SILENCE)
-            effects += [step, AnswerRelayed(*key, Code.TIMEOUT, "nobody answered")]
+            effects += [step, AnswerRelayed(*key, Code.TIMEOUT, "no answer came")]
         return effects
 
 

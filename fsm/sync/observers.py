@@ -141,7 +141,7 @@ class ObserversSeen:
         """Return the next move; None: there is none now.
 
         Args:
-            observers: Who observes now.
+            observers: The current observers.
         """
         if self._is_behind:
             self._waiting.clear()
@@ -259,7 +259,7 @@ class ObjectObservers:
         return self._all[observer].lease if self.is_active(observer) else None
 
     def has_room(self, welcome: str) -> bool:
-        """Return whether there is room for one more observer, and for one more question.
+        """Return whether one more observer and one more question are within the limits.
 
         Args:
             welcome: Why the reporter need not be asked; empty: it is to be asked.

@@ -1,6 +1,6 @@
 """The reporter's end of a data object: its observers, and the changes to publish.
 
-It counts versions, adds an observer before it gives out the snapshot (I-D6) and lets nobody but
+It counts versions, adds an observer before it gives out the snapshot (I-D6) and lets only
 the reporter write (I-D1). Connection objects of P2P links are ordinary objects of this
 machinery.
 
@@ -114,7 +114,7 @@ class AllowedObservers:
         return PUBLIC if self._is_public and observer not in self._expelled else ""
 
     def allow(self, observer: str) -> bool:
-        """Allow an observer; False: there is no room for one more."""
+        """Allow an observer; False: the limit is reached."""
         if observer not in self._allowed and len(self) >= MAX_ALLOWED_OBSERVERS:
             return False
         self._changed[observer] = None
@@ -288,7 +288,7 @@ class ReporterCore:
         if self._observers.manager_of(observer) != manager:
             return []
         if self._held:
-            # It is among those who go to the new end: there it would stay for good.
+            # It is handed to the new end: there it would stay for good.
             return [Refused(Code.UNAVAILABLE, _HELD)]
         if self._observers.is_waiting(observer):
             return self._observers.refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)

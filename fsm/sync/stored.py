@@ -47,7 +47,7 @@ class ObjectKept:
     """An object has this value and version.
 
     Attributes:
-        is_public: Whether everybody may observe it.
+        is_public: Whether every hyperty may observe it.
     """
 
     snapshot: DataObject
@@ -103,7 +103,7 @@ class AllowedKept:
 @final
 @attrs.frozen(slots=True)
 class ChildrenKept:
-    """The children of an object, as its keeper writes them; None: there are none."""
+    """The children of an object, as the store writes them; None: there are none."""
 
     url: str
     children: JsonObject | None

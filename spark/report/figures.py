@@ -91,7 +91,7 @@ class Component:
 @final
 @attrs.frozen
 class Hop:
-    """The messages that processes of a name sent one way.
+    """The messages that processes of a name sent by one route.
 
     Attributes:
         sender: Name of the processes; those that sent least are together.
@@ -196,7 +196,7 @@ class Figures:
 
 
 def wanted(records: DataFrame) -> DataFrame:
-    """Return the records and fields that figures and stories are made of.
+    """Return the records and fields of which figures and histories are made.
 
     Args:
         records: What `spark.load.read_source` found.
@@ -326,7 +326,7 @@ def _traffic(sent: DataFrame) -> Traffic:
 
 
 def _latencies(good: DataFrame, sent: DataFrame) -> dict[Way, Latency]:
-    """Return the latencies of requests between runtimes, by their way there."""
+    """Return the latencies of requests between runtimes, by their route."""
     msg = good.where(F.col("k") == Kind.MSG.value)
     asked = F.col("ref").isNull()
     ends = msg.where(
@@ -347,7 +347,7 @@ def _latencies(good: DataFrame, sent: DataFrame) -> dict[Way, Latency]:
         F.min("is_direct").alias("is_direct"), F.max("is_direct").alias("is_any_direct"),
         F.max("is_service").alias("is_service"),
     )  # fmt: skip
-    # One that was sent both ways, as its link was lost, tells of neither.
+    # One that was sent by both routes, as its link was lost, counts for neither.
     clear = requests.where("is_direct = is_any_direct and not is_service and ended >= began")
     seconds = F.col("ended") - F.col("began")
     quantiles = F.percentile_approx(seconds, list(QUANTILES), _EXACT)

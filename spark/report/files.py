@@ -119,7 +119,7 @@ class Extent:
         inputs: The traces.
         command: What was called, as one would type it; "": a program asked for it.
         made: When, in words.
-        stories: By the place of the violation.
+        stories: Histories by the place of the violation.
         former: Summary of the report to compare with; None: there is none.
     """
 

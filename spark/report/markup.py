@@ -118,6 +118,6 @@ def word(verdict: str, told: str) -> str:
 
     Args:
         verdict: The verdict whose colour it has.
-        told: What stands there.
+        told: The content of the cell.
     """
     return f'<td class="{verdict}"><span class="word">{text(told)}</span></td>'

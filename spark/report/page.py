@@ -61,7 +61,7 @@ class Shown:
     Attributes:
         drawings: An `<svg>` element per machine.
         illegal: An `<svg>` element with the step that breaks a claim, by claim.
-        stories: By the place of the violation.
+        stories: Histories by the place of the violation.
         inputs: The traces.
         command: What was called, as one would type it; "": a program asked for it.
         made: When, in words.

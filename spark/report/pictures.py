@@ -64,7 +64,7 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
     """Draw which part of the requests was answered within which time.
 
     Args:
-        latencies: Of at least one way.
+        latencies: Of at least one route.
     """
 
     def draw(axes: "Axes") -> None:
@@ -77,7 +77,7 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
         axes.set_ylabel("% of requests answered")
         axes.set_ylim(0, 100)
 
-    what = "A line for each way; the table below has medians and 95th percentiles."
+    what = "A line for each route; the table below has medians and 95th percentiles."
     return _plot("latencies", ("Time from request to final answer", what), 2.3, draw)
 
 
@@ -162,7 +162,7 @@ def _style() -> AbstractContextManager[None]:
 
 def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
     """Return an `<svg>` element whose ids begin with `prefix`."""
-    # It takes a second to import: only those who want a report pay for it.
+    # It takes a second to import: only reports need it.
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -202,9 +202,9 @@ _Lanes = Mapping[tuple[str, str], int]
 
 
 def sequence(story: Sequence[Event], name: str) -> str:
-    """Draw a story; its last record is the violating one.
+    """Draw a history; its last record is the violating one.
 
-    Each component has a lifeline with a letter. A table tells the same in words.
+    Each component has a lifeline with a letter. A table has the same content in words.
 
     Args:
         story: The records, oldest first; at least one.
@@ -256,7 +256,7 @@ def _lifeline(lane: int, x: int, height: int) -> str:
 
 
 def _event(event: Event, along: tuple[int, int], y: int, kind: str) -> str:
-    """An arrow from where the story was before, and a dot on the component's lifeline."""
+    """An arrow from the previous record, and a dot on the component's lifeline."""
     start, end = along
     arrow = ""
     if start != end:

@@ -1,4 +1,4 @@
-"""The story of a violation: the records before it that belong to the same thing.
+"""The history of a violation: earlier records of the same message, key or link.
 
 These records may be of any process: those of one message, else of one key, else of one link.
 All violations shown are looked up together, in two Spark jobs.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "Story", "told_of", "write_stories"]
 
 _LENGTH: Final = 11
-"""Records of a story, the violating one included."""
+"""Records of a history, the violating one included."""
 
 _Place: TypeAlias = tuple[str, str, int]
 
@@ -33,7 +33,7 @@ _Place: TypeAlias = tuple[str, str, int]
 @final
 @attrs.frozen(kw_only=True)
 class Event:
-    """A record as a story shows it; the fields are those of `specs.trace`."""
+    """A record as a history shows it; the fields are those of `specs.trace`."""
 
     run: str
     node: str
@@ -75,7 +75,7 @@ Story: TypeAlias = Sequence[Event]
 def told_of(
     session: SparkSession, good: DataFrame, violations: Sequence[Broken]
 ) -> Mapping[_Place, Story]:
-    """Return the story of each violation, by its place.
+    """Return the history of each violation, by its place.
 
     Args:
         session: A running Spark.
@@ -156,12 +156,12 @@ def write_stories(
     stories: Mapping[_Place, Story],
     directory: Path,
 ) -> None:
-    """Write `stories.parquet`: a row for each record of a story.
+    """Write `stories.parquet`: a row for each record of a history.
 
     Args:
         session: A running Spark.
         violations: The violations shown.
-        stories: The story of each, by its place.
+        stories: The history of each, by its place.
         directory: Directory of the report.
     """
     rows: list[JsonObject] = []

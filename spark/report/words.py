@@ -35,7 +35,7 @@ VERDICT: Final = {
     Verdict.CONFORMANT: "Every record keeps every claim that was checked, and none is missing.",
     Verdict.OPEN: "No record so far breaks a claim; processes still write.",
     Verdict.VIOLATIONS: "At least one record breaks a claim that was checked.",
-    Verdict.INCOMPLETE: "No record breaks a checked claim, but the traces do not tell all.",
+    Verdict.INCOMPLETE: "No record breaks a checked claim, but the traces are incomplete.",
 }
 """What each verdict means."""
 

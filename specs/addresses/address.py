@@ -6,7 +6,7 @@ canonical text.
 
 An address from elsewhere may lead anywhere. A host is public if it is global by every reading
 of its address; one that embeds an address of the old kind (NAT64, 6to4, Teredo, mapped) is
-refused by all: nobody serves a domain there.
+refused by all: no domain is served there.
 """
 
 import re
@@ -67,7 +67,7 @@ def parse(text: str) -> Url:
     """Read an address, in canonical form or with the accepted aliases (N12).
 
     Raises:
-        BadUrlError: It is no address; the peer or user who wrote it must act.
+        BadUrlError: It is no address; its author must act.
     """
     if len(text) > MAX_ADDRESS:
         raise BadUrlError(text[:40] + "...", f"longer than {MAX_ADDRESS} characters")
@@ -261,7 +261,7 @@ _LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa")
 
 
 def is_public_address(text: str) -> bool:
-    """Return whether a numeric address may be dialled for somebody else; a name may not."""
+    """Return whether a numeric address may be dialled for a peer; a name may not."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:

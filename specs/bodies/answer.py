@@ -28,7 +28,7 @@ class Provisional:
     """Not yet: the final answer follows (MSG-05).
 
     Attributes:
-        source: For whom, where several are asked (M-33).
+        source: The addressee, where several are asked (M-33).
     """
 
     code: Annotated[int, Whole(FIRST_CODE, FIRST_FINAL - 1)] = int(Code.TRYING)
@@ -42,7 +42,7 @@ class Refusal:
 
     Attributes:
         description: The reason, for people.
-        source: Who says no, where several are asked (M-33, M-47).
+        source: The refusing component, where several are asked (M-33, M-47).
     """
 
     code: Annotated[int, Whole(LAST_SUCCESS + 1, LAST_CODE)]
@@ -56,7 +56,7 @@ class Done:
     """Yes, and nothing more to say.
 
     Attributes:
-        source: Who says so, where several are asked (M-33, M-47, M-48).
+        source: The answering component, where several are asked (M-33, M-47, M-48).
     """
 
     code: Yes = OK
@@ -129,7 +129,7 @@ class RecordsFound:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class RecordsAway:
-    """Only disconnected records; without a value: nobody answered in time (M-25..M-28)."""
+    """Only disconnected records; without a value: no answer came in time (M-25..M-28)."""
 
     code: Annotated[int, Whole(Code.TIMEOUT, Code.TIMEOUT)] = int(Code.TIMEOUT)
     value: tuple[FoundRecord, ...] | None = None

@@ -87,10 +87,10 @@ class HandOver:
         part: Which part, from 1.
         parts: How many there are.
         value: The object; in the first part.
-        observers: Who observes, as far as this part holds it.
-        allowed: Who may observe unasked, the same.
-        expelled: Who may not even if everybody may, the same.
-        public: Whether everybody may.
+        observers: The observers, as far as this part holds it.
+        allowed: Allowed observers, the same.
+        expelled: Expelled observers of a public object, the same.
+        public: Whether every hyperty may observe.
         last_id: Ids of the object's messages go on above it; in the first part.
     """
 
@@ -117,7 +117,7 @@ class MoveAddress:
         operation: `offer`, `withdraw` or `take`.
         number: Of the offer; rises with each of this address.
         delegate: Offered to: a hyperty, whose runtime may take it.
-        observers: Of who takes: those who observe in the runtime that had it.
+        observers: Of the new end: observers in the former runtime.
     """
 
     resource: Address
@@ -157,7 +157,7 @@ class CutPath:
 
     Attributes:
         resources: The objects.
-        observer: Who was shut out.
+        observer: The expelled observer.
         runtime: Where it lives, if that is known; absent: where the node thinks.
         expired: Its subscription was not renewed: the paths of its runtime are removed, too,
             unless another there observes, or asks to.
@@ -174,7 +174,7 @@ class ObserversChange:
     """Observers that an object gained or lost (M-53).
 
     Attributes:
-        value: Who came or left.
+        value: The observer that joined or left.
         version: Rises by one with each of these of an object; absent: the sender counts none.
         attribute_type: Always `array`.
     """
@@ -189,7 +189,7 @@ class ObserversChange:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ObserverList:
-    """All who observe an object: the value of its observers resource.
+    """All observers of an object: the value of its observers resource.
 
     Attributes:
         version: Of the last `ObserversChange`; 0: there was none.

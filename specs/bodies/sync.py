@@ -135,8 +135,8 @@ class CreateObject:
         resource: The address it had, where it is resumed.
         p2p: Whether observers may be notified by direct links.
         store: Whether the sync manager keeps a copy of its own.
-        allow: Who may observe and read without the reporter being asked.
-        public: Whether everybody may.
+        allow: Hyperties that may observe and read without a decision.
+        public: Whether every hyperty may.
     """
 
     value: NewObject

@@ -23,7 +23,7 @@ SANDBOX_FLOOD: Final = 2.0
 
 SANDBOX_UNREAD: Final = 4000
 """Words that may wait for one end of a pipe to read them, until nothing more is written to it:
-four times what waits for a link (RELIABILITY L2), for what cannot wait for room (ours, R11)."""
+four times what waits for a link (RELIABILITY L2), for what cannot wait for space (ours, R11)."""
 
 SANDBOX_UNREAD_BYTES: Final = 4_194_304
 """Bytes of such words, likewise (ours, R11)."""

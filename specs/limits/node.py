@@ -39,7 +39,7 @@ KEYS_FRESH: Final = 300.0
 """Seconds for which the signing keys of a server are not asked for again (ours)."""
 
 KEYS_PAUSE: Final = 5.0
-"""Seconds between two attempts to get the keys of a server, whatever tokens say (ours)."""
+"""Seconds between two attempts to get the keys of a server, for any tokens (ours)."""
 
 KEYS_STALE: Final = 3600.0
 """Seconds for which keys are used whose source cannot be reached any more (ours)."""
@@ -48,7 +48,7 @@ KEY_FILE_FRESH: Final = 1.0
 """Seconds for which a file of signing keys is not looked at again (ours)."""
 
 KEY_FILE_PAUSE: Final = 0.1
-"""Seconds between two looks at a file of signing keys, whatever tokens say (ours)."""
+"""Seconds between two looks at a file of signing keys, for any tokens (ours)."""
 
 MAX_POLICY_BYTES: Final = 262_144
 """Bytes in one policy file (ours, T7)."""

@@ -100,7 +100,7 @@ PONG_TIMEOUT: Final = 10.0
 """Seconds a ping may stay unanswered (RELIABILITY R8)."""
 
 LATE: Final = 1.0
-"""Seconds behind time from which on a silence may be the fault of who waits (ours, R8)."""
+"""Seconds behind time from which on a silence may be the fault of the waiting end (ours, R8)."""
 
 HANDSHAKE_TIMEOUT: Final = 5.0
 """Seconds a peer has to finish its handshake (RELIABILITY L6, L7)."""
@@ -172,7 +172,7 @@ LINK_BACKLOG: Final = 64
 """Links of one listener that are ready and wait to be accepted (ours)."""
 
 ACCEPT_BATCH: Final = 32
-"""Connections a listener takes in between two turns of everybody else (ours)."""
+"""Connections a listener takes in between two turns of other tasks (ours)."""
 
 ACCEPT_PAUSE: Final = 0.1
 """Seconds a listener rests when the system has no socket left to give (Trio's figure)."""

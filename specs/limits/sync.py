@@ -122,7 +122,7 @@ WITNESS_TIMEOUT: Final = 5.0
 of what its request may take, so that there is time for the other route (ours)."""
 
 MAX_WITNESSED: Final = 256
-"""Observers for whom that is being found out at a time (ours)."""
+"""Observers that are being checked at a time (ours)."""
 
 COPY_PAUSE: Final = 0.2
 """Seconds that the newest copy of an observed object waits to be stored with others (ours, SYN-25:

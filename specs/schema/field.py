@@ -1,7 +1,7 @@
 """Fields of bodies: names on the wire, what they may hold, and rules between them.
 
 A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its
-annotations say what its fields hold; nobody can make one that holds anything
+annotations say what its fields hold; no instance can hold anything
 else, from Python or from JSON.
 
 Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field

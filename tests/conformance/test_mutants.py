@@ -15,12 +15,12 @@ FOUND_BY = {
         "bus.test_ownership",
         "test_forged_events_are_neither_delivered_nor_answered",
     ),
-    "news_go_back_to_the_publisher": (
+    "changes_return_to_the_publisher": (
         "sync.test_subscription",
         "test_the_publisher_is_not_sent_its_own_changes",
     ),
     "the_second_subscriber_is_missed": ("sync.test_subscription", "test_fan_out_is_exact"),
-    "another_code_for_nobody": (
+    "another_code_for_unknown_addresses": (
         "session.test_connect",
         "test_leaving_closes_the_link_and_the_session",
     ),
@@ -32,24 +32,24 @@ FOUND_BY = {
         "sync.test_subscription",
         "test_an_unsubscribed_observer_receives_nothing_more",
     ),
-    "whoever_asks_may_free": (
+    "any_session_may_free": (
         "registry.test_hyperty_allocation",
         "test_a_session_that_does_not_own_the_whole_list_frees_nothing",
     ),
     "any_token_will_do": (
         "session.test_sessions",
-        "test_an_open_without_the_token_takes_nobodys_session",
+        "test_an_open_without_the_token_takes_no_foreign_session",
     ),
-    "nobody_has_to_consent": (
+    "no_consent_is_required": (
         "bus.test_ownership",
         "test_consent_by_another_session_does_not_count",
     ),
     "circles_go_on": ("bus.test_routing", "test_a_circle_is_broken"),
-    "what_waited_comes_backwards": (
+    "queued_messages_are_reversed": (
         "session.test_sessions",
-        "test_what_a_session_had_is_there_when_it_comes_back",
+        "test_a_resumed_session_has_its_addresses",
     ),
-    "everybody_is_spoken_to_alike": (
+    "one_wire_form_for_all_peers": (
         "session.test_connect",
         "test_an_answer_has_the_ends_swapped_and_the_id_as_it_came",
     ),
@@ -64,7 +64,7 @@ FOUND_BY = {
 }
 """Fault, and the module and test that finds it."""
 
-FORM = {"everybody_is_spoken_to_alike": "session"}
+FORM = {"one_wire_form_for_all_peers": "session"}
 """The form that shows it, where ours does not."""
 
 

@@ -58,7 +58,7 @@ async def test_a_node_that_runs_is_healthy_and_ready(node, path):
     assert (await got(node, path))[0] == 200
 
 
-async def test_what_is_refused_and_dropped_is_counted(join):
+async def test_refusals_and_drops_are_counted(join):
     """MN-25, OBS-06, I-B12: nothing is lost without a trace."""
     peer = await join()
     before = await metrics(join.node)
@@ -107,7 +107,7 @@ async def test_an_ending_node_closes_every_link_in_order(tmp_path, how):
         assert node.complaints == []
 
 
-async def test_what_is_registered_outlives_the_node(tmp_path):
+async def test_records_outlive_the_node(tmp_path):
     """CON-02, MN-23: records do, sessions do not (issue: survives the process)."""
     options = (*OPTIONS, "--registry", str(tmp_path / "records.sqlite"))
     with node_process(tmp_path / "one", *options) as node:

@@ -121,7 +121,7 @@ async def test_a_web_page_of_elsewhere_opens_no_session(rest):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"id":1}', b'{"id":1,"type":"read","from":"a","to":"b"}']
 )
-async def test_what_asks_for_no_session_is_reported_so(rest, body):
+async def test_a_request_without_a_session_is_answered_so(rest, body):
     """MN-04: 400."""
     peer = await rest.outsider()
     answer = await peer.wire.ask("POST", "/session", body)
@@ -165,7 +165,7 @@ async def test_each_open_is_a_link_of_its_own(rest):
     assert await other.allocate()
 
 
-async def test_what_is_no_http_is_refused(rest):
+async def test_an_invalid_http_request_is_refused(rest):
     """CON-06: 400, and the node goes on."""
     peer = await rest()
     host, _, port = peer.urls["http_url"].removeprefix("http://").rpartition(":")

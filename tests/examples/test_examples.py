@@ -25,8 +25,8 @@ CHAT = """\
 bob is invited to 'the garden'
 bob reads      bob: Hello from the other domain!
 bob reads      alice: Hello Bob!
-alice's room   ['bob: Hello from the other domain!', 'alice: Hello Bob!']
-bob sees that the room is closed
+alice's chat   ['bob: Hello from the other domain!', 'alice: Hello Bob!']
+bob sees that the chat is closed
 """
 
 POLICY = """\

@@ -92,7 +92,7 @@ def node(tmp_path):
 
 
 @pytest.mark.timeout(280)
-def test_what_one_types_both_see(node):
+def test_both_terminals_see_each_change(node):
     with terminal(node, "anna", is_real=True) as anna:
         url = anna.sees("list: ").removeprefix("list: ")
         anna.types("add milk")
@@ -187,11 +187,11 @@ class Unwritable:
 @pytest.mark.parametrize("where", ["write", "flush"])
 async def test_the_user_is_notified_why_the_list_cannot_be_written(where):
     """SYN-13: too many writes wait, or the list is gone."""
-    keeper = todo_example().Keeper()
+    owner = todo_example().Owner()
     error = actors.ObjectError("comm://home.example/list", 503, "256 writes of it wait already")
-    keeper.todo = Unwritable(where, error)
-    keeper_url, guest = "hyperty://home.example/anna", "hyperty://home.example/bert"
-    wish = actors.Message(1, MessageType.EXECUTE, guest, keeper_url, {"value": "add tea"})
+    owner.todo = Unwritable(where, error)
+    owner_url, visitor = "hyperty://home.example/anna", "hyperty://home.example/bert"
+    request = actors.Message(1, MessageType.EXECUTE, visitor, owner_url, {"value": "add tea"})
     with pytest.raises(actors.Refused) as refused:
-        await keeper.on_request(wish)
+        await owner.on_request(request)
     assert (refused.value.code, refused.value.why) == (503, error.why)

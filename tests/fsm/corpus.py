@@ -108,7 +108,7 @@ HISTORIES = {
     "tests.fsm.p2p.test_p2p_controllers": ("test_these_are_all_paths_of_a_controller",),
     "tests.fsm.registry.resolve.test_resolve_jobs": ("test_these_are_all_paths_of_a_search",),
     "tests.actors.node.upstream.test_legacy_session": (
-        "test_what_it_registered_outlives_its_session",
+        "test_registrations_of_a_legacy_session_outlive_it",
     ),
     "tests.fsm.registry.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",

@@ -63,14 +63,14 @@ def test_a_state_cannot_be_assigned():
         Entity(DOOR, "front").state = Door.GONE
 
 
-def test_what_is_allowed_depends_on_the_state():
+def test_permitted_triggers_depend_on_the_state():
     entity = Entity(DOOR, "front")
 
     assert entity.allows(Push.BUILD)
     assert not entity.allows(Push.OPEN)
 
 
-def test_what_is_allowed_depends_on_what_is_true():
+def test_permitted_triggers_depend_on_facts():
     entity = Entity(LOCKED, "front")
 
     assert entity.allows(Push.BUILD, {Key.KEY})
@@ -178,7 +178,7 @@ def test_a_model_is_reported_which_conditions_are_true(true, state):
     assert model.state == state
 
 
-def test_what_an_application_hangs_on_the_machine_is_never_called_by_an_entity():
+def test_callbacks_of_an_application_are_never_called_by_an_entity():
     machine, heard = machine_of(DOOR), []
     machine.after_state_change = heard.append
     try:

@@ -26,18 +26,18 @@ def test_every_machine_has_a_hash_of_its_own():
     ],
     ids=["row", "end", "name"],
 )
-def test_what_decides_changes_it(change):
+def test_deciding_data_changes_the_fingerprint(change):
     changed = attrs.evolve(STUB_CONNECTION, deadlines=(), **change)
     assert fingerprint(changed) != fingerprint(STUB_CONNECTION)
 
 
-def test_what_is_for_people_does_not_change_it():
+def test_texts_for_people_do_not_change_the_fingerprint():
     rows = tuple(reversed([attrs.evolve(row, cite="elsewhere") for row in STUB_CONNECTION.rows]))
     changed = attrs.evolve(STUB_CONNECTION, rows=rows, meanings={}, owner="x", drawn_in="y")
     assert fingerprint(changed) == fingerprint(STUB_CONNECTION)
 
 
-def test_it_is_the_hash_of_what_is_written_down_here():
+def test_a_fingerprint_is_the_hash_of_the_listed_facts():
     """Others sign it, so how it is made must not change: here it is made by hand."""
     text = (
         '{"machine":"stub_deployment","may_end":["deployed","deployment-failed"],'

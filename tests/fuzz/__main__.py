@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: besiege a node with as many frames as one likes."""
+"""`python -m tests.fuzz`: attack a node with any number of frames."""
 
 import argparse
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 
 from tests.fuzz.attacker import SLOTS
-from tests.fuzz.siege import Siege, check
+from tests.fuzz.siege import NodeAttack, check
 from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 
 OPTIONS = ("--domain", DOMAIN, "--allow-legacy", *UNHURRIED)
@@ -24,8 +24,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         log = Path(place) / "node.log"
         with node_process(log, *OPTIONS) as node:
-            siege = Siege(node, reported.frames, reported.seed, slots, reported.batch)
-            report = trio.run(siege.run)
+            attack = NodeAttack(node, reported.frames, reported.seed, slots, reported.batch)
+            report = trio.run(attack.run)
             print(report)
             check(report, node)
             assert node.stop() == 0

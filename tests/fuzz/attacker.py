@@ -159,10 +159,10 @@ class Attacker:
         if self.peer is not None and self.peer.wire is not None:
             await self.peer.vanish()
         if self.slot.has_session and self.peer is not None and self.peer.token:
-            await self._farewell(self.peer)
+            await self._close_session(self.peer)
         self.peer = None
 
-    async def _farewell(self, gone: WirePeer) -> None:
+    async def _close_session(self, gone: WirePeer) -> None:
         """Come back once more and close the session in order, if it is still there."""
         again = FORMS[self.slot.form](self.node.urls, DOMAIN, gone.name)
         with trio.move_on_after(PATIENCE):

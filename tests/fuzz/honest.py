@@ -1,4 +1,4 @@
-"""Two honest peers in the middle of a siege: everything between them arrives, once, in order."""
+"""Two honest peers during an attack: every message between them arrives once and in order."""
 
 import json
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class HonestPair:
         assert answer["body"]["code"] == 200, answer
 
     async def listen(self, peer: WirePeer, heard: Callable[[dict], object]) -> None:
-        """Hear until the siege is over."""
+        """Hear until the attack is over."""
         try:
             while True:
                 while not peer.heard:

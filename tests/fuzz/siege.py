@@ -1,4 +1,4 @@
-"""A siege: attackers of all forms at once, honest peers in the middle, and the node's health."""
+"""An attack on a node: attackers of all forms, honest peers, and checks of the node."""
 
 import secrets
 import time
@@ -17,7 +17,7 @@ GROWTH = 20 * 2**20
 
 @attrs.frozen
 class Report:
-    """What a siege showed.
+    """The result of an attack.
 
     Attributes:
         seconds: How long it took.
@@ -46,8 +46,8 @@ class Report:
 
 
 @attrs.define
-class Siege:
-    """Shoots `frames` frames made from `seed` at a node."""
+class NodeAttack:
+    """Sends `frames` frames made from `seed` to a node."""
 
     node: NodeProcess
     frames: int
@@ -59,7 +59,7 @@ class Siege:
     left: Counter[int | None] = attrs.field(factory=Counter)
 
     async def run(self) -> Report:
-        """Besiege.
+        """Attack the node.
 
         Raises:
             Breach: The node did what it must not; the batch that was under way stands in it.
@@ -120,7 +120,7 @@ class Siege:
 
 
 def check(report: Report, node: NodeProcess) -> None:
-    """Hold a siege to its promises."""
+    """Check the result of an attack."""
     assert node.complaints == [], "\n".join(node.complaints[:20])
     assert report.grown <= GROWTH, str(report)
     assert report.rounds >= report.frames / BATCH / 20, str(report)

@@ -9,7 +9,7 @@ import trio
 from specs.message import Message
 from tests.fuzz.attacker import SLOTS, Attacker, Breach
 from tests.fuzz.mutation import Temper
-from tests.fuzz.siege import Siege
+from tests.fuzz.siege import NodeAttack
 from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 
 OPTIONS = ("--domain", DOMAIN, "--allow-legacy", "--http", "127.0.0.1:0", *UNHURRIED)
@@ -30,7 +30,7 @@ def is_quiet(shot) -> bool:
 
 
 @pytest.mark.parametrize("slot", SLOTS[:3], ids=lambda slot: slot.name)
-async def test_what_is_not_answered_is_counted(tmp_path, slot):
+async def test_an_unanswered_message_is_counted(tmp_path, slot):
     """MN-25, I-B12, OBS-06: of mutated messages of one session, to the last of them."""
     with node_process(tmp_path / "log", *OPTIONS) as node:
         attacker = Attacker(node, slot, b"no secret")
@@ -58,16 +58,16 @@ async def test_what_is_not_answered_is_counted(tmp_path, slot):
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "fault",
-    ["no_owner_check", "nobody_has_to_consent", "refusals_are_said_twice", "a_loss_now_and_then"],
+    ["no_owner_check", "no_consent_is_required", "refusals_are_said_twice", "a_loss_now_and_then"],
 )
 async def test_an_attack_finds_a_seeded_fault(tmp_path, fault):
-    """F1: the siege can fail."""
+    """F1: the attack test can fail."""
     launcher = ("-m", "tests.support.node.node_mutant", fault)
     with (
         node_process(tmp_path / "log", *OPTIONS, launcher=launcher) as node,
         pytest.raises((Breach, BaseExceptionGroup)) as caught,
     ):
-        await Siege(node, 30_000, 1).run()
+        await NodeAttack(node, 30_000, 1).run()
     assert breaches(caught.value), caught.value
 
 

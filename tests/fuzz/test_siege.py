@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz.attacker import SLOTS, Attacker
 from tests.fuzz.mutation import BATCH_OF_CI, SEED_OF_CI
-from tests.fuzz.siege import Siege, check
+from tests.fuzz.siege import NodeAttack, check
 from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 
 LEGACY = ("--domain", DOMAIN, "--allow-legacy")
@@ -28,7 +28,7 @@ async def test_mutated_frames_change_nothing_between_honest_peers(
     """
     seed = int(os.environ.get("FUZZ_SEED", SEED_OF_CI))
     with node_process(tmp_path / "log", *LEGACY, *options) as node:
-        report = await Siege(node, frames, seed).run()
+        report = await NodeAttack(node, frames, seed).run()
         with capsys.disabled():
             print(f"\n  {report}")  # noqa: T201 - figures for whoever looks
         check(report, node)

@@ -94,7 +94,7 @@ def test_each_rule_is_broken_by_a_history_that_breaks_no_other(rule):
     assert {breach.rule for breach in found} == {rule}
 
 
-def test_what_is_left_over_is_reported():
+def test_remaining_links_are_reported():
     (breach,) = breaches(history_of(WHOLE, ["a link r0 > n0"]))
 
     assert (breach.rule, breach.what) == ("clean", "a link r0 > n0 is left")

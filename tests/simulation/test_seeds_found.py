@@ -16,12 +16,12 @@ LONG = 51264, 52110, 53226, 55405
     "seed",
     [*SHORT, *(pytest.param(seed, marks=pytest.mark.soak) for seed in LONG)],
 )
-def test_what_a_seed_has_found_is_mended(seed):
+def test_a_seed_that_found_a_defect_passes(seed):
     """I-B7, I-P21, I-R9."""
     assert run(plan_of(seed, of_processes=False)).breaches == ()
 
 
 @pytest.mark.parametrize("seed", [60212])
-def test_what_a_seed_with_faults_of_processes_has_found_is_mended(seed):
+def test_a_seed_with_process_faults_that_found_a_defect_passes(seed):
     """I-B7."""
     assert run(plan_of(seed)).breaches == ()

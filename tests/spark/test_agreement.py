@@ -135,7 +135,7 @@ x xmit 200 1 HB>HA link=k
 """
 
 
-def test_of_processes_whose_clocks_are_hours_apart(spark_session, tmp_path):
+def test_of_processes_with_clocks_hours_apart(spark_session, tmp_path):
     lines = reported(CROSSED)
     clocks = {"ra": (3600.0, 0.0), "rb": (-1.0, 0.0)}
     at = [attrs.evolve(line, wall_ns=line.ln * 10**9) for line in lines]
@@ -197,7 +197,7 @@ def test_of_a_manifest(spark_session, links_up):
     assert {one.reason for one in found.gaps} == {one.reason for one in judged.missing}
 
 
-def test_of_a_process_whose_parts_lie_in_several_folders(spark_session, tmp_path):
+def test_of_a_process_with_parts_in_several_folders(spark_session, tmp_path):
     """A part that was copied elsewhere, and one that was moved: one process all the same."""
     lines = records(whole(session("open", "detached", "open", "closed")))
     write_trace(tmp_path / "a", lines[:3])

@@ -35,7 +35,7 @@ class Writer:
         self.write(at, fields.pop("actor", "bus"), k="msg", op=op, mid=mid, **fields)
 
 
-def told():
+def written_trace():
     """Two runtimes and a node, whose requests go all ways, and some both."""
     dice = random.Random(5)  # noqa: S311 - reproducible, not secret
     a, b, node = Writer("a", 7.0), Writer("b", 900.5), Writer("mn", 0.0)
@@ -78,7 +78,7 @@ def told():
 
 @pytest.fixture(scope="module")
 def writers():
-    return told()
+    return written_trace()
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def test_when_each_process_wrote(figures, lines):
     by_node = defaultdict(list)
     for one in lines:
         by_node[one["node"]].append(one["wall_ns"] / 1e9)
-    told = {one.node: (one.began, one.ended, one.records) for one in figures.processes}
-    assert told == {
+    written_trace = {one.node: (one.began, one.ended, one.records) for one in figures.processes}
+    assert written_trace == {
         node: (pytest.approx(min(at), abs=1e-6), pytest.approx(max(at), abs=1e-6), len(at))
         for node, at in by_node.items()
     }
@@ -133,13 +133,13 @@ def test_messages_are_counted_by_sender_route_and_time(figures, lines):
     counts = Counter(
         (one["node"], way, (one["wall_ns"] - first) // width) for one, way in sends(lines)
     )
-    told = {
+    written_trace = {
         (hop.sender, hop.way, at): count
         for hop in figures.hops
         for at, count in enumerate(hop.counts)
         if count
     }
-    assert told == counts
+    assert written_trace == counts
     for hop in figures.hops:
         assert hop.mean * hop.seconds * BINS == pytest.approx(hop.messages)
         assert hop.busiest * hop.seconds == pytest.approx(max(hop.counts))
@@ -188,8 +188,8 @@ def test_latencies_are_those_of_requests_that_used_one_route(figures, lines):
 
 
 def test_records_of_components_and_set_ups(figures, lines):
-    told = {(one.actor, one.op): one.records for one in figures.components}
-    assert told == Counter((one["actor"], one["op"]) for one in lines if one["k"] == "msg")
+    written_trace = {(one.actor, one.op): one.records for one in figures.components}
+    assert written_trace == Counter((one["actor"], one["op"]) for one in lines if one["k"] == "msg")
     (set_up,) = figures.set_ups
     assert (set_up.machine, set_up.node) == ("p2p_connection", "a")
     assert set_up.seconds == pytest.approx(0.5)

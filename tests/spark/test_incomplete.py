@@ -81,7 +81,7 @@ def found(spark_session, directory):
     return validate(spark_session, Question(traces=(str(directory),)))
 
 
-def test_what_is_converted_is_judged_like_its_source(spark_session, directory, found, tmp_path):
+def test_a_converted_trace_is_judged_like_its_source(spark_session, directory, found, tmp_path):
     target = str(tmp_path / "parquet")
     assert convert(spark_session, [str(directory)], target) == found.quarantined
 

@@ -133,7 +133,7 @@ def test_only_a_step_that_is_not_declared_is_drawn_in_red(outcome, page, tmp_pat
     assert "<x>" not in drawn
 
 
-def test_what_changed_since_a_former_report_is_shown(page):
+def test_changes_since_a_former_report_are_shown(page):
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
     assert cells[:3] == ["verdict", "conformant", "violations"]
 

@@ -99,7 +99,7 @@ def test_a_round_that_is_done_again_changes_nothing(tmp_path):
     assert [one["ln"] for one in lines_in(tmp_path)] == [1, 2]
 
 
-def test_what_an_unfinished_round_wrote_is_written_again(tmp_path):
+def test_the_output_of_an_unfinished_round_is_written_again(tmp_path):
     Ledger(tmp_path, "traces").add(0, [broken(1)])
     with (tmp_path / "violations.jsonl").open("a") as file:
         file.write('{"claim":"half a l')
@@ -110,7 +110,7 @@ def test_what_an_unfinished_round_wrote_is_written_again(tmp_path):
     assert [one["ln"] for one in lines_in(tmp_path)] == [1, 2]
 
 
-def test_what_is_found_twice_is_reported_once(tmp_path):
+def test_a_repeated_finding_is_reported_once(tmp_path):
     ledger = Ledger(tmp_path, "traces")
 
     assert ledger.add(0, [broken(1), broken(1)]) == [broken(1)]

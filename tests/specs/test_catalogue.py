@@ -202,7 +202,7 @@ RECORD = {"url": H, "runtime": R}
         ("M-58", "delete", H, QOS, {}),
     ],
 )
-def test_what_no_scenario_has_is_found_and_read(name, type_, from_, to, body):
+def test_messages_outside_the_scenarios_are_found_and_read(name, type_, from_, to, body):
     message = Message(1, MessageType(type_), from_, to, body)
     (kind,) = [kind for kind in KINDS if kind.fits(message)]
     assert kind.id == name
@@ -210,7 +210,7 @@ def test_what_no_scenario_has_is_found_and_read(name, type_, from_, to, body):
 
 
 def test_every_row_is_tried_by_a_scenario_or_by_hand():
-    by_hand = test_what_no_scenario_has_is_found_and_read.pytestmark[0].args[1]
+    by_hand = test_messages_outside_the_scenarios_are_found_and_read.pytestmark[0].args[1]
     assert {row[0] for row in by_hand} | set(ORACLE.values()) == {*ROWS, ""}
 
 
@@ -229,7 +229,7 @@ def test_every_row_is_tried_by_a_scenario_or_by_hand():
         ("read", H, DR, {"resource": H}),
     ],
 )
-def test_what_is_free_or_almost_something_is_in_no_row(type_, from_, to, body):
+def test_free_and_almost_matching_messages_are_in_no_row(type_, from_, to, body):
     assert message_kind(Message(1, MessageType(type_), from_, to, body)) is None
 
 

@@ -32,13 +32,13 @@ def test_any_text_is_a_name_or_none(name):
 
 
 @given(st.sampled_from(MessageType), ANYTHING)
-def test_whatever_is_sent_is_for_one_of_the_senders_own_or_refused(type_, name):
+def test_every_sent_child_is_one_of_the_senders_own_or_refused(type_, name):
     why = misnamed(Message(1, type_, HB, TO, {"resource": name}))
     assert why or named(name)[0] == HB
 
 
 @given(st.dictionaries(NAMES, REPORTED, max_size=5))
-def test_whatever_an_object_shows_is_read_as_children_or_left_out(shown):
+def test_every_shown_object_is_read_as_children_or_left_out(shown):
     for name, kept in children_in(shown).items():
         assert named(name)[0] == kept.creator
 

@@ -117,7 +117,7 @@ def test_a_golden_body_has_the_schema_of_its_class(step):
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
 @settings(max_examples=examples(20))
 @given(data=st.data())
-def test_what_a_class_takes_its_schema_takes_and_what_it_refuses_it_refuses(kind, data):
+def test_a_schema_accepts_and_refuses_the_same_as_its_class(kind, data):
     body = data.draw(json_of(kind) | spoilt(kind))
     assert VALIDATORS[kind].is_valid(body) == is_taken(kind, body)
 

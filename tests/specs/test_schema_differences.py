@@ -98,7 +98,7 @@ def test_an_upstream_property_is_ours_or_its_absence_is_explained(file, definiti
 
 
 @pytest.mark.parametrize("file", sorted(FILES))
-def test_what_the_document_says_of_upstream_is_there(file):
+def test_the_named_parts_of_upstreams_schemas_exist(file):
     """The first column of each table names upstream's properties, or says it in words."""
     properties = {name for where, _, name in UPSTREAM if where == file}
     definitions = {definition for where, definition, _ in UPSTREAM if where == file}

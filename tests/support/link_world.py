@@ -174,7 +174,7 @@ class Pair:
         await self.alice.wait_for(status, self.bob)
         await self.bob.wait_for(status, self.alice)
 
-    async def way_is(self, number: int, what: str) -> None:
+    async def path_has_steps(self, number: int, what: str) -> None:
         """Wait until the reporter's bus has written as many rows of a kind."""
 
         async def is_so() -> bool:

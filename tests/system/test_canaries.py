@@ -54,7 +54,7 @@ async def speak(form, urls, login):
 
 
 @pytest.mark.parametrize("style", ["text", "json"])
-async def test_what_is_secret_is_reported_nowhere(tmp_path, style):
+async def test_secrets_are_reported_nowhere(tmp_path, style):
     reader = tmp_path / "reader.token"
     reader.write_text(f"{READER}\n")
     reported = tmp_path / "log"

@@ -85,7 +85,7 @@ async def ended(node):
 
 
 @asynccontextmanager
-async def besieged(*options):
+async def with_stuck_peers(*options):
     """A node that has peers which read nothing."""
     async with serving(*NODE, *options) as node, trio.open_nursery() as lasting:
         async with trio.open_nursery() as starting:
@@ -136,14 +136,14 @@ async def test_peers_in_the_middle_of_talking_are_notified_too():
 
 
 async def test_peers_that_do_not_read_do_not_keep_a_node():
-    async with besieged() as node, peer(node, "honest") as honest:
+    async with with_stuck_peers() as node, peer(node, "honest") as honest:
         node.process.send_signal(signal.SIGTERM)
         assert (await left(honest))[0] == GOING_AWAY
         assert await ended(node) == ExitCode.OK
 
 
 async def test_a_draining_node_runs_is_not_ready_and_admits_no_connection():
-    async with besieged() as node:
+    async with with_stuck_peers() as node:
         page = str(node.ready["http_url"])
         assert (await get(f"{page}/readyz")).status == 200
         place = urlsplit(node.url)
@@ -158,7 +158,7 @@ async def test_a_draining_node_runs_is_not_ready_and_admits_no_connection():
 
 
 async def test_a_second_signal_ends_it_at_once():
-    async with besieged() as node:
+    async with with_stuck_peers() as node:
         node.process.send_signal(signal.SIGTERM)
         while (await get(f"{node.ready['http_url']}/readyz")).status == 200:
             pass

@@ -186,7 +186,7 @@ def write(part, records):
     part.write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in numbered))
 
 
-def test_what_was_recorded_is_conformant(recorded):
+def test_a_recorded_run_is_conformant(recorded):
     assert judged(recorded)[1]["verdict"] == "conformant"
 
 

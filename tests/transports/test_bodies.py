@@ -35,7 +35,7 @@ def mangled(kind) -> st.SearchStrategy:
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
 @settings(max_examples=examples(20))
 @given(data=st.data())
-def test_what_is_written_is_read_again(kind, data):
+def test_a_written_manifest_is_read_again(kind, data):
     with suppress(BadMessageError):  # rules between fields may refuse what was drawn
         made = read_body(message(data.draw(json_of(kind))), kind)
         on_the_wire = orjson.loads(orjson.dumps(write_body(made)))

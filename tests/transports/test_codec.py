@@ -58,7 +58,7 @@ def test_normal_form_is_what_the_dialect_module_calls_plain():
     assert orjson.loads(encode(ASK)) == orjson.loads(orjson.dumps(emit(ASK)))
 
 
-def test_what_is_written_is_read_again():
+def test_a_written_manifest_is_read_again():
     assert decode_frame(encode(ASK)) == [ASK]
 
 
@@ -132,7 +132,7 @@ def test_the_largest_batch_is_read_whole():
     ],
     ids=["empty", "words", "1e400", "NaN", "NaN inside", "no UTF-8", "surrogate", "two", "abyss"],
 )
-def test_what_is_no_json_is_refused(text):
+def test_an_invalid_json_text_is_refused(text):
     read = decode_line(text)
 
     assert read.error.reason.startswith("this is no JSON")
@@ -178,7 +178,7 @@ def test_more_than_the_limits_is_answered_413(body):
     ],
     ids=["deep", "wide", "keys", "text", "colons"],
 )
-def test_what_is_within_the_limits_passes(body):
+def test_a_message_within_the_limits_passes(body):
     assert decode_line(line(body=body)).body == body
 
 
@@ -243,7 +243,7 @@ def test_any_object_can_be_read_within_the_limits():
     ],
     ids=["object", "huge number", "surrogate", "size"],
 )
-def test_what_cannot_travel_is_not_written(body, code):
+def test_an_unsendable_message_is_not_written(body, code):
     with pytest.raises(BadMessageError) as caught:
         encode(Message(1, MessageType.READ, ALICE, BOB, body))
 

@@ -1,6 +1,6 @@
 """RELIABILITY F2: whatever a peer writes is read, refused or learnt from; nothing else is raised.
 
-A seeded loop over what the siege shoots (`tests/fuzz`), without sockets.
+A seeded loop over the frames of the attack test (`tests/fuzz`), without sockets.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ def read_again(message: Message, dialect: Dialect) -> Message:
 @pytest.mark.chance
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_whatever_comes_is_a_message_or_a_bad_line_and_messages_stay_what_they_are(chunk):
+def test_any_text_is_a_message_or_a_bad_line_and_messages_round_trip(chunk):
     """MSG-09, MSG-18, N3, I-T10: in normal form, a fixed point, the same in every dialect."""
     dice = Random(chunk)  # noqa: S311 - chance, no secret
     mutator = Mutator(dice, "hyperty-runtime://a.ex/x")
@@ -60,7 +60,7 @@ def test_a_look_at_what_a_peer_wrote_never_fails():
     assert glance(b'{"id":"7","x":"' + b"y" * 20_000 + b'"}')["id"] == "7"
 
 
-def test_what_is_normal_is_read_as_it_is():
+def test_a_normal_message_is_read_unchanged():
     """MSG-18: normalising twice is normalising once."""
     mutator = Mutator(Random(5), "hyperty-runtime://a.ex/x")  # noqa: S311 - chance, no secret
     found = 0

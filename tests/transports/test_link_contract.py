@@ -62,7 +62,7 @@ async def test_a_frame_over_the_limit_is_refused_and_the_link_stays_open(ends):
     assert await receiver.receive() == b"next"
 
 
-async def test_both_ends_know_what_was_asked_for(pair):
+async def test_both_ends_know_the_requested_address(pair):
     assert pair.dialler.upgrade == pair.acceptor.upgrade
     assert pair.dialler.name != pair.acceptor.name
 
@@ -171,7 +171,7 @@ async def test_a_sender_waits_while_the_peer_does_not_read(ends):
     assert patience.cancelled_caught
 
 
-async def test_what_waited_arrives_when_the_peer_reads_again(ends):
+async def test_waiting_frames_arrive_when_the_peer_reads_again(ends):
     sender, receiver = ends
     sent = [LARGEST[:-3] + b"%03d" % number for number in range(100)]
 

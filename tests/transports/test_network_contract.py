@@ -28,7 +28,7 @@ async def test_dialling_without_a_listener_is_refused_in_time(place):
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1:1/", "127.0.0.1:99999"])
-async def test_what_is_no_address_cannot_be_dialled(place, address):
+async def test_an_invalid_address_cannot_be_dialled(place, address):
     with pytest.raises(DialError):
         await place.network.dial(place.kind, address)
 

@@ -110,7 +110,7 @@ async def test_a_foreign_socket_file_is_not_removed(network, path):
 
 @pytest.mark.parametrize("where", ["nonsense", "127.0.0.1:port", "127.0.0.1:99999", "192.0.2.1:0"])
 @pytest.mark.parametrize("kind", [Kind.TCP, Kind.WEBSOCKET])
-async def test_what_is_no_place_of_ours_cannot_be_listened_on(network, kind, where):
+async def test_a_foreign_place_cannot_be_listened_on(network, kind, where):
     with pytest.raises(ListenError, match="cannot listen on"):
         async with network.listen(kind, where):
             pass
@@ -184,7 +184,7 @@ async def test_how_a_stream_ends_reports_whether_it_was_meant(network, path, sen
     assert caught.value.close_reason is farewell
 
 
-async def test_what_a_cancelled_send_left_goes_out_first(network, path):
+async def test_the_rest_of_a_cancelled_send_goes_out_first(network, path):
     large = b"x" * MAX_FRAME_BYTES
     async with raw_peer(network, path) as (stream, link):
         with trio.move_on_after(0.1):

@@ -111,7 +111,7 @@ async def test_an_outsider_gets_the_bytes_and_nothing_else(plain):
     assert await link.receive() == b"\xff\x00 no text"
 
 
-async def test_what_came_before_a_half_close_is_read_before_its_end(plain):
+async def test_frames_before_a_half_close_are_read_before_its_end(plain):
     link, outsider = plain
     outsider.sendall(b"last words")
     outsider.shutdown(socket.SHUT_WR)
@@ -160,6 +160,6 @@ def test_an_endpoint_says_how_it_is_dialled(text, endpoint):
     "text",
     ["", "h:1", "unix:///run/x", "wss://", "tcp://h", "stream://h:x", "tcp://:1", "ws://"],
 )
-def test_what_is_no_endpoint_is_refused(text):
+def test_an_invalid_endpoint_is_refused(text):
     with pytest.raises(ValueError, match="it "):
         read_endpoint(text)

@@ -186,7 +186,7 @@ async def _host(
     is_reading = trio.Event()
 
     async def open_link(readers: trio.Nursery) -> None:
-        is_reading.set()  # the reader is started before anybody sees this
+        is_reading.set()  # the reader is started before this is visible
         connection = await wrap_client_stream(
             readers,
             dial.stream,

@@ -266,8 +266,8 @@ class _HandshakeServer:
         """
         task_status.started()
         while True:
-            # Nobody is greeted whose link would only wait here: the system keeps them meanwhile,
-            # and those who are accepted above have the processor for themselves.
+            # A link that would only wait here is not accepted: the system keeps them meanwhile,
+            # and accepted links have the processor for themselves.
             async with self.places:
                 pass
             for stream in await next_streams(listener):

@@ -40,7 +40,7 @@ class HttpOptions(Topic):
             if self.http_token_file is None:
                 return config
             raise CommandError(
-                "--http-token-file names who may read metrics, but none are served; add --http"
+                "--http-token-file protects metrics, but none are served; add --http"
             )
         token = None if self.http_token_file is None else _token(self.http_token_file)
         return attrs.evolve(config, http=HttpConfig(self.http, token, self.rest))

@@ -23,8 +23,8 @@ __all__ = ["key_source", "login_options"]
 _URLS: Final = ("http://", "https://")
 
 _LOCKED: Final = (
-    "nobody can open a session at this node: it was given no keys to verify logins "
-    "with; name them with --jwks, or let everybody in with --allow-legacy"
+    "no runtime can open a session at this node: it has no keys to verify logins "
+    "with; name them with --jwks, or admit all runtimes with --allow-legacy"
 )
 
 
@@ -58,7 +58,7 @@ class LoginOptions(Topic):
         return Login(provider=provider, admission=admission, life=self.session_life, clock=_now)
 
     def _provider(self, domain: str) -> ProviderMaker:
-        # Slow to import, and needed by nobody who only wants to see --help.
+        # Slow to import, and not needed for --help.
         from actors.node.login.key_provider import by_keys, terms_of  # noqa: PLC0415
         from actors.node.login.used_tokens import UsedTokenFile  # noqa: PLC0415 - as above
 
@@ -111,7 +111,7 @@ login_options = topic_options(
         "--jwks",
         metavar="FILE|URL",
         help="Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
-        "when it changes. Without it, nobody can open a session unless --allow-legacy is given.",
+        "when it changes. Without it, sessions can be opened only if --allow-legacy is given.",
     ),
     click.option(
         "--issuer",

@@ -74,7 +74,7 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
     """Read a file that was named.
 
     Raises:
-        CommandError: It cannot be read, or is larger than anybody would take.
+        CommandError: It cannot be read, or is larger than any runtime accepts.
     """
     try:
         with path.open("rb") as file:
@@ -84,7 +84,7 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
             f"cannot read {path}: {exc.strerror}; name another file with {option}"
         ) from exc
     if len(content) > limit:
-        raise CommandError(f"{path} is larger than {limit} bytes; nobody would take it")
+        raise CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
     return content
 
 

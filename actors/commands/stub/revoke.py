@@ -19,7 +19,7 @@ from specs.limits.protocol import MAX_ID
 __all__ = ["command"]
 
 _DAYS: Final = 7.0
-"""Days a list is good if nobody says otherwise."""
+"""Default validity of a list, in days."""
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 

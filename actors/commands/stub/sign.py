@@ -29,7 +29,7 @@ from specs.limits.protocol import MAX_ID
 __all__ = ["command"]
 
 _DAYS: Final = 30.0
-"""Days a descriptor is good if nobody says otherwise."""
+"""Default validity of a descriptor, in days."""
 
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 

@@ -16,7 +16,7 @@ from specs.limits.node import TOKEN_LIFE
 __all__ = ["command"]
 
 _LIFE: Final = 300.0
-"""Seconds a token lives if nobody says otherwise."""
+"""Default validity of a token, in seconds."""
 
 _NAME_BYTES: Final = 16
 

@@ -48,7 +48,7 @@ def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> st
 def command(*, token: str, domain: str | None, jwks: str | None) -> int:
     """Show the claims of a token; - reads it from standard input.
 
-    Without --jwks nothing is verified: anybody can have written it. With --jwks and
+    Without --jwks nothing is verified: anyone can have written it. With --jwks and
     --domain it exits with 4 if a node of that domain would refuse it, and says why.
     """
     text = sys.stdin.read(TOKEN_CHARS + 2) if token == _STDIN else token

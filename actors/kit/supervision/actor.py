@@ -200,7 +200,13 @@ class Actor(ABC, Generic[M_contra]):
     def enter(
         self, me: ActorRef[M_contra], nursery: trio.Nursery, wake: Callable[[], None]
     ) -> None:
-        """Take what an actor works with; called by the kit before `start`."""
+        """Take what an actor works with; called by the kit before `start`.
+
+        Args:
+            me: Reference to the actor.
+            nursery: Nursery of the actor's tasks.
+            wake: Interrupts the wait for a message.
+        """
         self.name = me.name
         self.me = me
         self.is_finished = False
@@ -214,6 +220,6 @@ class Actor(ABC, Generic[M_contra]):
 
 
 async def _beside(work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-    # This task does not serve the mailbox: its waits hold nobody up.
+    # This task does not serve the mailbox: its waits delay no other actor.
     SERVING.set(None)
     await work(*args)

@@ -58,7 +58,12 @@ class DeadLetters(ABC):
 
     @abstractmethod
     def lost(self, actor: str, message: object) -> None:
-        """Take a message that nobody will handle; must not wait or raise."""
+        """Take an unhandled message; must not wait or raise.
+
+        Args:
+            actor: Name of the ended actor.
+            message: The message.
+        """
 
 
 @final

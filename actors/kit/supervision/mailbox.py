@@ -27,7 +27,7 @@ class Reply(Generic[R]):
     """The one-shot answer channel of an ask; it is part of the message.
 
     The actor that gets the message answers by `send` or `fail`, at once or later, itself or
-    through others. An answer for which nobody waits any more is dropped.
+    through others. An answer is dropped if its requester no longer waits.
     """
 
     __slots__ = ("_answered", "_error", "_state", "_value", "_wait")
@@ -118,7 +118,7 @@ _FEW: Final = 16
 
 
 class Losable(Protocol):
-    """The part of a `Reply` that the mailbox uses, whatever its answer."""
+    """The part of a `Reply` that the mailbox uses, for any type of answer."""
 
     @property
     def is_open(self) -> bool:
@@ -155,7 +155,7 @@ def _nobody() -> Reply[None]:
 
 
 _BELL: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
-"""An ask that nobody made: it only makes a waiting `take` return."""
+"""A request without a requester: it only makes a waiting `take` return."""
 
 
 @final

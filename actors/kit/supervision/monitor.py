@@ -92,6 +92,10 @@ class Monitor:
         They are also found in groups, causes and contexts of the exception: an actor that has
         failed may fail again while it stops. An exception that passes through several actors is
         recorded for the first.
+
+        Args:
+            actor: Name of the crashed actor.
+            error: The error.
         """
         for one in _all_of(error):
             if isinstance(one, UndeclaredTransitionError) and one not in self._reported:

@@ -242,7 +242,7 @@ class Child(Generic[M]):
             _log.warning("stopped by force", actor=self.name)
 
     def bury(self, dead_letters: DeadLetters) -> None:
-        """End the child for good, and hand over the messages that nobody will handle."""
+        """End the child for good, and hand over the unhandled messages."""
         self.is_leaving = True
         for message in self._mailbox.bury(self.life.error):
             dead_letters.lost(self.name, message)
@@ -290,7 +290,7 @@ _STOP_BUDGET: Final = limits.DRAIN_TIMEOUT - 2 * limits.GOODBYE_TIMEOUT
 
 
 class _Life(Protocol):
-    """A life, whatever its messages."""
+    """A life, for any type of messages."""
 
     has_started: bool
     ended: trio.Event
@@ -298,7 +298,7 @@ class _Life(Protocol):
 
 
 class _AnyChild(Protocol):
-    """A child, whatever its messages."""
+    """A child, for any type of messages."""
 
     name: str
     party: Party
@@ -534,7 +534,7 @@ async def open_supervisor(
         name: Name for people and logs.
         strategy: Which children are restarted when one crashes.
         intensity: How many restarts there may be.
-        dead_letters: Takes the messages that nobody will handle.
+        dead_letters: Takes the unhandled messages.
         monitor: Takes the exceptions of children; None: a new one, without trace.
 
     Yields:

@@ -58,7 +58,7 @@ async def begin_wait(target: Party) -> Wait | None:
     if who is None:
         return None
     if _path(target, who):
-        # Somebody of the circle may be free already and just not have run yet:
+        # An actor of the circle may be free already and just not have run yet:
         # after two passes of the scheduler he has.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()

@@ -139,7 +139,7 @@ class Connector(Actor[_Message]):
 
     @override
     async def stop(self) -> None:
-        """Leave nobody without an answer; the bus may be gone before."""
+        """Answer all open requests; the bus may have ended before."""
         detach(self._parts.bus, self._parts.address, self.me)
         try:
             for job in self._jobs.values():
@@ -273,7 +273,12 @@ class Home:
 
 
 def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
-    """Return where connectors listen, besides the one of the domain registry."""
+    """Return where connectors listen, besides the one of the domain registry.
+
+    Args:
+        back_ends: Back ends of the node.
+        domain: Domain of the node.
+    """
     if back_ends.global_registry is not None:
         yield GLOBAL_REGISTRY
     if back_ends.quality is not None:
@@ -283,7 +288,14 @@ def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
 async def start_connectors(
     back_ends: BackEnds, home: Home, supervisor: Supervisor, bus: ActorRef[BusMessage]
 ) -> None:
-    """Start a connector to each back end there is."""
+    """Start a connector to each back end there is.
+
+    Args:
+        back_ends: Back ends of the node.
+        home: Services of the node for connectors.
+        supervisor: Supervisor of the started actors.
+        bus: Message bus of the node.
+    """
     for name, address, make in _services(back_ends, home):
         actor = f"connector:{name}"
         opened = partial(_connector, (name, address), make, home.trace(actor), back_ends.limits)

@@ -1,7 +1,7 @@
 """The global registry at `global://registry`: signed records of users (CON-03, M-56, M-57).
 
 A record is a JSON Web Token that its user signed. The node looks at its form and size
-only; who wants to rely on it checks the signature.
+only; a user of the record must check the signature.
 """
 
 import binascii
@@ -60,6 +60,10 @@ class GlobalRecords(ABC):
     @abstractmethod
     async def publish(self, guid: str, token: str) -> Replied:
         """Keep a record of a user; what the back end objects is its answer (409 and others).
+
+        Args:
+            guid: GUID of the user.
+            token: Signed token with the record.
 
         Raises:
             HttpError: It cannot be asked.

@@ -61,6 +61,10 @@ class QualityBroker(ABC):
         """Reserve a relay under a name of the node's choice; None: no resources are left.
 
         Asked again with the same name, it grants the same.
+
+        Args:
+            name: The name.
+            request: The request.
         """
 
     @abstractmethod

@@ -150,7 +150,7 @@ class RestRegistry(Service):
         return await self._change(asked, touch_call(asked))
 
     async def _change(self, asked: Create | Touch, call: RestCall) -> Replied:
-        """Have the server change a record; whatever comes of it, it ends with the session.
+        """Have the server change a record; for any result, it ends with the session.
 
         But what was registered in upstream's form lasts.
         """

@@ -59,7 +59,13 @@ class Replied:
 
 
 def with_value(code: int, value: Json, why: str = "") -> Replied:
-    """Answer with a value, and a sentence if there is one."""
+    """Answer with a value, and a sentence if there is one.
+
+    Args:
+        code: Reply code.
+        value: Content of the answer.
+        why: The reason.
+    """
     return Replied(code, {"description": why, "value": value} if why else {"value": value})
 
 
@@ -100,7 +106,7 @@ class Service(ABC):
 
     @abstractmethod
     async def closing(self) -> None:
-        """Finish what must not stay undone; bounded by who waits."""
+        """Finish what must not stay undone; bounded by the waiting requests."""
 
     @abstractmethod
     async def aclose(self) -> None:

@@ -80,7 +80,7 @@ class RestGoneError(RestError):
     """The session is not held by these requests any more; its token may bring it back."""
 
     status = HTTPStatus.GONE
-    summary = "nobody has this session over HTTP; re-open it with its token"
+    summary = "this session has no link over HTTP; re-open it with its token"
 
 
 @final
@@ -148,7 +148,7 @@ class RestLink(Link):
 
     @override
     def ping(self) -> None:
-        """Let who waits ask again: that is the sign of life."""
+        """Make the waiting client ask again: its request is the sign of life."""
         self._pings += 1
         self._changed()
 
@@ -204,6 +204,10 @@ class RestLink(Link):
     async def post_numbered(self, frame: bytes, number: int) -> None:
         """Hand a frame to the node, once: the last number again is taken for the same post.
 
+        Args:
+            frame: The frame.
+            number: Number of the post.
+
         Raises:
             PostNumberError: Another number is due.
             PostsPileUpError: As of `post`; it may be posted again.
@@ -226,8 +230,12 @@ class RestLink(Link):
 
         None are returned when the runtime should show that it is there, by asking again.
 
+        Args:
+            number: Number of the last received message.
+            turn: Number of the wait.
+
         Raises:
-            NewerPollError: Somebody else asks now.
+            NewerPollError: A newer request has replaced this one.
             RestGoneError: It is closed.
         """
         pings = self._pings
@@ -241,13 +249,13 @@ class RestLink(Link):
         return waiting
 
     async def wait_read(self, number: int) -> bool:
-        """Wait until the runtime has read up to a number; False: it leaves somebody else to ask."""
+        """Wait until the runtime has read up to a number; False: a newer request came."""
         while self._window.acknowledged < number and self.close_reason is None:
             await self._change.wait()
         return self.close_reason is None
 
     def begin(self) -> int:
-        """Begin to wait for messages, so that nobody else does; return whose turn it is."""
+        """Begin to wait for messages, instead of earlier requests; return the wait's number."""
         self._turn += 1
         self._changed()
         return self._turn
@@ -256,10 +264,10 @@ class RestLink(Link):
         """Return the next message, which gets no number: an answer to control of the session.
 
         Raises:
-            NewerPollError: Somebody else asks now.
+            NewerPollError: A newer request has replaced this one.
             RestGoneError: It is closed.
         """
-        # A ping asks for a sign of life, which who waits here cannot give.
+        # A ping asks for a sign of life, which a waiting client cannot give.
         while not await self.wait_after(self._window.acknowledged, turn):
             pass
         line = self._window.take()
@@ -267,7 +275,7 @@ class RestLink(Link):
         return line
 
     def leave(self) -> None:
-        """Note that nobody is there any more."""
+        """Note that the client has left."""
         self._has_left = True
         self._inbound.close()
         self._changed()
@@ -306,7 +314,7 @@ class RestLinks(Listener):
         self._arrivals.close()
 
     def come(self, host: str) -> RestLink:
-        """Let somebody in who has no session yet.
+        """Admit a client without a session.
 
         Raises:
             TurnedAwayError: Not now.
@@ -323,7 +331,12 @@ class RestLinks(Listener):
         return link
 
     def granted(self, link: RestLink, token: str) -> None:
-        """Note by which token a link is found from now on."""
+        """Note by which token a link is found from now on.
+
+        Args:
+            link: The link.
+            token: Token of the session.
+        """
         self._by_token[_digest(token)] = link
 
     def known(self, token: str | None) -> RestLink | None:

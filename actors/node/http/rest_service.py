@@ -34,9 +34,9 @@ __all__ = ["MessagesService", "SessionService"]
 class EventParts(Parts):
     """One stream of events; the id of each is the number of its message.
 
-    It ends when nobody says that what it brought was read, and from time to time when
-    there is nothing to bring: who opens it anew shows that it is there, and up to where it
-    has read. It also ends when somebody else asks, or the session is closed.
+    It ends when its messages are not acknowledged, and from time to time when
+    there is nothing to bring: a client that opens it anew shows its presence, and up to where it
+    has read. It also ends when a newer request replaces it, or the session is closed.
 
     Args:
         turn: Whose turn it is, of `RestLink.begin`.
@@ -165,7 +165,7 @@ class MessagesService(_RestService):
 
     @override
     def body_limit(self, visit: Visit) -> int:
-        """Keep nothing for who has no session: anybody could fill the memory of the node."""
+        """Keep nothing for clients without a session: they could fill the memory of the node."""
         return 0 if self._links.known(visit.bearer) is None else self.limit
 
     @override

@@ -286,7 +286,12 @@ _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 
 def rest_services(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
-    """Make where sessions over HTTP are had."""
+    """Make where sessions over HTTP are had.
+
+    Args:
+        links: Links over HTTP.
+        origins: Permitted web origins.
+    """
     return {
         f"{REST}/session": SessionService(links, origins),
         f"{REST}/messages": MessagesService(links),
@@ -300,7 +305,15 @@ def site_of(
     probes: Mapping[Part, Probe],
     services: Mapping[str, HttpService] = _NO_SERVICES,
 ) -> Site:
-    """Make what a node serves."""
+    """Make what a node serves.
+
+    Args:
+        config: The configuration.
+        counters: Counters of the process.
+        readiness: Readiness of the node.
+        probes: Checks of readiness, by part.
+        services: Further services, by path.
+    """
     shown = config.catalogue
     return Site(
         public={"/healthz": health, "/readyz": ReadyPage(readiness, probes)},
@@ -317,9 +330,15 @@ async def open_http(
 ) -> AsyncIterator[str]:
     """Serve a site while the context is open; its URL.
 
+    Args:
+        network: Network that opens links.
+        config: The configuration.
+        site: The served paths.
+        monitor: Monitor of the process.
+
     Raises:
         HttpPlaceError: The place to listen at is taken or not ours.
-        OpenMetricsError: Everybody who reaches it could read the metrics.
+        OpenMetricsError: Every client that reaches it could read the metrics.
     """
     async with _listening(network, config) as listener:
         if config.token is None and not is_loopback(read_host_port(listener.address)[0]):

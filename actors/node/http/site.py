@@ -1,6 +1,6 @@
-"""The paths that a node serves over HTTP, and who may read them (S11).
+"""The paths that a node serves over HTTP, and their readers (S11).
 
-Pages are read by GET; services accept more, and check themselves who may ask. Health is no
+Pages are read by GET; services accept more, and check their clients themselves. Health is no
 secret. Metrics reveal the traffic of a domain: without a token they are for this machine only. The
 claims of a proxy about its clients are never believed; that there is a proxy shows that the reader
 may be anywhere. The catalogue of the domain is served from a directory, byte for byte as `stub
@@ -125,7 +125,13 @@ class Feed:
 
 
 def json_page(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Page:
-    """Make an answer of JSON."""
+    """Make an answer of JSON.
+
+    Args:
+        status: HTTP status.
+        value: Content of the page.
+        *headers: Further headers.
+    """
     return Page(status, orjson.dumps(value) + b"\n", headers=headers)
 
 
@@ -213,7 +219,7 @@ Source: TypeAlias = Callable[[], Awaitable[Page]]
 """Makes a page anew for each visit."""
 
 _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-"""Headers that a proxy adds: their sender is not the one who asks."""
+"""Headers that a proxy adds: their sender is not the client itself."""
 
 
 class HttpService(ABC):
@@ -236,7 +242,13 @@ class HttpService(ABC):
 
     @abstractmethod
     def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
-        """Return a refusal."""
+        """Return a refusal.
+
+        Args:
+            status: HTTP status.
+            why: The reason.
+            *headers: Further headers.
+        """
 
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
@@ -247,8 +259,8 @@ class Gate:
     """Admits readers of metrics.
 
     Args:
-        token: What has to be shown; None: nothing, but then only by who is on this
-            machine, asks no proxy, and was not sent here by a page of somebody else.
+        token: What has to be shown; None: nothing, but then only from this
+            machine, without a proxy, and not from a page of another origin.
     """
 
     def __init__(self, token: bytes | None) -> None:

@@ -39,7 +39,12 @@ Item: TypeAlias = Message | BadLine | Claim
 
 
 def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
-    """Write a message as a peer spells it: once for all of its peers that spell alike."""
+    """Write a message as a peer spells it: once for all of its peers that spell alike.
+
+    Args:
+        entry: The message.
+        dialect: Spelling of the peer.
+    """
     if dialect is PLAIN:
         return entry.line
     known = {} if entry.spelt is None else entry.spelt
@@ -118,7 +123,7 @@ REST: Final = "/rest"
 class RestAcceptor(Acceptor):
     """Normal form; what is posted is lines, and each message that is asked for has a number.
 
-    Every request is a sign of life, so nobody is pinged by messages.
+    Every request is a sign of life, so clients are not pinged by messages.
     """
 
     wire = Form.REST

@@ -147,7 +147,7 @@ class Outbox:
         return self._writing
 
     def interrupt(self) -> None:
-        """Stop the write at hand: nobody is there to read it."""
+        """Stop the write at hand: its peer has left."""
         self._writing.cancel()
 
     def close(self) -> list[OutboundMessage]:
@@ -223,7 +223,7 @@ class Port:
         close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
-        identity: Who vouched for that session; None: nobody did.
+        identity: Identity of that session; None: no login.
     """
 
     __slots__ = (
@@ -274,19 +274,34 @@ class Port:
         self._connection.try_tell(Nudge.GRANTED)
 
     def finish(self, close_reason: CloseReason, end: LinkEnd | None = None) -> None:
-        """Write what is left, then say goodbye."""
+        """Write what is left, then say goodbye.
+
+        Args:
+            close_reason: Reason that the peer is sent.
+            end: Reason that is counted.
+        """
         self._end_by(close_reason, end)
         self._leave()
 
     def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
-        """Leave at once, and give back what was not written."""
+        """Leave at once, and give back what was not written.
+
+        Args:
+            close_reason: Reason that the peer is sent.
+            end: Reason that is counted.
+        """
         self._end_by(close_reason, end)
         unsent = self.outbox.close()
         self._leave()
         return unsent
 
     def ended(self, end: LinkEnd, close_reason: CloseReason | None = None) -> None:
-        """Note why the link is left, if nothing is noted yet."""
+        """Note why the link is left, if nothing is noted yet.
+
+        Args:
+            end: Reason that is counted.
+            close_reason: Reason that the peer is sent.
+        """
         if self.end is None:
             self.end = end
             self.close_reason = close_reason or self.close_reason

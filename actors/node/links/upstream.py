@@ -103,7 +103,7 @@ class SessionAcceptor(Acceptor):
     """`/ws`: a message is a frame, a session is opened as upstream does it.
 
     Its stubs call themselves `<runtime>/<token>`. The token stays behind this acceptor:
-    inside, and towards everybody else, that is an address without it.
+    inside, and towards all other peers, that is an address without it.
     Session control is spelt apart: those stubs count and compare its ids by themselves.
     """
 

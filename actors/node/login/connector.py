@@ -29,7 +29,7 @@ __all__ = ["VALIDATE", "open_provider", "read_identity", "start_connector"]
 
 
 def written_identity(identity: Identity) -> JsonObject:
-    """Write what is known of somebody."""
+    """Write the identity of a user."""
     roles: list[Json] = [*sorted(identity.roles)]
     written: JsonObject = {"user": identity.user, "issuer": identity.issuer, "roles": roles}
     if math.isfinite(identity.until):
@@ -40,7 +40,7 @@ def written_identity(identity: Identity) -> JsonObject:
 
 
 def read_identity(value: Json, until: float) -> Identity:
-    """Read what a connector says of somebody; only the user is necessary.
+    """Read an identity from a connector's answer; only the user is required.
 
     Args:
         value: The value of its answer.
@@ -89,7 +89,7 @@ _Message: TypeAlias = Asked | RuntimeLeft
 
 @final
 class IdentityConnector(Actor[_Message]):
-    """Answers each question once, whatever becomes of the provider; bounded in number.
+    """Answers each question once, also if the provider fails; bounded in number.
 
     Args:
         address: Address of the connector.
@@ -174,7 +174,12 @@ def _assertion(message: Message) -> str:
 async def open_provider(
     login: Login | None, clock: Callable[[], float]
 ) -> AsyncIterator[IdentityProvider | None]:
-    """Hold the provider while the context is open; what it has seen outlives connectors."""
+    """Hold the provider while the context is open; what it has seen outlives connectors.
+
+    Args:
+        login: Login of the node; None: no login.
+        clock: Returns the time in seconds.
+    """
     if login is None:
         yield None
         return
@@ -191,7 +196,14 @@ async def start_connector(
     supervisor: Supervisor,
     bus: ActorRef[BusMessage],
 ) -> None:
-    """Start the connector, if somebody is to log in."""
+    """Start the connector, if logins are possible.
+
+    Args:
+        provider: The identity provider; None: no login.
+        addresses: Addresses of the node's parts.
+        supervisor: Supervisor of the started actors.
+        bus: Message bus of the node.
+    """
     if provider is not None:
         names = addresses.identities, addresses.session
         make = partial(IdentityConnector, *names, bus, provider)

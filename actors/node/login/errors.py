@@ -1,4 +1,4 @@
-"""The errors of logins, split by who must act."""
+"""The errors of logins, split by the party that must act."""
 
 from typing import final
 
@@ -32,7 +32,7 @@ class KeysAwayError(PlaceError):
 
 @final
 class LoginRefusedError(ReasonError):
-    """An identity provider vouches for nobody who brings this; the reason is for them."""
+    """An identity provider refuses these credentials; the reason is for their sender."""
 
     summary = "login refused"
 

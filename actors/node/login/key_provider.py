@@ -74,7 +74,7 @@ class KeySource(ABC):
 
 @final
 class KeyFile(KeySource):
-    """A file with a set of keys; read again when somebody logs in and a second is over."""
+    """A file with a set of keys; read again at a login, at most once a second."""
 
     fresh = KEY_FILE_FRESH
     pause = KEY_FILE_PAUSE
@@ -145,7 +145,7 @@ class KeyUrl(KeySource):
 class KeyRing:
     """The keys of one source.
 
-    One task gets them at a time; who needs them meanwhile waits for that one.
+    One task gets them at a time; other logins wait for that task.
     """
 
     def __init__(self, source: KeySource) -> None:
@@ -272,7 +272,13 @@ def _refused(why: str) -> LoginRefusedError:
 def by_keys(
     source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
 ) -> ProviderMaker:
-    """Accept tokens that meet the terms and are signed by one of these keys."""
+    """Accept tokens that meet the terms and are signed by one of these keys.
+
+    Args:
+        source: Source of the keys.
+        terms: Conditions on tokens.
+        used: File of used tokens; None: they are kept in memory.
+    """
     return lambda clock: KeyProvider(source, terms, clock, used)
 
 

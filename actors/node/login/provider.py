@@ -17,24 +17,24 @@ __all__ = ["Admission", "IdentityProvider", "Login", "Nobody", "ProviderMaker"]
 
 
 class IdentityProvider(ABC):
-    """Validates what somebody brings to log in.
+    """Validates the credentials of a login.
 
     Asked by several tasks of one actor at once, each with a deadline of its own.
     """
 
     @abstractmethod
     async def validate(self, assertion: str) -> Identity:
-        """Return whom an assertion vouches for.
+        """Return the identity that an assertion proves.
 
         If cancelled, it may count as used.
 
         Raises:
-            LoginRefusedError: It vouches for nobody, here and now.
+            LoginRefusedError: It proves no identity, here and now.
             ProviderAwayError: That cannot be found out at the moment.
         """
 
     async def why_not(self) -> str | None:
-        """Return why nobody can be looked into now, as half a sentence; None: anybody can."""
+        """Return why no credentials can be validated now, as half a sentence; None: they can."""
         await trio.lowlevel.checkpoint()
         return None
 
@@ -45,12 +45,12 @@ class IdentityProvider(ABC):
 
 @final
 class Nobody(IdentityProvider):
-    """Refuses whatever is brought."""
+    """Refuses all credentials."""
 
     @override
     async def validate(self, assertion: str) -> Identity:
         await trio.lowlevel.checkpoint()
-        raise LoginRefusedError("this node was given no keys, so nobody can log in")
+        raise LoginRefusedError("this node has no keys, so no login is possible")
 
     @override
     async def aclose(self) -> None:

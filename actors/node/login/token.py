@@ -1,7 +1,7 @@
 """Login tokens: JSON Web Tokens, taken apart and verified (RFC 7519, RFC 8725).
 
 A token says which key signed it and how, and is believed in neither: the key comes from
-the operator's set, and each key has one algorithm. Whatever else its header asks for,
+the operator's set, and each key has one algorithm. Other entries of its header,
 other keys, certificates, extensions, encryption, nesting, makes it no token for us.
 """
 
@@ -68,12 +68,16 @@ def read_token(text: str) -> SignedToken:
 def verified(token: SignedToken, keys: Keys) -> JsonObject:
     """Return what a token says, once its signature is verified.
 
+    Args:
+        token: The token.
+        keys: Trusted keys.
+
     Raises:
         BadTokenError: Its key is not among these, or did not sign it.
     """
     key = keys.get(token.key_name)
     if key is None:
-        raise BadTokenError("nobody here knows the key that it names")
+        raise BadTokenError("the key that it names is unknown")
     if key.algorithm != token.algorithm:
         raise BadTokenError("its key is not for the algorithm that it names")
     try:

@@ -37,7 +37,7 @@ _SET_FLOOR: Final = "INSERT INTO forgotten VALUES (?)"
 
 @final
 class UsedTokenFile:
-    """A SQLite file of digests; no token and no name of anybody is in it.
+    """A SQLite file of digests; it contains no token and no user name.
 
     Args:
         path: Where it is; made if it is not there.
@@ -74,6 +74,10 @@ class UsedTokenFile:
         """Write down that a token was used; return whether it was not written down before.
 
         If cancelled before the write begins, nothing is written; a write that has begun ends.
+
+        Args:
+            use: Digest and expiry of the token.
+            floor: Tokens that expire no later count as used.
 
         Raises:
             UsedTokensError: It cannot be written.

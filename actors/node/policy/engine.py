@@ -68,7 +68,7 @@ class Order:
     """A decision, as far as tasks need to know it.
 
     Attributes:
-        user: Who sent the message; None: nobody vouches for them.
+        user: User of the sender; None: no login.
     """
 
     message: Message
@@ -92,7 +92,12 @@ class Tasks:
     def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
         """Do what is to be done at a moment; return which obligation failed, if one did.
 
-        All that can be done is done, whatever fails.
+        All that can be done is done, also if some of it fails.
+
+        Args:
+            tasks: Obligations and advice of the decision.
+            order: Message and decision.
+            when: Before or after the message is forwarded.
         """
         failed = ""
         for task in tasks:
@@ -109,7 +114,7 @@ class Tasks:
         return failed
 
     def impossible(self, tasks: Sequence[Task]) -> str:
-        """Return the first obligation that nobody here knows how to fulfil; empty: none."""
+        """Return the first obligation that cannot be fulfilled; empty: none."""
         unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
         return next(unknown, "")
 
@@ -159,8 +164,8 @@ class PolicyService(LocalService):
     are the operator's, and the node writes none of them.
 
     Args:
-        identity_of: Who vouches for the session of a runtime now; None: nobody.
-        reloader: Who reads the files again; None: not yet there.
+        identity_of: Returns the identity of a runtime's session now; None: no login.
+        reloader: The actor that reads the files again; None: not yet started.
     """
 
     def __init__(
@@ -179,7 +184,7 @@ class PolicyService(LocalService):
     def receive(self, message: Message, by: str) -> Message | None:
         identity = self._identity_of(by)
         if identity is None or ADMIN not in identity.roles:
-            return refuse(message, Code.FORBIDDEN, f"policies are for who has the role {ADMIN}")
+            return refuse(message, Code.FORBIDDEN, f"managing policies requires the role {ADMIN}")
         match message.type:
             case MessageType.READ:
                 return self._read(message, read_body(message, ReadPolicies))
@@ -233,7 +238,7 @@ class PolicyService(LocalService):
         return _changed(message, self._store.remove(asked.resource))
 
     def _reload(self, message: Message, by: str) -> Message | None:
-        """Have the files read: that takes a while, and the answer comes from who reads."""
+        """Have the files read: that takes a while, and the reading task sends the answer."""
         reloader = self._reloader()
         if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
             return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
@@ -369,7 +374,7 @@ def _marked(message: Message) -> Message:
 
 
 def _unforged(message: Message, ruling: Ruling) -> Ruling:
-    """Let nobody stamp its own message where policies stamp messages (POL-15)."""
+    """Remove a sender's own stamp where policies stamp messages (POL-15)."""
     if ruling.marked is not None or message.body.get(_AUTH, False) is False:
         return ruling
     return attrs.evolve(ruling, marked=attrs.evolve(message, body={**message.body, _AUTH: False}))
@@ -382,7 +387,7 @@ class Policing:
 
     Attributes:
         clock: Seconds since the epoch, as the node counts them.
-        reloader: Who reads the files again; None: it has not been started yet.
+        reloader: The actor that reads the files again; None: not yet started.
     """
 
     store: PolicyStore
@@ -402,7 +407,12 @@ class Policing:
         return PolicyService(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
-        """Start what reads the files again."""
+        """Start what reads the files again.
+
+        Args:
+            supervisor: Supervisor of the started actors.
+            bus: Message bus of the node.
+        """
         make = partial(PolicyReloader, self.store, bus)
         self.reloader = await supervisor.start_child(ChildSpec("policies", make))
 
@@ -415,6 +425,11 @@ def policing_of(
     config: PolicyConfig | None, addresses: NodeAddresses, clock: Callable[[], float]
 ) -> Policing | None:
     """Make the policy engine of a node that has policies.
+
+    Args:
+        config: The configuration.
+        addresses: Addresses of the node's parts.
+        clock: Returns the time in seconds.
 
     Raises:
         PolicyFileError: A file cannot be used: the node must not start.

@@ -93,8 +93,8 @@ def _document(path: Path) -> dict[str, object]:
 class PolicyStore:
     """Holds what a node judges by; outlives a bus that crashes.
 
-    Who judges takes `pdp` once per message. It is changed by one assignment only, when
-    the next one is complete: nobody ever judges by half of a change.
+    A judging task takes `pdp` once per message. It is changed by one assignment only, when
+    the next one is complete: no judgement uses half of a change.
 
     Raises:
         PolicyFileError: A file cannot be used; a node must not start without it.
@@ -142,7 +142,7 @@ _LASTS: Final = "until the node reads its policy files again or gets other polic
 @final
 @attrs.frozen
 class Reload:
-    """Somebody at the node's terminal wants the files to be read again.
+    """The operator at the node's terminal has the files read again.
 
     Attributes:
         reply: Receives why they could not be used; empty: they hold now.

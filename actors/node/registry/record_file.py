@@ -187,13 +187,13 @@ class SqliteRecords(RecordFile):
             raise RegistryFileError(self.path, str(exc)) from exc
 
     def _check_place(self) -> None:
-        """Refuse to write to a file that nobody will find any more: moved, removed or replaced."""
+        """Refuse to write to a file that is no longer at its path: moved, removed or replaced."""
         if self.path.stat().st_ino != self._inode:
             raise RegistryFileError(self.path, "another file has taken its place")
 
     def _rewrite(self, rows: Sequence[Row]) -> None:
         try:
-            # Whatever was wrong with the old connection is not wrong with a new one.
+            # A defect of the old connection does not affect a new one.
             self._disconnect()
             connection = self._open()
             with connection:

@@ -119,7 +119,12 @@ _ROOM: Final = MAX_MESSAGE_BYTES - 8192
 
 
 def answered(request: Message, said: Answered) -> Message:
-    """Answer a request."""
+    """Answer a request.
+
+    Args:
+        request: The request.
+        said: Code and content of the answer.
+    """
     return reply_to(request, said.code, answer_body(said))
 
 
@@ -139,7 +144,14 @@ def answer_body(said: Answered) -> JsonObject:
 
 
 def notification(number: int, registry: str, url: str, status: str) -> Message:
-    """Notify the subscribers of a change of status (M-30, C-55)."""
+    """Notify the subscribers of a change of status (M-30, C-55).
+
+    Args:
+        number: Id of the message.
+        registry: Address of the registry.
+        url: Address of the registered entity.
+        status: The status.
+    """
     return Message(
         id=number,
         type=MessageType.UPDATE,

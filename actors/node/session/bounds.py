@@ -38,10 +38,10 @@ class WatchedLink(Protocol):
 
 @final
 class LinkHeartbeat:
-    """Asks who has been silent for long, and gives up who does not answer.
+    """Pings peers that were silent for long, and closes those that do not answer.
 
-    A task for each link would take 2.5 KiB of it. Nothing here waits for a link: who
-    does not read holds up nobody.
+    A task for each link would take 2.5 KiB of it. Nothing here waits for a link: a peer that
+    does not read delays no other.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,12 @@ class LinkHeartbeat:
         self._somebody = trio.Event()
 
     def watch(self, number: int, link: WatchedLink) -> None:
-        """Look after a link from now on; `number`: by which it is known here."""
+        """Look after a link from now on; `number`: by which it is known here.
+
+        Args:
+            number: Number of the link.
+            link: The watched link.
+        """
         heart = Heartbeat()
         self._watched[number] = (link, heart)
         self._alarms.set(number, heart.deadline(link.heard_at))
@@ -62,7 +67,7 @@ class LinkHeartbeat:
             self._alarms.set(number, math.inf)
 
     async def run(self) -> None:
-        """Look after everybody; who comes later is never due sooner than who is here."""
+        """Check all links; a later link is never due sooner than an earlier one."""
         while True:
             due = self._alarms.deadline()
             if math.isinf(due):
@@ -141,7 +146,7 @@ class NodeGate(Gate):
         self._counters.count(Tally.HANDSHAKES_REFUSED, why)
 
     def settle(self, number: int) -> None:
-        """Count somebody no longer."""
+        """Stop counting a connection."""
         self._unauthenticated.forget(number)
         self._guests.pop(number, None)
 
@@ -190,6 +195,12 @@ class Bounds:
         return self.budget
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
-        """Note that somebody has sent messages; return how long nothing more is to be read."""
+        """Note that a peer has sent messages; return how long nothing more is to be read.
+
+        Args:
+            who: The peer's link or session.
+            identity: Identity of the user; None: no login.
+            count: Number of messages.
+        """
         pace = self._nodes if isinstance(who, str) and is_node(who) else self._runtimes
         return pace.pause(who, identity, count)

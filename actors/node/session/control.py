@@ -66,6 +66,10 @@ class Control:
     def receive(self, message: Message, port: Port) -> None:
         """Do what a link asks for, and answer it.
 
+        Args:
+            message: The message.
+            port: Write end of the link.
+
         Raises:
             BadMessageError: It asks for nothing that is known.
         """
@@ -91,6 +95,10 @@ class Control:
 
     def claim(self, message: Message, port: Port) -> None:
         """Give a session to a link that knows no tokens, or refuse it.
+
+        Args:
+            message: The message.
+            port: Write end of the link.
 
         Raises:
             BadMessageError: It is the session of no runtime.
@@ -127,7 +135,7 @@ class Control:
             self._decided(late)
 
     def refuse_size(self, port: Port) -> None:
-        """Refuse a frame over the limit, whatever its content."""
+        """Refuse a frame over the limit, for any content."""
         session = self._exchange.session_of(port.number)
         node = self._exchange.tables.addresses.session
         refusal = Message(

@@ -74,7 +74,13 @@ _OVER: Final = (State.CLOSED, State.EXPIRED)
 
 
 def note(trace: ComponentTrace, runtime: str, step: Step) -> None:
-    """Notify others that the session of a runtime has moved."""
+    """Notify others that the session of a runtime has moved.
+
+    Args:
+        trace: Trace of the node.
+        runtime: Address of the runtime.
+        step: The step.
+    """
     trace.step(step)
     why = {"why": step.why} if step.why else {}
     _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
@@ -130,7 +136,13 @@ class Overload:
         self._is_shedding = False
 
     def overrun(self, session: Session, port: Port, entry: OutboundMessage) -> None:
-        """Close a link whose outbox is full; what waited there waits for the session now."""
+        """Close a link whose outbox is full; what waited there waits for the session now.
+
+        Args:
+            session: The session.
+            port: Write end of the link.
+            entry: The message.
+        """
         _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
         unsent = port.cut(CloseReason.SLOW_CONSUMER)
         self._let_go(session, port)
@@ -149,7 +161,12 @@ class Overload:
         return kept
 
     def keep(self, session: Session, entries: list[OutboundMessage]) -> None:
-        """Have messages wait for a session, in order, while there is room."""
+        """Have messages wait for a session, in order, while there is room.
+
+        Args:
+            session: The session.
+            entries: Messages in order.
+        """
         exchange = self._exchange
         for entry in self.lasting(entries):
             if exchange.sessions.get(session.core.runtime) is session:
@@ -158,7 +175,7 @@ class Overload:
                 exchange.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def check(self) -> None:
-        """Free an eighth of the node's budget if it is exceeded, from whom holds most.
+        """Free an eighth of the node's budget if it is exceeded, from the largest holder.
 
         What is given up is answered, or counted; answers may make others hold more,
         so this goes on until there is room, but is not begun anew by them.
@@ -178,7 +195,7 @@ class Overload:
     def _holders(self) -> "Iterator[tuple[float, Port | Session]]":
         """Yield what each answers for; those that share messages stand together.
 
-        What is shared is freed only when all who share it have given way: of those who hold
+        What is shared is freed only when all its holders have given way: of those that hold
         as much, one group after the other goes, not a part of each.
         """
         holders: list[tuple[Iterable[OutboundMessage], int, Port | Session]] = [
@@ -231,7 +248,12 @@ class DisconnectNotices:
         return not self._notices
 
     def notify(self, components: Iterable[Component], left: RuntimeLeft) -> None:
-        """Queue notices for parts of the node that a runtime has left."""
+        """Queue notices for parts of the node that a runtime has left.
+
+        Args:
+            components: Parts of the node.
+            left: The notice.
+        """
         self._notices.extend((component, left) for component in components)
 
     def settle(self) -> None:
@@ -252,7 +274,7 @@ class Exchange:
         runtimes: By the number of the link that has its session.
         ports: By number, of links that may still be written to.
         components: Which parts of the node answer at which addresses.
-        notices: Who of them still has to hear that a runtime has left.
+        notices: Parts that must still be notified that a runtime has left.
         foreign: Which other domains can be reached, and how.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
@@ -299,7 +321,12 @@ class Exchange:
                 self.feed(session, Tick())
 
     def heard(self, number: int, now: float) -> Session | None:
-        """Note that a link showed a sign of life; return the session it has."""
+        """Note that a link showed a sign of life; return the session it has.
+
+        Args:
+            number: Number of the link.
+            now: Current time, in seconds.
+        """
         session = self.session_of(number)
         if session is not None:
             session.core.heard(now)
@@ -308,7 +335,12 @@ class Exchange:
         return session
 
     def lost(self, number: int, why: str) -> None:
-        """Note that a link is gone."""
+        """Note that a link is gone.
+
+        Args:
+            number: Number of the link.
+            why: The reason.
+        """
         port, session = self.ports.pop(number, None), self.session_of(number)
         unsent = [] if port is None else port.cut(CloseReason.DONE)
         if session is not None:
@@ -331,7 +363,7 @@ class Exchange:
         self.ports.clear()
 
     def rest(self) -> None:
-        """Bring every session to rest: the bus has crashed, and nobody can come back to it."""
+        """Bring every session to rest: the bus has crashed, and no runtime can resume one."""
         for runtime, session in self.sessions.items():
             if session.core.state is not None:
                 for effect in session.core.feed(NodeLeaves(), trio.current_time()):
@@ -342,11 +374,21 @@ class Exchange:
     # ---- towards runtimes
 
     def send(self, runtime: str, message: Message) -> None:
-        """Give a message to the session of a runtime."""
+        """Give a message to the session of a runtime.
+
+        Args:
+            runtime: Address of the runtime.
+            message: The message.
+        """
         self.hand_out_to((runtime,), OutboundMessage(message, encode(message)))
 
     def hand_out_to(self, runtimes: Iterable[str], entry: OutboundMessage) -> None:
-        """Give one entry to the sessions of runtimes; too much waits only when all have it."""
+        """Give one entry to the sessions of runtimes; too much waits only when all have it.
+
+        Args:
+            runtimes: Addresses of the runtimes.
+            entry: The message.
+        """
         for runtime in runtimes:
             self._hand_on(runtime, entry)
         if self.budget.is_exceeded:
@@ -378,19 +420,37 @@ class Exchange:
             self.undeliverable(entry.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
     def send_to_link(self, port: Port, message: Message) -> None:
-        """Give a message that is the link's own business to a link."""
+        """Give a message that is the link's own business to a link.
+
+        Args:
+            port: Write end of the link.
+            message: The message.
+        """
         if not port.put(OutboundMessage(message, encode(message))):
             self.lost(port.number, "slow consumer")
 
     def hand_out(self, port: Port, answer: Message, waiting: tuple[OutboundMessage, ...]) -> None:
-        """Write the answer to an open request, then what waited for it, in order."""
+        """Write the answer to an open request, then what waited for it, in order.
+
+        Args:
+            port: Write end of the link.
+            answer: The answer.
+            waiting: Messages that waited for the session.
+        """
         port.refill([OutboundMessage(answer, encode(answer)), *waiting])
         for entry in waiting:
             self.trace.hop(Op.FLUSH, entry.message)
             self.trace.hop(Op.XMIT, entry.message, link=port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
-        """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
+        """Answer a request without a receiver; count anything else (MN-25, I-B12).
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+            reason: Reason of the drop.
+        """
         requester = self.tables.routing.owner_of(message.from_) if message.is_request else None
         if requester is None:
             self.trace.drop(message, reason)
@@ -402,7 +462,12 @@ class Exchange:
     # ---- effects of the session core
 
     def feed(self, session: Session, happened: Input) -> Outcome:
-        """Feed an input to a session and perform its effects."""
+        """Feed an input to a session and perform its effects.
+
+        Args:
+            session: The session.
+            happened: The input.
+        """
         core = session.core
         unsent: list[OutboundMessage] = []
         verdict: Granted | Refused | None = None
@@ -468,7 +533,12 @@ class Exchange:
             port.finish(port.close_reason)
 
     def let_go(self, session: Session, number: int) -> None:
-        """Note that a link has the session no longer."""
+        """Note that a link has the session no longer.
+
+        Args:
+            session: The session.
+            number: Number of the link.
+        """
         self.runtimes.pop(number, None)
         self.ports.pop(number, None)
         if session.port is not None and session.port.number == number:

@@ -29,7 +29,7 @@ class Paths(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Remove at other nodes what nobody here has a path to any more."""
+        """Remove at other nodes paths that no local session uses any more."""
 
 
 @final
@@ -48,11 +48,11 @@ class ForeignRoutes:
         self._paths: Paths | None = None
 
     def subscribe_by(self, paths: Paths) -> None:
-        """Take in who sets paths at other domains' nodes."""
+        """Take the actor that sets paths at other domains' nodes."""
         self._paths = paths
 
     def heed(self, happened: ForeignReady | PathsForgotten) -> None:
-        """Take in who carries messages to other domains, or that a peer forgot its paths."""
+        """Take the actor that carries messages abroad, or note that a peer forgot its paths."""
         match happened:
             case ForeignReady(foreign):
                 self._foreign = foreign
@@ -62,7 +62,7 @@ class ForeignRoutes:
                 pass
 
     def answered(self, answer: Message) -> bool:
-        """Take an answer to this node itself; return whether anybody awaited it."""
+        """Take an answer to this node itself; return whether a requester awaited it."""
         return self._paths is not None and self._paths.answered(answer)
 
     def settle(self) -> None:
@@ -75,6 +75,11 @@ class ForeignRoutes:
 
         Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
         the peer subscribed by it.
+
+        Args:
+            peer: Address of the peer.
+            message: The message.
+            has_session: Whether the peer has a session here.
         """
         if not is_node(peer) or domain_of(peer) not in self._domains:
             return False
@@ -85,6 +90,10 @@ class ForeignRoutes:
 
         A sender here of a third domain would else make this node an offender there
         (S14). An answer may be given for what the peer fanned out (C-81).
+
+        Args:
+            peer: Address of the peer.
+            message: The message.
         """
         if not is_node(peer):
             return None
@@ -92,10 +101,17 @@ class ForeignRoutes:
         source = message.body.get("source")
         claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)
         is_heard = all(domain_of(one) in its for one in claimed)
-        return None if is_heard else f"the node of {self._domain} speaks for nobody else"
+        return (
+            None if is_heard else f"the node of {self._domain} may send messages of its domain only"
+        )
 
     def send(self, peer: str, entry: OutboundMessage) -> bool:
-        """Give a message to the stub of a peer; False: it cannot be taken now."""
+        """Give a message to the stub of a peer; False: it cannot be taken now.
+
+        Args:
+            peer: Address of the peer.
+            entry: The message.
+        """
         return self._foreign is not None and self._foreign.try_tell(Send(domain_of(peer), entry))
 
     def offended(self, peer: str) -> bool:

@@ -28,12 +28,22 @@ class Gate:
         self._after: _After | None = None
 
     def objection(self, message: Message, asker: Asker) -> Refusal | None:
-        """Ask policy about a message that goes no further; return what it objects to."""
+        """Ask policy about a message that goes no further; return what it objects to.
+
+        Args:
+            message: The message.
+            asker: Session or link of the sender.
+        """
         passed = self.passed(message, asker)
         return passed if isinstance(passed, Refusal) else None
 
     def passed(self, message: Message, asker: Asker) -> Message | Refusal:
-        """Ask policy about a message; return it as it goes on, or what policy objects to."""
+        """Ask policy about a message; return it as it goes on, or what policy objects to.
+
+        Args:
+            message: The message.
+            asker: Session or link of the sender.
+        """
         self.settle()
         ruling = self._policy.judge(message, asker)
         self._trace.authz(message, ruling)
@@ -49,14 +59,26 @@ class Gate:
             after()
 
     def refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
-        """Refuse a message over the link it came from, wherever it says it is from."""
+        """Refuse a message over the link it came from, wherever it says it is from.
+
+        Args:
+            message: The message.
+            port: Write end of the link.
+            refusal: Code and reason.
+        """
         answer = self._answer(message, refusal)
         if answer is not None:
             self._exchange.send_to_link(port, answer)
             self._trace.hop(Op.XMIT, answer, link=port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
-        """Refuse a message to the node of another domain, by its route."""
+        """Refuse a message to the node of another domain, by its route.
+
+        Args:
+            message: The message.
+            peer: Address of the peer.
+            refusal: Code and reason.
+        """
         answer = self._answer(message, refusal)
         if answer is not None:
             self._exchange.send(peer, answer)

@@ -57,7 +57,7 @@ _log = structlog.get_logger("actors.node")
 class Connection(Actor[Nudge]):
     """Carries frames between one link and the bus.
 
-    A peer that does not read blocks this actor's task and nobody else; the bus
+    A peer that does not read blocks this actor's task and no other; the bus
     frees it by cancelling the write, and it gives up by itself in the end. A peer
     that sends too much is read later; one that has no session in time is left.
     """
@@ -156,7 +156,7 @@ class Connection(Actor[Nudge]):
     # ---- writing
 
     async def _write(self) -> None:
-        """Write until there is nothing to write, or nobody to write to."""
+        """Write until there is nothing to write, or no peer to write to."""
         outbox = self._outbox
         if self._why:
             return
@@ -215,7 +215,7 @@ class Connection(Actor[Nudge]):
 
     @property
     def heard_at(self) -> float:
-        """Time of the last sign of life of the peer; the present while nobody listens."""
+        """Time of the last sign of life of the peer; the present while this end does not read."""
         return self._link.heard_at if self._is_listening else trio.current_time()
 
     def ask(self) -> None:
@@ -265,7 +265,7 @@ class ListenerActor(Actor[Never], ABC):
 
     @override
     async def handle(self, message: Never) -> None:
-        """Nobody sends messages to this actor."""
+        """This actor receives no messages."""
 
     async def _accept(self) -> None:
         async with open_supervisor(
@@ -286,7 +286,12 @@ class ListenerActor(Actor[Never], ABC):
 
     @abstractmethod
     async def admit(self, link: Link, connections: Supervisor) -> None:
-        """Start the child that serves a link, or close the link."""
+        """Start the child that serves a link, or close the link.
+
+        Args:
+            link: The link.
+            connections: Supervisor of the connections.
+        """
 
     @override
     async def closing(self) -> None:

@@ -62,6 +62,11 @@ class OpenRequest:
 def open_request(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
     """Read whose session is asked for.
 
+    Args:
+        message: The message.
+        asked: Body of the request.
+        port: Write end of the requesting link.
+
     Raises:
         BadMessageError: The address of no runtime and no node.
     """
@@ -95,11 +100,17 @@ class Opening:
         self._openings: dict[str, int] = {}
 
     def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
-        """Open the session for somebody who has logged in."""
+        """Open the session for a user who has logged in.
+
+        Args:
+            request: The request.
+            identity: Identity of the user; None: no login.
+            credentials: Credentials of the login.
+        """
         self._opened(request, Asker(request.runtime, identity), credentials)
 
     def anonymous(self, request: OpenRequest) -> None:
-        """Open the session for somebody who brought the session's token, or nothing."""
+        """Open the session for a peer with the session's token, or with no credentials."""
         session = self._exchange.sessions.get(request.runtime)
         is_own = (
             session is not None and request.token is not None and session.core.knows(request.token)
@@ -108,7 +119,12 @@ class Opening:
         self._opened(request, asker, None)
 
     def again(self, request: OpenRequest, session: Session) -> None:
-        """Give a session back to a holder of its token."""
+        """Give a session back to a holder of its token.
+
+        Args:
+            request: The request.
+            session: The session.
+        """
         if self._is_permitted(request, session.asker):
             asked = ReopenAsked(request.port.number, request.token, request.port.acceptor.liveness)
             self._ask(request, session, asked)
@@ -123,7 +139,13 @@ class Opening:
             )
 
     def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
-        """Refuse a request, whatever the session would say."""
+        """Refuse a request, for any state of the session.
+
+        Args:
+            request: The request.
+            code: Reply code.
+            why: The reason.
+        """
         self._exchange.trace.counters.count(Tally.REFUSALS, code)
         self._exchange.send_to_link(request.port, refuse(request.message, code, why))
 
@@ -188,7 +210,7 @@ class Opening:
 
 
 def _granted(request: Message, token: str) -> Message:
-    """Accept a request; who claims a session by its name alone has no token to come back with."""
+    """Accept a request; a session claimed by its name alone has no token for a resumption."""
     if not token:
         return reply_to(request, Code.OK)
     return reply_to(request, Code.OK, {"value": write_body(SessionGranted(token))})
@@ -196,7 +218,7 @@ def _granted(request: Message, token: str) -> Message:
 
 _log = structlog.get_logger("actors.node")
 
-_AWAY = "who you are cannot be found out now; try again"
+_AWAY = "your login cannot be verified now; try again"
 
 
 @final
@@ -224,9 +246,9 @@ Verdict: TypeAlias = Vouched | Denied
 
 @final
 class Logins:
-    """Asks the identity connector by message, and knows who waits; part of the bus's task.
+    """Asks the identity connector by message, and keeps the waiting links; part of the bus's task.
 
-    Each link waits for one login, all together for `LOGINS_PENDING`; who is not answered
+    Each link waits for one login, all together for `LOGINS_PENDING`; a link without an answer
     within `OPEN_TIMEOUT` is refused. A link that goes leaves nothing.
     """
 
@@ -263,7 +285,7 @@ class Logins:
         return None
 
     def answered(self, answer: Message) -> Verdict | None:
-        """Take the connector's answer; None: nobody waits for it any more."""
+        """Take the connector's answer; None: no link waits for it any more."""
         request = self._taken(answer.id)
         if request is None:
             return None
@@ -288,7 +310,7 @@ class Logins:
             self._taken(number)
 
     def deadline(self) -> float:
-        """Return when `overdue` has somebody to name."""
+        """Return when `overdue` has a link to name."""
         return next((until for _, until in self._waiting.values()), float("inf"))
 
     def overdue(self) -> list[Denied]:

@@ -76,6 +76,10 @@ def show_message(message: Message, names: Names | None = None) -> str:
     """Write a message in one line, in the scenario's words if `names` are given.
 
     What it is for is said behind it, where it is one of the catalogue.
+
+    Args:
+        message: The message.
+        names: Values that stand for names of the scenario.
     """
 
     def said(address: str) -> str:

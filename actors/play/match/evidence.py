@@ -1,6 +1,6 @@
 """The facts that prove that a message took the route of its scenario.
 
-Each hop leaves a trace: who handed it in leaves `submit` at the bus, a stub
+Each hop leaves a trace: its sender leaves `submit` at the bus, a stub
 `xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A route
 that is only sketched (`..`) asks for less; a message that is denied ends where the ruling
 is. Session control, private to a link, leaves its traces at the stub. What is lost or
@@ -65,14 +65,14 @@ class Need:
 
     Attributes:
         ops: What happened to it, one of these.
-        who: In which process; None: in any.
-        by: As whom it was submitted.
-        actor: Who reports it, by its name in the process.
+        who: Name of the process; None: any.
+        by: Address of the submitting component.
+        actor: Actor that reports it, by its name in the process.
         stub: The stub it crossed; `_NO_STUB`: it crossed none.
         link: The P2P link it crossed.
-        listener: Who got it; an answer may be called back instead.
+        listener: Its receiver; an answer may be called back instead.
         reason: Why it was dropped.
-        is_beside: Whether it may be seen before the one before it: one of several who get it.
+        is_beside: Whether it may be seen before the one before it: one of several receivers.
     """
 
     ops: frozenset[Op]
@@ -86,7 +86,12 @@ class Need:
     is_beside: bool = False
 
     def holds(self, seen: Seen, names: Names) -> bool:
-        """Return whether this was seen; binds names, so try with a copy."""
+        """Return whether this was seen; binds names, so try with a copy.
+
+        Args:
+            seen: Observed value.
+            names: Values that stand for names of the scenario.
+        """
         fact = seen.fact
         return (
             fact.op in self.ops
@@ -216,7 +221,7 @@ class _Route:
             yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=self._by(first))
 
     def _by(self, place: Place) -> str | None:
-        """Return as whom a place submits the message; None: not said.
+        """Return the address under which a place submits the message; None: not said.
 
         What an object says is shown to come from its reporter; its sync manager sends it.
         """
@@ -275,7 +280,7 @@ class _Route:
         return Need(ops=ops, who=who, listener=listener)
 
     def _may_be_called_back(self, place: Place) -> bool:
-        """Say whether who is at a place may have asked what this answers."""
+        """Return whether the component of a place may have sent the answered request."""
         asker, to = self._places.sender(place), self._step.message.to
         return asker is None or is_below(to, asker) or (place.part == _OBJECTS and is_object(to))
 
@@ -381,11 +386,17 @@ def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) 
     """Find all that is needed, one thing behind the other, from a number on.
 
     Binds names; hand in a copy.
+
+    Args:
+        instance: The message instance.
+        needs: Needed observations, in order.
+        names: Values that stand for names of the scenario.
+        since: Number of the first observation.
     """
     numbers: list[int] = []
     before = place = since
     for need in needs:
-        # Several who get a message get it in any order.
+        # Several receivers get a message in any order.
         before = before if need.is_beside else place
         found = _first(instance, need, names, before)
         if found is None:
@@ -427,7 +438,12 @@ class MessageScore:
         self._observer = observer
 
     def claim(self, step: MessageStep, match: Match) -> None:
-        """Say which instance a step's message is, once a candidate was taken."""
+        """Say which instance a step's message is, once a candidate was taken.
+
+        Args:
+            step: Step of the scenario.
+            match: The match.
+        """
         for instance in self._instances:
             if any(one.number == match.first for one in instance.seen):
                 self.claimed[instance_id(step.message)] = instance.mid

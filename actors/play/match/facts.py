@@ -36,7 +36,12 @@ class Move:
 
 
 def moves(items: Iterable[Seen], machine: str) -> Iterator[Move]:
-    """Yield the steps of a machine's entities; a P2P link is one for both of its ends."""
+    """Yield the steps of a machine's entities; a P2P link is one for both of its ends.
+
+    Args:
+        items: The items, in order.
+        machine: Name of the machine.
+    """
     last: dict[str, Op] = {}
     for seen in items:
         fact = seen.fact
@@ -55,6 +60,11 @@ def belongs(move: Move, step: StateStep, names: Names) -> bool:
     Each part of the scenario's key is a part of the entity's own, in this order; a
     node's name in front may also say where the entity is. What is left (which history,
     which stub) the scenario does not name.
+
+    Args:
+        move: Observed step.
+        step: Step of the scenario.
+        names: Values that stand for names of the scenario.
     """
     parts = move.key.split("|")
     if machine_name(step.machine) == LINK:
@@ -148,7 +158,12 @@ class FactScore:
         return NearMiss(_LIKE_KEY, _show_move(step, chain[0]))
 
     def bind(self, step: StateStep, candidate: Candidate) -> None:
-        """Say which entity a step is of, once a candidate was taken."""
+        """Say which entity a step is of, once a candidate was taken.
+
+        Args:
+            step: Step of the scenario.
+            candidate: The candidate.
+        """
         self.entities[step.machine, *step.key] = candidate.text
 
     # ---- rows
@@ -222,6 +237,10 @@ class FactScore:
         """Yield rulings on a message instance that can be the step.
 
         A message that is denied by a check before the policy is asked is denied, too.
+
+        Args:
+            step: Step of the scenario.
+            mid: Identifier of the message instance; None: any.
         """
         for seen in self._items():
             fact = seen.fact
@@ -262,6 +281,12 @@ def row_holds(step: TableStep, fact: Fact, places: Places, content: Content) -> 
 
     A table of P2P links has status, address and entities; a listener is a place; any
     other row names an address, perhaps behind a mark for people (`foreign@...`).
+
+    Args:
+        step: Step of the scenario.
+        fact: The fact.
+        places: Places of the scenario.
+        content: Comparison of values.
     """
     match step.val:
         case None:
@@ -293,7 +318,7 @@ def _listens(expected: str, actual: str, places: Places, content: Content) -> bo
     try:
         listener = places.listener(read_place(expected))
     except ValueError:
-        # Words for people, such as who passes it on to whom.
+        # Words for people, such as the components that pass it on.
         return bool(actual)
     if listener is None:
         return bool(actual)

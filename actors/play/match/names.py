@@ -49,7 +49,7 @@ class Bindings:
     Attributes:
         actual: The actors' addresses by the scenario's.
         golden: The reverse.
-        numbers: The actors' numbers, by who counts and number in the scenario.
+        numbers: The actors' numbers, by counting component and number in the scenario.
     """
 
     actual: dict[str, str] = attrs.field(factory=dict)
@@ -88,6 +88,10 @@ class Names:
 
         It may not if one of the two stands for something else already. What is below
         an address follows it: `O/changes` needs no binding of its own.
+
+        Args:
+            golden: Value of the scenario.
+            actual: Observed value.
         """
         known = self.bound.actual.get(golden)
         if known is not None:
@@ -104,6 +108,10 @@ class Names:
         Part by part: parts are equal, or both are numbers, or both are what a node
         allocates, the first part behind the domain. A failed attempt may leave
         bindings behind: try with a copy.
+
+        Args:
+            golden: Value of the scenario.
+            actual: Observed value.
         """
         ours, theirs = list(_prefixes(golden)), list(_prefixes(actual))
         if len(ours) != len(theirs):
@@ -119,7 +127,7 @@ class Names:
 
     def _extend(self, depth: int, golden: str, actual: str) -> bool:
         if not depth:
-            # Scheme and domain are nobody's to choose.
+            # Scheme and domain cannot be chosen.
             return golden == actual
         mine, theirs = _last_part(golden), _last_part(actual)
         if not self._is_made_up(depth, golden, mine, theirs):
@@ -141,8 +149,8 @@ class Names:
         Numbers of one sender grow alike (MSG-03): a larger one stands for a larger one.
 
         Args:
-            sender: Who counts, as the scenario calls it: for ids who sent the message or,
-                for an answer, who asked; for versions the object.
+            sender: Counting component, as the scenario calls it: for ids the sender or,
+                for an answer, the requester; for versions the object.
             golden: The scenario's number.
             actual: The one observed.
         """
@@ -255,7 +263,12 @@ class Content:
     subject: str = ""
 
     def holds(self, golden: Json, seen: Json) -> bool:
-        """Return whether a value of the scenario is contained in one that was seen."""
+        """Return whether a value of the scenario is contained in one that was seen.
+
+        Args:
+            golden: Value of the scenario.
+            seen: Observed value.
+        """
         match golden:
             case dict():
                 return isinstance(seen, dict) and self._object(golden, seen)
@@ -269,7 +282,12 @@ class Content:
                 return not isinstance(seen, bool) and golden == seen
 
     def body_holds(self, golden: JsonObject, seen: JsonObject) -> bool:
-        """Return whether the body of a message of the scenario is contained in a seen one."""
+        """Return whether the body of a message of the scenario is contained in a seen one.
+
+        Args:
+            golden: Value of the scenario.
+            seen: Observed value.
+        """
         expected = {key: value for key, value in golden.items() if key != _SENTENCE}
         sentence = seen.get(_SENTENCE)
         is_said = _SENTENCE not in golden or (isinstance(sentence, str) and sentence != "")

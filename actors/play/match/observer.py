@@ -42,7 +42,7 @@ class Observer:
         items: What was seen, in order.
         start: Number of the first item that belongs to the scenario; what is before
             led to its preconditions.
-        processes: Who reports by a tracer: the actors, not those outside.
+        processes: Processes with a tracer: the actors, not outsiders.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,14 @@ class Observer:
         self.start = len(self.items)
 
     def see(self, who: str, actor: str, fact: Fact, message: Message | None = None) -> None:
-        """Add something seen; never waits."""
+        """Add something seen; never waits.
+
+        Args:
+            who: Name of the process.
+            actor: Name of the reporting actor.
+            fact: The fact.
+            message: The message of the fact; None: none.
+        """
         seen = Seen(len(self.items), trio.current_time(), who, actor, fact, message)
         self.items.append(seen)
         self._waiting.unpark_all()

@@ -71,7 +71,12 @@ class Precedence(Enum):
     END_BEFORE_END = auto()
 
     def holds(self, earlier: Match, later: Match) -> bool:
-        """Return whether two steps were seen so."""
+        """Return whether two steps were seen so.
+
+        Args:
+            earlier: Match of the earlier step.
+            later: Match of the later step.
+        """
         match self:
             case Precedence.END_BEFORE_START:
                 return earlier.last < later.first
@@ -101,7 +106,13 @@ class Order:
         return tuple(self._before.get(number, ()))
 
     def conflict(self, number: int, match: Match, matches: Mapping[int, Match]) -> int | None:
-        """Return a step that was seen on the wrong side of this one, if there is any."""
+        """Return a step that was seen on the wrong side of this one, if there is any.
+
+        Args:
+            number: Number of the step.
+            match: The match.
+            matches: Matches by number of the step.
+        """
         for other, how in self._before.get(number, ()):
             if other in matches and not how.holds(matches[other], match):
                 return other

@@ -82,7 +82,12 @@ class Played:
         return self.observer.items[self.observer.start :]
 
     def difference(self, number: int, seen: str) -> Difference:
-        """Say what should not have been, by the step it speaks against."""
+        """Say what should not have been, by the step it speaks against.
+
+        Args:
+            number: Number of the step.
+            seen: Observed event, in words.
+        """
         step = self.scenario.step(number)
         text = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
         return Difference(number, text, (seen,))
@@ -157,7 +162,7 @@ def _missing(played: Played) -> Iterator[tuple[int, Difference]]:
 
 
 def _second_answers(played: Played) -> Iterator[Difference]:
-    """Yield answers given to who asked although a final one was given before."""
+    """Yield answers given to the requester although a final one was given before."""
     lost = {seen.fact.mid for seen in played.items if seen.fact.reason == LOST}
     known: dict[str, tuple[str, int]] = {}
     numbers = {actual: golden for golden, actual in played.claimed.items()}

@@ -167,7 +167,7 @@ class Places:
         return scheme_of(self.address(place) or "") == _NODE
 
     def sender(self, place: Place) -> str | None:
-        """Return as whom a place submits; None if nothing says it."""
+        """Return the address under which a place submits; None if unknown."""
         root = self.address(place)
         if root is None or place.part in _WHOLE:
             return root
@@ -177,7 +177,7 @@ class Places:
     def listener(self, place: Place) -> str | None:
         """Return what a Message BUS calls the listener at a place; None if nothing says it.
 
-        `HA(OBJ)` is an object of HA; who listens for it there is not said.
+        `HA(OBJ)` is an object of HA; its listener there is not specified.
         """
         if place.part in _LISTENERS:
             return _LISTENERS[place.part]

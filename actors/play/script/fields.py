@@ -22,18 +22,26 @@ class Fields:
     """
 
     def __init__(self, line: JsonObject) -> None:
-        # A name that ends so is a remark: nobody reads it.
+        # A name that ends so is a remark: it is not read.
         self._left = {name: value for name, value in line.items() if not name.endswith("_")}
         self._asked: dict[str, None] = {}
 
     def take(self, name: str) -> Json:
-        """Take a field, whatever it holds."""
+        """Take a field, of any type.
+
+        Raises:
+            ValueError: The field is missing.
+        """
         if not self.has(name):
             raise ValueError(f"{name} is missing")
         return self._left.pop(name)
 
     def text(self, name: str) -> str:
-        """Take a text."""
+        """Take a text.
+
+        Raises:
+            ValueError: The field is missing, or no text.
+        """
         value = self.take(name)
         if isinstance(value, str):
             return value
@@ -51,35 +59,55 @@ class Fields:
         return self.text(name)
 
     def whole(self, name: str) -> int:
-        """Take a whole number from 1."""
+        """Take a whole number from 1.
+
+        Raises:
+            ValueError: The field is missing, or no whole number from 1.
+        """
         value = self.take(name)
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} must be a whole number from 1")
         return value
 
     def mark(self, name: str) -> bool:
-        """Take a mark: true, or false as if it were missing."""
+        """Take a mark: true, or false as if it were missing.
+
+        Raises:
+            ValueError: The field is neither true nor false.
+        """
         value = self.take(name)
         if isinstance(value, bool):
             return value
         raise ValueError(f"{name} must be true or false")
 
     def seconds(self, name: str) -> float:
-        """Take a number of seconds."""
+        """Take a number of seconds.
+
+        Raises:
+            ValueError: The field is missing, or no permitted number of seconds.
+        """
         value = self.take(name)
         if isinstance(value, bool | str | list | dict | None) or not 0 <= value <= _LONGEST:
             raise ValueError(f"{name} must be a number of seconds up to {_LONGEST}: 30 days")
         return float(value)
 
     def object(self, name: str) -> JsonObject:
-        """Take an object."""
+        """Take an object.
+
+        Raises:
+            ValueError: The field is missing, or no object.
+        """
         value = self.take(name)
         if isinstance(value, dict):
             return value
         raise ValueError(f"{name} must be an object")
 
     def objects(self, name: str) -> tuple[JsonObject, ...]:
-        """Take a list of objects."""
+        """Take a list of objects.
+
+        Raises:
+            ValueError: The field is missing, or no list of objects.
+        """
         value = self.take(name)
         found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
         if not isinstance(value, list) or len(found) != len(value):
@@ -87,7 +115,11 @@ class Fields:
         return tuple(found)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Take a list of texts."""
+        """Take a list of texts.
+
+        Raises:
+            ValueError: The field is missing, or no list of texts.
+        """
         value = self.take(name)
         listed = value if isinstance(value, list) else [value]
         found = tuple(one for one in listed if isinstance(one, str))
@@ -96,7 +128,12 @@ class Fields:
         return found
 
     def maybe(self, name: str, take: Callable[[str], T]) -> T | None:
-        """Take a field by one of the methods above if it is there."""
+        """Take a field by one of the methods above if it is there.
+
+        Args:
+            name: Name of the field.
+            take: Reads the field.
+        """
         return take(name) if self.has(name) else None
 
     def has(self, name: str) -> bool:
@@ -114,6 +151,9 @@ class Fields:
 
         Args:
             known: The names; none: those that were looked for.
+
+        Raises:
+            ValueError: A remaining field has an unknown name.
         """
         names = [*known] or [*self._asked]
         for name in self._left:

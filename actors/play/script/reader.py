@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 _ROW_OPS: Final = frozenset({Op.ADD, Op.UPD, Op.DEL})
 _LOST: Final = "lost"
-"""In place of the reason of a drop (ours): nobody dropped it, the network lost it."""
+"""In place of the reason of a drop (ours): no component dropped it, the network lost it."""
 
 _DECISIONS: Final = frozenset({"permit", "deny"})
 
@@ -339,6 +339,10 @@ def read_script(path: Path) -> tuple[Scenario, ...]:
 
 def read_script_lines(file: str, lines: Iterable[bytes]) -> tuple[Scenario, ...]:
     """Read all scenarios of some lines; `file` is for error messages.
+
+    Args:
+        file: Name of the file.
+        lines: Lines of the file.
 
     Raises:
         ScriptError: There is no step at all, or a line cannot be read.

@@ -128,13 +128,13 @@ class MessageStep:
     Attributes:
         number: Of the step, within the scenario.
         message: In normal form; `via`, where it stands, is in the body.
-        drop: Why somebody ends it here; None: nobody does.
+        drop: Why a component drops it here; None: it is not dropped.
         is_lost: Whether the network loses it, on the last hop; written
             `"drop": "lost"` (ours).
         delay: Seconds by which the network delays it, beyond what all messages take;
             written `"delayed": 5` (ours).
         link: The P2P link that carries it, as the scenario calls it.
-        deliver_to: Who gets it, and nobody else; None: not said.
+        deliver_to: Its only receiver; None: not specified.
     """
 
     number: int
@@ -284,7 +284,7 @@ class Scenario:
 
     Attributes:
         steps: In the order of their numbers.
-        setting: Who exists before the first step, and in what state.
+        setting: Participants before the first step, with their states.
         actions: What the player does before it looks for a step, by the step's number.
     """
 

@@ -86,7 +86,12 @@ def machine_words() -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known word is nearest to an unknown one, as the end of a sentence."""
+    """Say which known word is nearest to an unknown one, as the end of a sentence.
+
+    Args:
+        word: The unknown word.
+        known: Known words of the vocabulary.
+    """
     words = sorted(map(str, known))
     alike = get_close_matches(word, words, n=1, cutoff=0.0)
     if not alike:
@@ -471,7 +476,7 @@ class Reuse:
 @final
 @attrs.frozen(kw_only=True)
 class LogIn:
-    """Somebody who is not given opens a session at the node of the step with an assertion."""
+    """An outsider opens a session at the node of the step with an assertion."""
 
     assertion: str = attrs.field(metadata=_TEXT)
 

@@ -50,7 +50,7 @@ Disturbance: TypeAlias = Callable[[str, str, bytes], Carried]
 @final
 @attrs.frozen
 class _Held:
-    """A wire and between whom it is.
+    """A wire and its two ends.
 
     Attributes:
         dialler: The address of the runtime or peer that dialled.
@@ -69,7 +69,7 @@ class _Held:
 class ScenarioNetwork:
     """One network for all processes of a scenario; each has a view of its own.
 
-    All that can break it does so by whom, never by address. Frames take their time.
+    All that can break it names the ends, never an address. Frames take their time.
 
     Attributes:
         disturbance: What the network makes of single frames.
@@ -93,7 +93,11 @@ class ScenarioNetwork:
     def cut(self, one: str, other: str) -> bool:
         """Break the open wires between two, abruptly; return whether there were any.
 
-        For a moment neither reaches the other: who dials again at once fails once.
+        For a moment neither reaches the other: an end that dials again at once fails once.
+
+        Args:
+            one: Name of one end.
+            other: Name of the other end.
         """
         self._out[frozenset({one, other})] = trio.current_time() + _OUTAGE
         wires = list(self._open(one, other))
@@ -108,14 +112,19 @@ class ScenarioNetwork:
             _silence(wire)
 
     def lose(self, who: str) -> None:
-        """Take a process off the network: its wires break, it reaches nobody any more."""
+        """Take a process off the network: its wires break, it reaches no other process."""
         self._gone.add(who)
         for held in self._held:
             if who in {held.dialler, held.listener} and held.wire.is_open:
                 held.wire.cut()
 
     def wire(self, one: str, other: str) -> Wire | None:
-        """Return the open wire between two, of several the youngest."""
+        """Return the open wire between two, of several the youngest.
+
+        Args:
+            one: Name of one end.
+            other: Name of the other end.
+        """
         return next(iter(reversed(list(self._open(one, other)))), None)
 
     def _open(self, one: str, other: str) -> Iterator[Wire]:
@@ -128,8 +137,14 @@ class ScenarioNetwork:
     async def dial(self, who: str, kind: Kind, address: str, subprotocol: str | None) -> Link:
         """Dial for a process.
 
+        Args:
+            who: Name of the process.
+            kind: Kind of the transport.
+            address: The address.
+            subprotocol: WebSocket subprotocol; None: none.
+
         Raises:
-            DialError: Nobody there, refused, or the process is off the network.
+            DialError: No listener, refused, or the process is off the network.
         """
         there = next((at for place, at in self._places.items() if address.startswith(place)), "")
         between = frozenset({who, there})
@@ -148,7 +163,14 @@ class ScenarioNetwork:
     async def listen(
         self, who: str, kind: Kind, where: str, paths: ServedPaths
     ) -> AsyncIterator[Listener]:
-        """Listen for a process while the context is open."""
+        """Listen for a process while the context is open.
+
+        Args:
+            who: Name of the process.
+            kind: Kind of the transport.
+            where: The place.
+            paths: Served paths of the URL.
+        """
         if kind is not Kind.WEBSOCKET:
             await trio.sleep(_GATHERING)
         async with self._network.listen(kind, where, paths) as listener:

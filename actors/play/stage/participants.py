@@ -99,22 +99,32 @@ class ScriptedHyperty(Actor[Delivery]):
 
         Args:
             type_: What kind it is.
-            to: Whom to.
+            to: Address of the receiver.
             body: What it says.
-            from_: Whom it says it is from, if not from this hyperty.
+            from_: Address of the sender, if not this hyperty.
         """
         sender = from_ or self.url
         await self._port.post(Message(self._ids.next(sender), type_, sender, to, body))
 
     async def ask(self, type_: MessageType, to: str, body: JsonObject) -> Message:
-        """Send a request and return its final answer."""
+        """Send a request and return its final answer.
+
+        Args:
+            type_: Type of the message.
+            to: Address of the receiver.
+            body: Body of the message.
+        """
         message = Message(self._ids.next(self.url), type_, self.url, to, body)
         return await self._port.request(message)
 
     async def answer(self, asker: str, body: JsonObject) -> bool:
-        """Answer the oldest request of somebody that has no final answer yet.
+        """Answer the oldest request of a sender that has no final answer yet.
 
         Waits for it as long as a request waits for its answer; returns whether one came.
+
+        Args:
+            asker: Address of the requester.
+            body: Body of the answer.
         """
         with trio.move_on_after(REPLY_TIMEOUT):
             request = await self._request_of(asker)
@@ -143,7 +153,7 @@ _ABOVE: Final = 10**6
 class Peer:
     """A bare stub, without a runtime, at one end of a link to a node; its messages are traced.
 
-    It answers pings, and says yes to whatever else is asked of it.
+    It answers pings, and accepts all other requests.
 
     Attributes:
         stub: The address under which it speaks to the node.
@@ -159,6 +169,10 @@ class Peer:
 
     async def dial(self, network: Network, node_url: str) -> None:
         """Connect, without a session.
+
+        Args:
+            network: Network that opens links.
+            node_url: URL of the node.
 
         Raises:
             DialError: The node is out of reach.
@@ -202,7 +216,14 @@ class Peer:
         self._tracer.message(actor, op, message, stub=self.stub, link=self._link.name)
 
     async def post(self, type_: MessageType, from_: str, to: str, body: JsonObject) -> int:
-        """Write a message under the next id; return the id."""
+        """Write a message under the next id; return the id.
+
+        Args:
+            type_: Type of the message.
+            from_: Address of the sender.
+            to: Address of the receiver.
+            body: Body of the message.
+        """
         number = self._ids.next(from_)
         await self.send(Message(number, type_, from_, to, body))
         return number

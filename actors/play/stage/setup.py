@@ -44,7 +44,7 @@ from transports.errors import DialError
 __all__ = ["ask_over_link", "observing", "set_up"]
 
 _PATIENCE: Final = 60.0
-"""Seconds, of whatever clock, that a precondition may take."""
+"""Seconds, of any clock, that a precondition may take."""
 
 _OUTSIDE: Final = "outsider"
 _ATTRIBUTE: Final = "t"
@@ -228,7 +228,13 @@ async def _report_outside(world: World, given: DataObject) -> None:
 
 
 def observing(world: World, observer: str, url: str) -> tuple[str, JsonObject]:
-    """Return the sync manager that a hyperty asks to observe an object, and what it says."""
+    """Return the sync manager that a hyperty asks to observe an object, and what it says.
+
+    Args:
+        world: Open participants of the scenario.
+        observer: Address of the observer.
+        url: Address of the object.
+    """
     body: JsonObject = {"resource": world.names.actual(url)}
     schema: Json = next((one.schema for one in world.setting.objects if one.is_ == url), None)
     if schema is not None:
@@ -267,7 +273,12 @@ async def _ask(world: World, asker: str, asked: str) -> None:
 async def ask_over_link(world: World, asker: str, asked: str) -> None:
     """Have a hyperty ask another, whose runtime it is not linked to.
 
-    The link being live, it asks again, so that the other end learns who lives here.
+    The link being live, it asks again, so that the other end learns the addresses here.
+
+    Args:
+        world: Open participants of the scenario.
+        asker: Address of the requesting hyperty.
+        asked: Address of the requested hyperty.
     """
     to = world.names.actual(asked)
     await world.hyperty(asker).post(MessageType.CREATE, to, {"value": OWN_WORDS})

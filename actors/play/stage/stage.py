@@ -126,7 +126,13 @@ class Disturbances:
         self._due += due
 
     def carried(self, sender: str, receiver: str, frame: bytes) -> Carried:
-        """Return what becomes of a frame."""
+        """Return what becomes of a frame.
+
+        Args:
+            sender: Name of the sending end.
+            receiver: Name of the receiving end.
+            frame: The frame.
+        """
         if not self._due:
             return Carried(frame)
         hits: list[MessageStep] = []
@@ -223,7 +229,7 @@ def _form(message: Message) -> object:
 
 
 def _counter(message: Message) -> str:
-    """Return whose ids a message is counted by: who asks counts."""
+    """Return the address whose ids number a message: the requester's."""
     return message.to if message.is_response else message.from_
 
 
@@ -242,6 +248,11 @@ _PUBLISHED: Final = frozenset({"version", "source"})
 async def act(world: World, action: Action, step: Step) -> None:
     """Do one thing before a step; returns when it is under way.
 
+    Args:
+        world: Open participants of the scenario.
+        action: The action.
+        step: The step.
+
     Raises:
         StageError: It cannot be done.
     """
@@ -251,7 +262,7 @@ async def act(world: World, action: Action, step: Step) -> None:
 @singledispatch
 async def _done(action: object, _world: World, step: Step) -> None:
     """Do one thing; each word has a function below."""
-    raise StageError(f"step {step.number}: nobody can do {type(action).__name__}")
+    raise StageError(f"step {step.number}: no participant can do {type(action).__name__}")
 
 
 def _message(action: Action, step: Step) -> Message:
@@ -402,7 +413,7 @@ async def _control(action: Control, world: World, step: Step) -> None:
 
 @_done.register
 async def _log_in(action: LogIn, world: World, step: Step) -> None:
-    """Have somebody who is not given open a session at the node of a step."""
+    """Make an outsider open a session at the node of a step."""
     manager = session_manager(domain_of(_message(action, step).from_))
     home = runtime(domain_of(manager), _VISITOR)
     stub = f"{home}/protostub/1"
@@ -474,7 +485,7 @@ async def _shut_down(action: RuntimeShutdown, world: World, _step: Step) -> None
 async def _jump(action: ClockJump, _world: World, _step: Step) -> None:
     clock = trio.lowlevel.current_clock()
     if not isinstance(clock, MockClock):
-        raise StageError("a clock that nobody moves cannot jump: play under a virtual clock")
+        raise StageError("a real clock cannot jump: play under a virtual clock")
     clock.jump(action.seconds)
 
 
@@ -484,7 +495,7 @@ async def open_stage(
 ) -> AsyncIterator["Stage"]:
     """Open the world of a scenario and bring it to where the scenario begins.
 
-    On leaving, everybody takes leave in good order; it may take virtual minutes.
+    On leaving, all participants leave in good order; it may take virtual minutes.
 
     Args:
         scenario: What is to be played.
@@ -499,7 +510,7 @@ async def open_stage(
         try:
             await set_up(world)
         except StageError as error:
-            # Raised once everybody has left, so that it comes out alone.
+            # Raised once all participants have left, so that it comes out alone.
             failure = error
         else:
             yield Stage(world)

@@ -147,7 +147,7 @@ class PeopleFake(IdentityProvider):
         await trio.lowlevel.checkpoint()
         user = self._people.get(assertion)
         if user is None:
-            raise LoginRefusedError("the token vouches for nobody")
+            raise LoginRefusedError("the token proves no identity")
         return Identity(user=user, issuer=host_of(user), until=float("inf"))
 
     @override
@@ -165,7 +165,7 @@ def back_ends_of(node: Node) -> BackEnds:
 
 
 def login_of(node: Node) -> Login | None:
-    """Return how people log in at a node; None: nobody does."""
+    """Return the login of users at a node; None: no login."""
     people = node.people
     if people is None:
         return None
@@ -246,7 +246,7 @@ class World:
         """
         hyperty = None if url is None else self.hyperties.get(url)
         if hyperty is None:
-            raise StageError(f"{url or 'nobody'} is no hyperty of the scenario that is deployed")
+            raise StageError(f"{url or 'no address'} is no deployed hyperty of the scenario")
         return hyperty
 
     def node(self, address: str) -> RunningNode:
@@ -262,6 +262,10 @@ class World:
 
     async def deploy(self, url: str, profile: Profile | str) -> None:
         """Run and register a hyperty, and let its name stand for the address it gets.
+
+        Args:
+            url: Address of the hyperty in the scenario.
+            profile: Attributes of the hyperty, or its name.
 
         Raises:
             StageError: It gets no address, or its record is not taken.
@@ -297,7 +301,12 @@ class World:
 async def open_world(scenario: Scenario, observer: Observer, names: Names) -> AsyncIterator[World]:
     """Open the nodes and runtimes of a scenario; hyperties come later.
 
-    On leaving, everybody takes leave: the runtimes, then the nodes.
+    On leaving, the runtimes end first, then the nodes.
+
+    Args:
+        scenario: The scenario.
+        observer: Observations of the run.
+        names: Values that stand for names of the scenario.
 
     Raises:
         BadUrlError: A domain or runtime of the scenario cannot be part of an address.

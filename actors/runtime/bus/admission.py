@@ -48,7 +48,7 @@ __all__ = ["Admission", "SenderProofs", "Stage"]
 _log = structlog.get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
-"""The work of one row of the pipelines, for a message and who submits it.
+"""The work of one row of the pipelines, for a message and its submitter.
 
 None lets the message pass as it is; a message goes on in its stead.
 """
@@ -86,7 +86,13 @@ class Admission:
         self._reporters: dict[str, str] = {}
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
-        """Let `owner` send from an address and from what is below it."""
+        """Let `owner` send from an address and from what is below it.
+
+        Args:
+            owner: Address of the owner.
+            address: The address.
+            origin: Origin of the message: the runtime, or a link.
+        """
         self._origins[owner] = origin
         granted = self._granted.setdefault(owner, set())
         if origin is Origin.LOCAL and address == runtime_of(address):
@@ -96,7 +102,12 @@ class Admission:
         granted.add(address)
 
     def revoke(self, owner: str, address: str) -> None:
-        """End it; what was not granted is no error."""
+        """End it; what was not granted is no error.
+
+        Args:
+            owner: Address of the owner.
+            address: The address.
+        """
         granted = self._granted.get(owner, set())
         if address in granted:
             origin = self._origins[owner].value
@@ -108,7 +119,12 @@ class Admission:
             self._origins.pop(owner, None)
 
     def allow_changes(self, address: str, link: str | None) -> None:
-        """Let changes of an object come by this link, and no other; None: by none."""
+        """Let changes of an object come by this link, and no other; None: by none.
+
+        Args:
+            address: Address of the object.
+            link: Name of the link; None: no link.
+        """
         if link is None:
             self._reporters.pop(address, None)
         else:
@@ -124,13 +140,17 @@ class Admission:
         return None if owner is None else self._origins[owner]
 
     def is_granted(self, address: str) -> bool:
-        """Say whether somebody here may speak from exactly this address."""
+        """Return whether a local component has exactly this address."""
         return any(address in granted for granted in self._granted.values())
 
     def is_by_peer(self, message: Message, by: str) -> bool:
         """Say whether a peer has sent this over a link: its stub has stamped it last.
 
         What a P2P stub says for itself is not stamped.
+
+        Args:
+            message: The message.
+            by: Address of the submitting component.
         """
         # Looked at first: most messages of a runtime came over nothing.
         if "via" not in message.body:
@@ -138,27 +158,48 @@ class Admission:
         return self.origin(by) is Origin.P2P_STUB and message.via[-1:] == (by,)
 
     def standing(self, message: Message, link: str) -> SenderProof:
-        """Return what is known of the sender of a message that came over a link."""
+        """Return what is known of the sender of a message that came over a link.
+
+        Args:
+            message: The message.
+            link: Name of the link.
+        """
         if self._is_shared_answer(message, link):
             return SenderProof.PROVEN
         return self._standing(message.from_, link)
 
     def announcer(self, from_: str, link: str) -> SenderProof:
-        """Return what is known of a sender whose order a link announces."""
+        """Return what is known of a sender whose order a link announces.
+
+        Args:
+            from_: Address of the sender.
+            link: Name of the link.
+        """
         return SenderProof.PROVEN if _is_shared(from_) else self._standing(from_, link)
 
     def _standing(self, from_: str, link: str) -> SenderProof:
         return SenderProof.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
 
     def direction(self, message: Message, origin: Origin) -> Direction:
-        """Return which pipeline a message takes: that of who is here, or who is not."""
+        """Return which pipeline a message takes: that of local or of remote senders.
+
+        Args:
+            message: The message.
+            origin: Origin of the message: the runtime, or a link.
+        """
         # A stub that speaks for itself is part of this runtime.
         if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
             return Direction.OUTGOING
         return Direction.INCOMING
 
     def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
-        """Say whether a message is of a kind that a stage does not see (BUS-13)."""
+        """Say whether a message is of a kind that a stage does not see (BUS-13).
+
+        Args:
+            message: The message.
+            by: Address of the submitting component.
+            exempt: Kinds of exempt messages.
+        """
         if message.is_response:
             if Exempt.ANSWERS in exempt:
                 return True
@@ -197,7 +238,7 @@ class Admission:
         return check
 
     def child_writer(self, row: Interception) -> Stage:
-        """Make the check that children are written by their creators, who observe (I-D10)."""
+        """Make the check that observing creators write children (I-D10)."""
 
         def check(message: Message, by: str) -> Refusal | None:
             url = None if message.is_response else parent_of(message.to)
@@ -210,7 +251,7 @@ class Admission:
         return check
 
     def _objection(self, message: Message, url: str, by: str) -> str | None:
-        """Say what is wrong with who writes a child; the node knows of those elsewhere."""
+        """Return the objection to the writer of a child; the node checks remote ones."""
         origin = self.origin(by)
         if origin is Origin.P2P_STUB:
             return "events of children come by the node, and by no link"
@@ -251,7 +292,7 @@ class Admission:
         return check
 
     def _may_report(self, message: Message, by: str) -> bool:
-        """Say whether a status comes from whom it must: its owner, or a domain's registry.
+        """Return whether a status comes from a permitted sender: its owner, or a domain's registry.
 
         That one speaks by a node; a peer that does has borrowed its name (M-30). So has one
         that reports changes of an object without a request for it (I-D1), or expels its observers.
@@ -365,7 +406,12 @@ class SenderProofs:
         self._refuses = refuses
 
     def waits(self, submitted: Submitted, now: float) -> bool:
-        """Say whether a message has to wait for the proof of its sender, and keep it then."""
+        """Say whether a message has to wait for the proof of its sender, and keep it then.
+
+        Args:
+            submitted: Message and its submitter.
+            now: Current time, in seconds.
+        """
         message, link = submitted.message, submitted.by
         if self._admission.standing(message, link) is not SenderProof.UNKNOWN:
             return False
@@ -376,6 +422,10 @@ class SenderProofs:
         """Say whether a link may announce what messages of this sender follow.
 
         An announcement waits for the proof of its sender, as the messages do that it precedes.
+
+        Args:
+            announced: Announcement of the sender.
+            now: Current time, in seconds.
         """
         from_, link = announced.behind.from_, announced.by
         match self._admission.announcer(from_, link):
@@ -408,14 +458,24 @@ class SenderProofs:
                 self._refuse(one, _UNPROVEN, now)
 
     def forged(self, link: str, now: float) -> None:
-        """Note a message in the name of others; too many end the link."""
+        """Note a message in the name of others; too many end the link.
+
+        Args:
+            link: Name of the link.
+            now: Current time, in seconds.
+        """
         registry = self._outbound.registry
         if self._senders.forged(link, now) and registry is not None:
             # One that finds no room is said again with the next such message.
             registry.try_tell(LinkForged(link))
 
     def proven(self, happened: SenderEvents, now: float) -> None:
-        """Take what the registry says of links, and of whose an address is."""
+        """Take what the registry says of links, and of whose an address is.
+
+        Args:
+            happened: The input.
+            now: Current time, in seconds.
+        """
         match happened:
             case PeerKnown(link, remote):
                 self._hops.rows(self._senders.opened(link, remote))

@@ -24,7 +24,7 @@ class Listener(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of who gets it, for people and traces."""
+        """Name of the receiver, for people and traces."""
 
     @property
     def is_gone(self) -> bool:
@@ -37,7 +37,7 @@ class Listener(Protocol):
 @final
 @attrs.define(eq=False)
 class LinkListener:
-    """Sends what it is given out by one link of a stub, whatever it was found under.
+    """Sends what it is given out by one link of a stub, for any address under which it was found.
 
     Attributes:
         stub: The stub that the link's address leads to.
@@ -71,7 +71,7 @@ class Deliveries:
     """The listeners of one bus, and the delivery into their mailboxes; it never waits.
 
     Attributes:
-        routing: Who listens to what.
+        routing: Listeners of all addresses.
     """
 
     def __init__(self, hops: HopTrace) -> None:
@@ -90,6 +90,13 @@ class Deliveries:
         """Give a message to all listeners of a route; return whether one had room.
 
         If some had, the others' copies are drops. The rest is for the stub of a link.
+
+        Args:
+            message: The message.
+            route: Address by which the message is delivered.
+            is_foreign: Whether the route leads out of this runtime.
+            behind: Earlier messages of the pair that must come first.
+            purpose: Purpose of the delivery.
         """
         delivery = Delivery(message, route, is_foreign, behind, purpose)
         listeners = self.routing.find(route)
@@ -112,10 +119,15 @@ class Deliveries:
         return True
 
     def listens(self, component: str, route: str) -> bool:
-        """Say whether who listens to a component's address listens to another, too."""
+        """Return whether the listener of a component's address listens to another, too.
+
+        Args:
+            component: Address of the component.
+            route: Address by which the message is delivered.
+        """
         listeners = self.routing.find(route)
         return any(one in listeners for one in self.routing.find(component))
 
     def is_there(self, route: str) -> bool:
-        """Say whether anybody still reads what is sent to a route."""
+        """Return whether a receiver still reads messages of a route."""
         return any(not one.is_gone for one in self.routing.find(route))

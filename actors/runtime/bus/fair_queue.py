@@ -1,6 +1,6 @@
 """Fair access to the Message BUS: one component does not crowd out the others (R11).
 
-A component has a limited number of messages on their way into the bus. Each gives its place
+A component has a limited number of messages in transit into the bus. Each gives its place
 back when the bus has taken it. A component that takes more than its share while others wait
 gets its places back later.
 """
@@ -19,7 +19,7 @@ __all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]
 
 
 class Permit(ABC):
-    """A permit for one message on its way into the bus."""
+    """A permit for one message in transit into the bus."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class Permits(Permit):
         self._line = trio.StrictFIFOLock()
 
     def enter_nowait(self) -> bool:
-        """Take a place if there is one that nobody waits for; return whether there was."""
+        """Take a permit if one is free and no sender waits; return whether there was."""
         if self._line.locked():
             return False
         try:
@@ -106,7 +106,13 @@ class FairQueue:
         self._held: dict[str, deque[Permit]] = {}
 
     def taken(self, place: Permit, by: str, now: float) -> None:
-        """Take a message that counts."""
+        """Take a message that counts.
+
+        Args:
+            place: The permit.
+            by: Address of the sender.
+            now: Current time, in seconds.
+        """
         place.take()
         if self._core.taken(by, now):
             place.give_back()

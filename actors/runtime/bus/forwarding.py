@@ -2,7 +2,7 @@
 
 After the pipelines, an answer goes to the sender of its request, and any other message to the
 listeners of its `to`, or, if there are none, to a stub. No step waits for room in a mailbox.
-Messages from outside wait for their turn, whatever path they take (C-20, I-B7).
+Messages from outside wait for their turn, for any path (C-20, I-B7).
 """
 
 from collections import deque
@@ -61,7 +61,13 @@ class Arrivals:
         self._catching_up: list[_CatchingUp] = []
 
     def arrived(self, submitted: Submitted, path: str, now: float) -> bool:
-        """Handle a message and what waited for it, or let it wait; False: there is no room."""
+        """Handle a message and what waited for it, or let it wait; False: there is no room.
+
+        Args:
+            submitted: Message and its submitter.
+            path: Name of the path.
+            now: Current time, in seconds.
+        """
         due = self._order.arrives(submitted.message, path, (submitted, path))
         if due is None:
             return False
@@ -72,7 +78,12 @@ class Arrivals:
         return True
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Say whether a younger message has come by another path."""
+        """Say whether a younger message has come by another path.
+
+        Args:
+            message: The message.
+            path: Name of the path.
+        """
         return self._order.is_late(message, path)
 
     def _take_in_order(
@@ -89,15 +100,33 @@ class Arrivals:
         self._report_caught_up(now)
 
     def announced(self, behind: Behind, link: str, now: float) -> None:
-        """Take from a link what the messages of a pair follow."""
+        """Take from a link what the messages of a pair follow.
+
+        Args:
+            behind: Earlier messages of the pair that must come first.
+            link: Name of the link.
+            now: Current time, in seconds.
+        """
         self._take_in_order(self._order.announced(behind, link, now), now)
 
     def expects(self, address: str, link: str) -> None:
-        """Take it that a link is going to announce the events of an address."""
+        """Take it that a link is going to announce the events of an address.
+
+        Args:
+            address: Address of the object.
+            link: Name of the link.
+        """
         self._order.expects(_reporter_of(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Report when a link brings the events of an address, and all before it has come."""
+        """Report when a link brings the events of an address, and all before it has come.
+
+        Args:
+            address: Address of the object.
+            link: Name of the link.
+            done: Is answered when all earlier events have come.
+            now: Current time, in seconds.
+        """
         self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
         self._report_caught_up(now)
 
@@ -137,10 +166,10 @@ class Forwarding:
     """The forwarding of the messages of one runtime.
 
     Attributes:
-        routing: Who listens to what.
-        admission: Who may send as what.
+        routing: Listeners of all addresses.
+        admission: Permitted sender addresses of components.
         outbound: The routes out.
-        proofs: Who may send over links.
+        proofs: Proven senders over links.
         arrivals: What comes from outside, each pair's messages in order.
     """
 
@@ -165,7 +194,12 @@ class Forwarding:
     # ---- in
 
     def submit(self, submitted: Submitted, now: float) -> None:
-        """Take a message from a component; what a peer sends waits for a proof of its sender."""
+        """Take a message from a component; what a peer sends waits for a proof of its sender.
+
+        Args:
+            submitted: Message and its submitter.
+            now: Current time, in seconds.
+        """
         is_by_peer = self.admission.is_by_peer(submitted.message, submitted.by)
         if not (is_by_peer and self.proofs.waits(submitted, now)):
             self._admit(submitted, now)
@@ -193,7 +227,12 @@ class Forwarding:
         return self.admission.origin(submitted.by) or Origin.LOCAL
 
     def announced(self, announced: Announced, now: float) -> None:
-        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
+        """Take from a link what the messages of a pair follow, if their sender is its peer's.
+
+        Args:
+            announced: Announcement of the sender.
+            now: Current time, in seconds.
+        """
         if self.proofs.may_announce(announced, now):
             self.arrivals.announced(announced.behind, announced.by, now)
 
@@ -248,7 +287,7 @@ class Forwarding:
         return direction is Direction.OUTGOING and parent_of(passed.to) is not None
 
     def _is_notice(self, request: Message, direction: Direction) -> bool:
-        """Say whether nobody here answers it: a child is acknowledged by the reporter's end."""
+        """Return whether no local component answers it: the reporter's end answers children."""
         is_child = direction is Direction.INCOMING and parent_of(request.to) is not None
         return is_child and not self.admission.is_granted(request.to)
 
@@ -286,7 +325,7 @@ class Forwarding:
         elif submitted.reply is not None:
             submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
-            # Who changes a child that is not its own is refused (SC-36).
+            # A change of a foreign child is refused (SC-36).
             self._answers.reject(submitted, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
@@ -324,7 +363,14 @@ class Forwarding:
             self.outbound.go(response, waiter.way_back(response), now)
 
     def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
-        """End a message here: a request is answered, anything else counted."""
+        """End a message here: a request is answered, anything else counted.
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+            now: Current time, in seconds.
+        """
         self.outbound.settled(message, now)
         ended = self._answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
         if ended is None:
@@ -357,7 +403,12 @@ class Forwarding:
             self.outbound.go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
-        """Take a route from the registry: those who waited for it go."""
+        """Take a route from the registry: messages that waited for it go.
+
+        Args:
+            route: The route.
+            now: Current time, in seconds.
+        """
         waiting, following = self.outbound.routes.reported(route)
         for one in waiting:
             if self._is_wanted(one.message, now):
@@ -383,7 +434,13 @@ class Forwarding:
     # ---- back, and time
 
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
-        """Route again what a stub could not deliver (I-R9, I-P22)."""
+        """Route again what a stub could not deliver (I-R9, I-P22).
+
+        Args:
+            messages: Messages in order.
+            by: Address of the stub.
+            now: Current time, in seconds.
+        """
         is_link = self.admission.origin(by) is Origin.P2P_STUB
         routes = self.outbound.returned(messages, by, now)
         for message in messages:
@@ -392,7 +449,7 @@ class Forwarding:
                 if self._is_wanted(message, now):
                     self.outbound.go_by(message, route, now)
             elif is_link and message.is_event and is_below(message.to, message.from_):
-                # Said to those who follow something here, and one does not by this link: it
+                # Sent to followers of local data; this link has none: it
                 # begins anew with all there is.
                 self.refuse(message, Code.NOT_FOUND, "target not found", now)
             elif self._answers.is_direct(message):
@@ -403,7 +460,13 @@ class Forwarding:
                 self.outbound.go(message, intent, now)
 
     def hand_on(self, message: Message, component: str, now: float) -> None:
-        """Give a component what came to another part of this runtime."""
+        """Give a component what came to another part of this runtime.
+
+        Args:
+            message: The message.
+            component: Address of the component.
+            now: Current time, in seconds.
+        """
         if not self._handing.give(message, component):
             self.refuse(message, Code.UNAVAILABLE, "the receiver takes no more", now)
 
@@ -417,7 +480,7 @@ class Forwarding:
         )
 
     def tick(self, now: float) -> None:
-        """Answer 408 for those who waited too long, release what was held (MSG-06)."""
+        """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
         for request in self._answers.repeated_now(now):
             # Who has it here, is at it; what went out may be lost.
             if not self.routing.find(request.to) or parent_of(request.to) is not None:

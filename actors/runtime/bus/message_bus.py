@@ -1,7 +1,7 @@
 """The Message BUS: router of one runtime, between its sandboxes and its stubs.
 
-Those who submit wait while its mailbox is full, and that is the backpressure; it
-waits for nobody itself.
+Submitting components wait while its mailbox is full, and that is the backpressure; it
+waits for no component itself.
 
 Messages in the mailboxes of actors that are gone (OBS-06).
 """
@@ -70,7 +70,12 @@ class DeadMail(DeadLetters):
         self._counters = Counters()
 
     def attach(self, bus: ActorRef[BusMessage], counters: Counters) -> None:
-        """Say who answers, and where to count."""
+        """Set the answering address and the counters.
+
+        Args:
+            bus: Message bus of the node.
+            counters: Counters of the process.
+        """
         self._bus = bus
         self._counters = counters
 

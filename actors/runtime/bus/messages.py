@@ -157,7 +157,7 @@ class ListenerAdded:
     """Add `listener` as a receiver of messages to `address` (BUS-02).
 
     Attributes:
-        writer: Who writes the row (BUS-18).
+        writer: Writer of the row (BUS-18).
         done: Answered when the row is there.
     """
 
@@ -173,7 +173,7 @@ class ListenerRemoved:
     """Nothing more of `address` goes to `listener`; repeated is fine.
 
     Attributes:
-        listener: None: nothing more goes to anybody.
+        listener: None: no listener gets messages any more.
     """
 
     address: str

@@ -49,12 +49,18 @@ class PendingReply:
     reply: Reply[Message] | None = None
 
     def way_back(self, response: Message) -> Intent:
-        """Return what may be done for the answer: who asked by the node is answered by it."""
+        """Return what may be done for the answer: a request by the node is answered by it."""
         return Intent.NODE if self.intent is Intent.NODE else intent_of(response)
 
 
 def intent_for(request: Message, direction: Direction, origin: Origin) -> Intent:
-    """Return what may be done for a request, or for the answer to one that came from outside."""
+    """Return what may be done for a request, or for the answer to one that came from outside.
+
+    Args:
+        request: The request.
+        direction: Whether the message comes in or goes out.
+        origin: Origin of the message: the runtime, or a link.
+    """
     if direction is Direction.OUTGOING:
         return Intent.REACH
     # A request by a link is answered by it, if it is there still.
@@ -77,7 +83,14 @@ class OpenRequests:
         self._load: Counter[_Pair] = Counter()
 
     def open(self, request: Message, waiter: PendingReply, now: float, terms: Terms) -> None:
-        """Begin to wait for the answer to a request."""
+        """Begin to wait for the answer to a request.
+
+        Args:
+            request: The request.
+            waiter: The pending reply.
+            now: Current time, in seconds.
+            terms: Terms of the wait.
+        """
         self._hops.step(self._open.open(request, waiter, now, terms))
         self.waits_anew(request)
         self._load[request.from_, request.to] += 1
@@ -93,7 +106,7 @@ class OpenRequests:
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
 
     def is_open(self, request: Message) -> bool:
-        """Say whether somebody still waits for the answer."""
+        """Return whether a requester still waits for the answer."""
         return self._open.find(request) is not None
 
     def is_direct(self, message: Message) -> bool:
@@ -102,7 +115,12 @@ class OpenRequests:
         return there is not None and there.waiter.intent is Intent.DIRECT
 
     def repeated(self, message: Message, now: float) -> Refusal | None:
-        """Say what is wrong with a message that was here before; None: it was not."""
+        """Say what is wrong with a message that was here before; None: it was not.
+
+        Args:
+            message: The message.
+            now: Current time, in seconds.
+        """
         # What is open is known for longer than the window reaches back.
         there = None if message.is_response else self._open.find(message)
         if self._seen.is_new(message, now) and there is None:
@@ -119,7 +137,12 @@ class OpenRequests:
         return None if found is None else found[0]
 
     def taken(self, response: Message, now: float) -> Answer[PendingReply]:
-        """Take an answer; one that nobody waits for is dropped."""
+        """Take an answer; an unawaited one is dropped.
+
+        Args:
+            response: The answer.
+            now: Current time, in seconds.
+        """
         answer = self._open.answered(response, now)
         if answer.transaction is None:
             self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
@@ -131,7 +154,7 @@ class OpenRequests:
         return answer
 
     def _remember(self, transaction: Transaction[PendingReply], response: Message) -> None:
-        """Keep what somebody elsewhere was answered, in case it asks again (MSG-07)."""
+        """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
         request = transaction.request
         if not transaction.waiter.is_ours:
             self._answered[request.from_, request.to, request.id] = transaction, response
@@ -153,7 +176,12 @@ class OpenRequests:
         return None if found is None else found.request
 
     def give_up(self, request: Message, why: str) -> Ended[PendingReply] | None:
-        """End the wait for a request that the bus answers itself."""
+        """End the wait for a request that the bus answers itself.
+
+        Args:
+            request: The request.
+            why: The reason.
+        """
         ended = self._open.give_up(request, why)
         if ended is not None:
             self._hops.step(ended.step)
@@ -161,7 +189,13 @@ class OpenRequests:
         return ended
 
     def reject(self, submitted: Submitted, code: Code, why: str) -> None:
-        """Answer the submitting component, whatever `from` is."""
+        """Answer the submitting component, for any `from`.
+
+        Args:
+            submitted: Request and its submitter.
+            code: Reply code.
+            why: The reason.
+        """
         response = refuse(submitted.message, code, why)
         self._hops.synthesised(response, submitted.message)
         if submitted.reply is not None:
@@ -179,7 +213,12 @@ class OpenRequests:
             self.reject(submitted, Code.UNAVAILABLE, why)
 
     def give(self, response: Message, waiter: PendingReply) -> None:
-        """Give an answer to a component here."""
+        """Give an answer to a component here.
+
+        Args:
+            response: The answer.
+            waiter: The pending reply.
+        """
         if waiter.reply is not None:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:

@@ -37,7 +37,7 @@ class Asking(Enum):
     """It waits, and the registry must be asked."""
 
     WAIT = auto()
-    """It waits behind others, who have asked."""
+    """It waits behind others, which have asked."""
 
     FULL = auto()
     """There is no room for it."""
@@ -66,14 +66,25 @@ class RouteCache:
         self._waiting: dict[str, deque[Waiting]] = {}
 
     def find(self, to: str, intent: Intent, now: float) -> str | None:
-        """Return the route to take now; None if it must be asked, or others wait for it."""
+        """Return the route to take now; None if it must be asked, or others wait for it.
+
+        Args:
+            to: Address of the receiver.
+            intent: Permitted kinds of routes.
+            now: Current time, in seconds.
+        """
         route = self._routes.get((to, intent))
         if route is None or to in self._waiting or route.until <= now:
             return None
         return route.url
 
     def wait(self, message: Message, intent: Intent) -> Asking:
-        """Let a message wait for its route."""
+        """Let a message wait for its route.
+
+        Args:
+            message: The message.
+            intent: Permitted kinds of routes.
+        """
         queue = self._waiting.get(message.to)
         if queue is None:
             if len(self._waiting) >= STUB_QUEUE:
@@ -88,8 +99,12 @@ class RouteCache:
     def wait_behind(self, message: Message, route: str) -> Asking | None:
         """Let a message with a route of its own wait behind others to its target.
 
+        Args:
+            message: The message.
+            route: Address by which the message is delivered.
+
         Returns:
-            What became of it; None: nobody waits, so it may go.
+            Its state; None: no message waits, so it may go.
         """
         queue = self._waiting.get(message.to)
         if queue is None:
@@ -100,14 +115,19 @@ class RouteCache:
         return Asking.WAIT
 
     def reported(self, route: Route) -> tuple[list[Waiting], Intent | None]:
-        """Take a route; return who can go by it, and what must be asked next for the rest."""
+        """Take a route; return the messages that can use it, and the next query for the rest."""
         self._routes[route.to, route.intent] = route
         if len(self._routes) > _CAPACITY:
             self._routes.popitem(last=False)
         return self._take(route.to, route.intent)
 
     def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
-        """Take it that there is none; return whom to refuse, and what to ask next."""
+        """Take it that there is none; return the messages to refuse, and the next query.
+
+        Args:
+            to: Address of the receiver.
+            intent: Permitted kinds of routes.
+        """
         self._routes.pop((to, intent), None)
         return self._take(to, intent)
 
@@ -161,7 +181,12 @@ class Outbound:
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def asked_by(self, request: Message, session: str) -> None:
-        """Note which session with a node brought the last request of a pair."""
+        """Note which session with a node brought the last request of a pair.
+
+        Args:
+            request: The request.
+            session: Name of the node's session.
+        """
         pair = (request.from_, request.to)
         self._sessions[pair] = session
         self._sessions.move_to_end(pair)
@@ -169,7 +194,13 @@ class Outbound:
             self._sessions.popitem(last=False)
 
     def go(self, message: Message, intent: Intent, now: float) -> None:
-        """Send a message by the route to its target; it waits until the registry knows one."""
+        """Send a message by the route to its target; it waits until the registry knows one.
+
+        Args:
+            message: The message.
+            intent: Permitted kinds of routes.
+            now: Current time, in seconds.
+        """
         route = self.routes.find(message.to, intent, now)
         if route is not None:
             self.go_by_node(message, route, now)
@@ -183,13 +214,24 @@ class Outbound:
                 pass
 
     def ask(self, to: str, intent: Intent, now: float) -> None:
-        """Ask the registry for the route to a target."""
+        """Ask the registry for the route to a target.
+
+        Args:
+            to: Address of the receiver.
+            intent: Permitted kinds of routes.
+            now: Current time, in seconds.
+        """
         asked = Asked(to, intent)
         if self.registry is None or not self.registry.try_tell(asked):
             self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
 
     def no_route(self, refused: NoRoute, now: float) -> None:
-        """Take the registry's refusal: those who waited are refused, each once."""
+        """Take the registry's refusal: waiting messages are refused, each once.
+
+        Args:
+            refused: The refusal.
+            now: Current time, in seconds.
+        """
         waiting, following = self.routes.refused(refused.to, refused.intent)
         for one in waiting:
             if one.route is None:
@@ -200,7 +242,13 @@ class Outbound:
             self.ask(refused.to, following, now)
 
     def go_back(self, answer: Message, session: str, now: float) -> None:
-        """Send an answer by the session of its request, behind those that wait for a route."""
+        """Send an answer by the session of its request, behind those that wait for a route.
+
+        Args:
+            answer: The answer.
+            session: Name of the node's session.
+            now: Current time, in seconds.
+        """
         match self.routes.wait_behind(answer, session):
             case None:
                 self.go_by(answer, session, now)
@@ -214,6 +262,11 @@ class Outbound:
 
         Two nodes are two paths. An answer whose link has ended takes the one that its pair's
         other answers take, so that it stays in order with them (I-B7).
+
+        Args:
+            message: The message.
+            route: Address by which the message is delivered.
+            now: Current time, in seconds.
         """
         if message.is_response and not is_p2p_part(route):
             session = self._sessions.get((message.to, message.from_))
@@ -222,7 +275,13 @@ class Outbound:
         self.go_by(message, route, now)
 
     def go_by(self, message: Message, route: str, now: float) -> None:
-        """Send a message by this route, behind the outstanding messages of the pair."""
+        """Send a message by this route, behind the outstanding messages of the pair.
+
+        Args:
+            message: The message.
+            route: Address by which the message is delivered.
+            now: Current time, in seconds.
+        """
         forwards = self._paths.send(message, route, now)
         if forwards is None:
             self._refuse(message, Code.TOO_LARGE, "too many wait for a change of paths", now)
@@ -235,6 +294,11 @@ class Outbound:
         """Note that a request has its final answer, or a message goes nowhere.
 
         What it held up goes. `is_reached`: its receiver has answered.
+
+        Args:
+            message: The message.
+            now: Current time, in seconds.
+            is_reached: Whether the receiver has answered.
         """
         effects = self._paths.settled(message, now, is_reached=is_reached)
         self._flush([one for one in effects if isinstance(one, Forward)], now)
@@ -244,7 +308,12 @@ class Outbound:
                     stub.try_tell(_announcement(one.behind, one.route))
 
     def send(self, forward: Forward, now: float) -> None:
-        """Give a message to the stub of a route."""
+        """Give a message to the stub of a route.
+
+        Args:
+            forward: Message and route.
+            now: Current time, in seconds.
+        """
         message, then = forward.message, forward.then
         purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
         if self._handing.give(message, forward.route, behind=forward.behind, purpose=purpose):
@@ -261,6 +330,11 @@ class Outbound:
     def returned(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
         """Note that a stub gave these back: they are routed again, before what is younger.
 
+        Args:
+            messages: Messages in order.
+            by: Address of the stub.
+            now: Current time, in seconds.
+
         Returns:
             The routes of those that a link was given for that, by their instance.
         """
@@ -271,7 +345,14 @@ class Outbound:
         return {key: route for key, route in routes.items() if self._handing.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Make a link a listener of an address, behind what went by the node."""
+        """Make a link a listener of an address, behind what went by the node.
+
+        Args:
+            address: Address of the object.
+            stub: The stub.
+            link: Name of the link.
+            now: Current time, in seconds.
+        """
         behind = self._paths.behind(address.rpartition("/")[0], address, now)
         is_taken = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_taken else behind)

@@ -230,7 +230,7 @@ class CorePort(_Port):
     async def hear_by(self, address: str, link: str | None) -> None:
         """Accept what is published at `address` by this direct link, and by no other.
 
-        What comes by a node is accepted all the same: the node knows who may publish it.
+        What comes by a node is accepted all the same: the node knows its permitted publishers.
 
         Args:
             address: The address.

@@ -262,7 +262,7 @@ class HypertyClient:
         except BadMessageError as exc:
             return refuse(message, exc.code, exc.reason)
         answer = await self._context.insist(message, attempts)
-        # A hyperty's answer is nobody else's; a part of a runtime answers with what it keeps.
+        # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
         return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
 
     @final
@@ -299,7 +299,7 @@ class HypertyClient:
                 `Hyperty.on_subscribe` decides about all others.
             public: Let every hyperty observe and read, except those that are expelled.
             store: Keep the object in the store of the runtime, beyond this context and this
-                process. While it is not reported, those who may observe it get its last value.
+                process. While it is not reported, permitted observers get its last value.
                 The same hyperty resumes it by reporting the same schema and name: it then has
                 the stored value and version, `value` is ignored, and `ReportedObject.resumed`
                 is True. `ReportedObject.delete` ends it.

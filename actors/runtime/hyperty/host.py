@@ -107,7 +107,7 @@ class HypertyHost(Actor[Delivery]):
             asked = request if is_own else own(request)
             self.spawn(self._answer, asked, self._previous, begun)
             self._previous = begun
-            # Others wait in the mailbox: what is taken from it is answered, whatever follows.
+            # Others wait in the mailbox: what is taken from it is answered, for any later event.
             await self._next.acquire()
         else:
             await self._kept(self._heard, request)
@@ -133,7 +133,7 @@ class HypertyHost(Actor[Delivery]):
         return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
 
     async def _heard(self, message: Message) -> None:
-        """Handle an event, or a notice that nobody answers here."""
+        """Handle an event, or a notice without an answer here."""
         if CHILDREN in message.to and await self._context.hears_of_child(message):
             return
         if (message.is_event or _is_notice(message)) and not await self._hears(message):

@@ -288,7 +288,7 @@ class Hyperty(HypertyClient, ABC):
         raise Refused(Code.MALFORMED, f"{self.url} takes no {message.type.value}")
 
     async def on_event(self, message: Message) -> None:
-        """Handle an event; nobody gets an answer, and the next message waits until this returns.
+        """Handle an event; no answer is sent, and the next message waits until this returns.
 
         Events of a data object come here if the hyperty has subscribed to them by messages of
         its own; those of `observe` and `report` do not.

@@ -80,7 +80,13 @@ class SandboxMail:
                 await self.refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     async def refuse(self, message: Message, code: Code, why: str) -> None:
-        """End an inbound message: a request is answered, anything else is counted."""
+        """End an inbound message: a request is answered, anything else is counted.
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+        """
         self._handed.forget(message)
         if message.is_request:
             await self._port.post(refuse(message, code, why))
@@ -135,7 +141,7 @@ class SandboxMail:
 
 
 def _handed_in(request: Message, answer: Message) -> PipeMessage:
-    """Return how an answer is handed in, or that it cannot be: who answers ends nobody."""
+    """Return how an answer is delivered, or that it cannot be; never raise for an answer."""
     try:
         return _hand(answer)
     except BadMessageError as exc:

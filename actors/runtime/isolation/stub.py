@@ -150,7 +150,7 @@ class SandboxedStub(StubHost[Delivery]):
         if self._mail.answered(message):
             await self._context.bus.post(message)
         else:
-            # An honest stub, too, answers what nobody waits for any more.
+            # An honest stub, too, answers requests that are no longer awaited.
             self._drop(message, DropReason.UNMATCHED)
 
     def _may_bring(self, message: Message) -> bool:

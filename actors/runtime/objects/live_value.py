@@ -345,7 +345,7 @@ def _no_attribute(part: LiveObject, name: str) -> str:
 
 @final
 class LiveList(MutableSequence[_Part]):
-    """A list in the value; each call of a method is one write, whatever it changes.
+    """A list in the value; each call of a method is one write, for any number of changes.
 
     Raises:
         IndexError: There is no such element.

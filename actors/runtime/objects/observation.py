@@ -178,7 +178,7 @@ class ObservedObject:
         while not holds(state.value):
             later = await self.later_than(state.version)
             if later is None:
-                raise self._end or ObjectError(self.url, Code.GONE, "nobody observes it")
+                raise self._end or ObjectError(self.url, Code.GONE, "it has no observer")
             state = later
         await trio.lowlevel.checkpoint()
         return state
@@ -439,7 +439,7 @@ class _Observation:
             received = await intake.receive()
             happened = self._understood(received) if isinstance(received, Message) else received
             if isinstance(happened, GivenUp) and self._refusal is None:
-                # Nobody has ended it but this end: the others have to hear of that.
+                # Only this end has ended it: the others have to hear of that.
                 self._nursery.start_soon(self._leave)
             return happened
         return CopyTimeOver()
@@ -517,10 +517,10 @@ class _Observation:
         """Read the whole object (M-41), and feed the result to the core."""
         answer = await self._context.ask(self._copy.url, MessageType.READ, {})
         if answer.code == Code.UNAUTHENTICATED:
-            # It may have gone by a link, which proves nothing; the node knows who asks.
+            # It may have gone by a link, which proves nothing; the node knows the requester.
             answer = await self._context.ask(self._copy.url, MessageType.READ, {"p2p": False})
         if answer.code == Code.UNAUTHENTICATED:
-            # Its subscription may be over, and nobody could say so: another is asked for.
+            # Its subscription may be over, and no message could report it: another is asked for.
             answer = await self._resume()
         if answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
             await self._enqueue(_snapshot(answer))

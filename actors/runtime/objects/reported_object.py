@@ -315,7 +315,7 @@ class ReportedObject:
             await self._observers.wait_without(observer)
 
     async def invite(self, observer: str) -> None:
-        """Invite a hyperty and wait for its answer; it may observe whatever it answers.
+        """Invite a hyperty and wait for its answer; it may observe after any answer.
 
         Args:
             observer: Address of the hyperty.

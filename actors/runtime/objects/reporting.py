@@ -177,7 +177,7 @@ async def _await_role(context: HypertyContext, url: str) -> Snapshot:
     with trio.move_on_after(_PATIENCE):
         while True:
             snapshot = None
-            # Who has just given it away cannot answer as the object any more.
+            # A former reporter cannot answer as the object any more.
             with trio.move_on_after(READ_PAUSE):
                 snapshot = await _read(context, url)
             if snapshot is not None and snapshot.reporter == context.url:
@@ -289,7 +289,7 @@ async def _await_creation(
             data, version = (had.data, had.version) if had else (body.value.data, _FIRST)
             writes = Writes(context, url, data, version, schema)
             thing = ReportedObject(context, url, body, writes, resumed=had is not None)
-            # From the first moment: who reports again has what was there before.
+            # From the first moment: a resuming reporter has the stored value.
             thing.children.begin(had.children_objects if had else {})
             created.append((thing, writes))
             is_over.set()

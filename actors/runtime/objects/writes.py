@@ -227,7 +227,7 @@ class Writes(Whole):
             wait.is_over.set()
 
     def end(self) -> None:
-        """Refuse writes for good, and fail those that wait: nobody publishes them."""
+        """Refuse writes for good, and fail waiting ones: they will not be published."""
         self._fail(Unpublished(Code.NOT_FOUND, "it is reported no more"))
         self._moved.unpark_all()
 
@@ -256,7 +256,7 @@ async def published(writes: Writes) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            # A failure that nobody waits for is not reported.
+            # A failure that is not awaited is not reported.
             with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 await writes.flush()
             writes.end()

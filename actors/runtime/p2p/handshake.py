@@ -202,8 +202,14 @@ async def dial_candidate(
 
     If cancelled, nothing is left open.
 
+    Args:
+        network: Network that opens links.
+        candidate: The candidate.
+        keys: Secrets of the link's candidates.
+        entropy: Source of random bytes.
+
     Raises:
-        DialError: Nobody there, or not the peer.
+        DialError: No listener, or not the peer.
     """
     try:
         kind, secret = Kind(candidate.kind), bytes.fromhex(candidate.secret)
@@ -244,6 +250,12 @@ async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) ->
     A peer without the secret gets no answer at all.
 
     If cancelled, the link is closed.
+
+    Args:
+        pipe: The link.
+        keys: Secrets of the link's candidates.
+        address: The address.
+        entropy: Source of random bytes.
     """
     proof = ListenerProof(keys, address, entropy(NONCE_BYTES))
     is_open = False
@@ -276,7 +288,7 @@ class Offered:
 
 
 def machine_secret() -> bytes | None:
-    """Return what all processes of this machine have in common, and nobody else; None: unknown.
+    """Return a secret that only processes of this machine know; None: unknown.
 
     It lasts until the machine is started again.
     """
@@ -293,8 +305,15 @@ async def open_candidates(
 ) -> AsyncIterator[tuple[Offered, ...]]:
     """Listen for a runtime on every kind that can be listened on, until the context is left.
 
-    Where it is not to know of a place, nobody listens. Unix sockets are made in a directory
+    No end listens at a place that the peer must not know. Unix sockets are made in a directory
     that only this user may enter.
+
+    Args:
+        network: Network that opens links.
+        config: The configuration.
+        policy: Policy on addresses to dial.
+        remote: Address of the remote runtime.
+        entropy: Source of random bytes.
     """
     async with AsyncExitStack() as stack:
         offered: list[Offered] = []

@@ -54,7 +54,7 @@ class LinkUse:
 
     Attributes:
         stub: Address stamped into `via` and posted under: PQ or PC.
-        actor: Who reports to the trace.
+        actor: Actor that reports to the trace.
     """
 
     stub: str
@@ -117,7 +117,7 @@ class P2PLink:
     async def _hand_back_turned(self) -> None:
         turned = self._core.take_turned()
         if turned:
-            # Nobody else has them, so a link that ends just now must not lose them.
+            # No other part has them, so a link that ends just now must not lose them.
             with trio.CancelScope(shield=True):
                 await self._use.bus.hand_back(turned, self._use.stub)
 

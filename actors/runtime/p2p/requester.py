@@ -40,7 +40,7 @@ def activate(context: StubContext) -> Actor[P2PMessage]:
     """Make a requester stub (STB-01).
 
     Raises:
-        SpecError: The configuration does not say whom to link to.
+        SpecError: The configuration names no peer.
     """
     return P2PRequester(context)
 

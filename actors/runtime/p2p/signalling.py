@@ -100,7 +100,14 @@ class Signalling:
         return Message(self._context.ids.next(url), kind, url, to, body)
 
     def status(self, remote: str, link: str, state: State, why: str) -> Message:
-        """Write the status event of a link's step (C-13)."""
+        """Write the status event of a link's step (C-13).
+
+        Args:
+            remote: Address of the remote runtime.
+            link: Name of the link.
+            state: State of the link.
+            why: The reason.
+        """
         kind = MessageType.CREATE if state is State.CREATED else MessageType.UPDATE
         body = LinkStatus(state.value, remote, why or None, link)
         return self._message(kind, status_of(self._context.url), write_body(body))
@@ -131,7 +138,12 @@ class Signalling:
         return self._message(MessageType.CREATE, self._manager, write_body(body))
 
     def invite(self, url: str, peer: str) -> Message:
-        """Invite the peer to observe the own object (M-33)."""
+        """Invite the peer to observe the own object (M-33).
+
+        Args:
+            url: Address of the own object.
+            peer: Address of the peer.
+        """
         entry: JsonObject = {"runtime": self._runtime, "reporter": self._context.url}
         body = InviteObservers(url, self._schema, (peer,), entry)
         return self._message(MessageType.CREATE, self._manager, write_body(body))
@@ -152,20 +164,34 @@ class Signalling:
         return self._message(MessageType.READ, url, {})
 
     def offer(self, url: str, candidates: tuple[Candidate, ...]) -> Message:
-        """Add candidates to the own object."""
+        """Add candidates to the own object.
+
+        Args:
+            url: Address of the own object.
+            candidates: The candidates.
+        """
         listed = [write_body(candidate) for candidate in candidates]
         body = ChangeObject(url, "iceCandidates", [*listed], _ARRAY, "add")
         return self._message(MessageType.UPDATE, self._manager, write_body(body))
 
     def plead(self, url: str, status: str) -> Message:
-        """Write the own object's status."""
+        """Write the own object's status.
+
+        Args:
+            url: Address of the own object.
+            status: The status.
+        """
         body = ChangeObject(url, "status", status)
         return self._message(MessageType.UPDATE, self._manager, write_body(body))
 
     def offer_anew(self, url: str, status: str) -> list[Message]:
         """Take the candidates out of the own object, then say that they are void (M-40).
 
-        In this order nobody ever sees an old candidate under the new status.
+        In this order no peer ever sees an old candidate under the new status.
+
+        Args:
+            url: Address of the own object.
+            status: The status.
         """
         body = ChangeObject(url, "iceCandidates", [], _ARRAY)
         void = self._message(MessageType.UPDATE, self._manager, write_body(body))
@@ -218,7 +244,12 @@ def read_snapshot(answer: Message) -> Snapshot | ObserveRefused:
 
 
 def read_connection(message: Message, data: JsonObject) -> ConnectionData | ObserveRefused:
-    """Understand the value of a Connection object that came with `message`."""
+    """Understand the value of a Connection object that came with `message`.
+
+    Args:
+        message: The message.
+        data: Value of the object.
+    """
     try:
         return read_body(attrs.evolve(message, body=data), ConnectionData)
     except BadMessageError as exc:
@@ -255,7 +286,12 @@ class LinkObjects:
         return self._watched.get(message.to if anew is None else f"{anew}/{_CHANGES}")
 
     def requests(self, end: LinkEnd, effect: do.SideEffect) -> list[tuple[Message, Understand]]:
-        """Write what an effect asks of the sync manager or the registry."""
+        """Write what an effect asks of the sync manager or the registry.
+
+        Args:
+            end: End of the link.
+            effect: The effect.
+        """
         match effect:
             case do.AskRow():
                 return [(self._signalling.ask_row(end.remote), row_read)]
@@ -342,7 +378,12 @@ class LinkObjects:
         return self._observed(end, answer)
 
     def changed(self, end: LinkEnd, event: Message) -> SideInput | None:
-        """Take a change of the peer's object; only its reporter's is one (I-D1)."""
+        """Take a change of the peer's object; only its reporter's is one (I-D1).
+
+        Args:
+            end: End of the link.
+            event: The message.
+        """
         url = end.peer_object
         if self._signalling.shown_anew(event) is not None:
             return self._observed(end, event)

@@ -194,7 +194,12 @@ class P2PStub(Actor[P2PMessage]):
 
     @abstractmethod
     def decide(self, end: str, happened: SideInput) -> EndEffects:
-        """Feed the core of one end."""
+        """Feed the core of one end.
+
+        Args:
+            end: Name of the end.
+            happened: The input.
+        """
 
     @abstractmethod
     def end_for(self, delivery: Delivery) -> str:
@@ -358,19 +363,36 @@ class P2PStub(Actor[P2PMessage]):
 
     @final
     async def answer(self, request: Message, code: Code, why: str = "") -> None:
-        """Answer a request to the stub."""
+        """Answer a request to the stub.
+
+        Args:
+            request: The request.
+            code: Reply code.
+            why: The reason.
+        """
         answer = reply_to(request, code, {"description": why} if why else None)
         await self.context.bus.post(answer)
 
     @final
     async def command(self, request: Message, effects: EndEffects) -> None:
-        """Do what a command of the registry leads to; its answer is among the effects."""
+        """Do what a command of the registry leads to; its answer is among the effects.
+
+        Args:
+            request: The request.
+            effects: Effects of the command.
+        """
         self._command = request
         await self.perform(effects)
 
     @final
     async def invited(self, url: str, invitation: Message, effects: EndEffects) -> None:
-        """Do what an invitation leads to; it is answered when the core says so."""
+        """Do what an invitation leads to; it is answered when the core says so.
+
+        Args:
+            url: Address of the peer's object.
+            invitation: The invitation.
+            effects: Effects of the invitation.
+        """
         self._invitations[url] = invitation
         await self.perform(effects)
 
@@ -473,7 +495,7 @@ class P2PStub(Actor[P2PMessage]):
 def _objection(delivery: Delivery) -> str | None:
     """Say why a stub does not take a request from elsewhere.
 
-    Another runtime invites, by the node, which has checked for whom it speaks (P2P-29).
+    Another runtime invites, by the node, which has checked its sender (P2P-29).
     """
     message = delivery.message
     if not delivery.is_foreign or not message.is_request:

@@ -81,7 +81,7 @@ class AddressGiven:
 class AddressWanted:
     """Give an address for a purpose: one that is kept for it, else a new one (ALC-02).
 
-    A new one that nobody waits for any more is given back to the node.
+    A new one that is no longer awaited is given back to the node.
 
     Fails with `AllocationError`; with `NotKeptError` if it has to be one that is not kept.
 
@@ -106,7 +106,7 @@ class AddressKept:
 @final
 @attrs.frozen(slots=True)
 class AddressesForgotten:
-    """The node has forgotten this runtime: what was kept is nobody's any more."""
+    """The node has forgotten this runtime: its addresses have no owner any more."""
 
 
 @final
@@ -114,7 +114,7 @@ class AddressesForgotten:
 class AddressesWanted:
     """Allocate addresses; fails with `AllocationError`.
 
-    Addresses that nobody waits for any more are given back to the node.
+    Addresses that are no longer awaited are given back to the node.
 
     Attributes:
         scheme: Such as `hyperty` or `connection`.

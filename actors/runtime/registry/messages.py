@@ -63,7 +63,7 @@ class LinkWitnessed:
     """Return whether the sender over a link may send for an entity, by the entity's record.
 
     Attributes:
-        part: Who speaks: a part of the runtime at the other end, or nobody who may.
+        part: Sender: a part of the runtime at the other end, or an unauthorized one.
     """
 
     link: str
@@ -80,7 +80,7 @@ RouteQuestion: TypeAlias = LinkAwaited | LinkWitnessed
 class PendingRoutes:
     """Open questions about links; part of the registry's task.
 
-    Memory: one entry per question that somebody still waits for.
+    Memory: one entry per question that is still awaited.
     """
 
     def __init__(self, core: ResolveCore) -> None:
@@ -89,7 +89,12 @@ class PendingRoutes:
         self._witnessed: list[LinkWitnessed] = []
 
     def asked(self, wanted: RouteQuestion, now: float) -> list[rs.Effect]:
-        """Answer at once, or later; return what is to be done for that."""
+        """Answer at once, or later; return what is to be done for that.
+
+        Args:
+            wanted: Requested route.
+            now: Current time, in seconds.
+        """
         match wanted:
             case LinkAwaited(entity, _, is_wanted):
                 self._awaited.append(wanted)
@@ -106,7 +111,12 @@ class PendingRoutes:
                 return effects
 
     def look(self, effects: list[rs.Effect], now: float) -> None:
-        """Answer what can be answered, after something has happened."""
+        """Answer what can be answered, after something has happened.
+
+        Args:
+            effects: Effects of the registry's core.
+            now: Current time, in seconds.
+        """
         if self._awaited and any(isinstance(effect, rs.RoutesChanged) for effect in effects):
             self._answer_links()
         if self._witnessed:
@@ -198,7 +208,12 @@ class RegistryParts:
     p2p_host: str = LOOPBACK
 
     def requester(self, config: ResolveConfig, plan: RequesterPlan) -> StubConfig:
-        """Return the reason that a requester gets (RES-08)."""
+        """Return the reason that a requester gets (RES-08).
+
+        Args:
+            config: The configuration.
+            plan: The plan.
+        """
         return StubConfig(
             config.runtime,
             config.domain,

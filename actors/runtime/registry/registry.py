@@ -123,7 +123,7 @@ class RegistryChanges:
     # ---- requests and events
 
     async def asked(self, request: Message) -> None:
-        """Let the other registry follow, or end that; nobody else may (M-08, M-10)."""
+        """Let the other registry follow, or end that; only a registry may (M-08, M-10)."""
         entry = self._speaker(request)
         try:
             resources = read_body(request, Path).resources

@@ -102,7 +102,12 @@ class RegistryTalk:
         await self._ask(MessageType.UNSUBSCRIBE, self._paths, write_body(Path((url,), url)))
 
     async def register_link(self, link: str, handler: str) -> LinkRegistered:
-        """Set the listeners of a handler's link: the bus's, then the MiniBUS's (I-P17)."""
+        """Set the listeners of a handler's link: the bus's, then the MiniBUS's (I-P17).
+
+        Args:
+            link: Name of the link.
+            handler: Address of the handler stub.
+        """
         await self._port.follow(link, handler)
         body = write_body(Path((link,), handler))
         answer = await self._ask(MessageType.SUBSCRIBE, handler, body)
@@ -135,12 +140,22 @@ class RegistryTalk:
         return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), body)
 
     async def watch(self, address: str, domain: str) -> Message:
-        """Have the node of a domain deliver here the reports of a record (M-29)."""
+        """Have the node of a domain deliver here the reports of a record (M-29).
+
+        Args:
+            address: The address.
+            domain: The domain.
+        """
         body, to = write_body(Path((address,))), subscription_manager(domain)
         return await self._ask(MessageType.SUBSCRIBE, to, body)
 
     async def renew_watch(self, address: str, domain: str) -> Message:
-        """Do so again; a node that is coming back may have to be asked some times."""
+        """Do so again; a node that is coming back may have to be asked some times.
+
+        Args:
+            address: The address.
+            domain: The domain.
+        """
         answer, pause = await self.watch(address, domain), READ_PAUSE
         for _ in range(RECONNECT_TRIES - 1):
             if answer.code <= LAST_SUCCESS:
@@ -151,7 +166,12 @@ class RegistryTalk:
         return answer
 
     async def unwatch(self, address: str, domain: str) -> None:
-        """Have that node forget it."""
+        """Have that node forget it.
+
+        Args:
+            address: The address.
+            domain: The domain.
+        """
         body, to = write_body(Path((address,))), subscription_manager(domain)
         await self._ask(MessageType.UNSUBSCRIBE, to, body)
 

@@ -97,7 +97,12 @@ def clear(connection: sqlite3.Connection) -> None:
 
 
 def write(connection: sqlite3.Connection, changes: Iterable[Keep]) -> None:
-    """Write changes, in order."""
+    """Write changes, in order.
+
+    Args:
+        connection: Open database.
+        changes: Changes to store.
+    """
     for change in changes:
         for sql, columns in _statements(change):
             connection.execute(sql, columns)
@@ -288,14 +293,14 @@ class ObjectFile:
                     self._write_anew(connection)
                 write(connection, changes)
         except (sqlite3.Error, OSError, StoreFileError) as exc:
-            # Whatever is wrong with this connection may not be wrong with a new one.
+            # A defect of this connection may not affect a new one.
             self._disconnect()
             if isinstance(exc, StoreFileError):
                 raise
             raise StoreFileError(self.path, str(exc)) from exc
 
     def _check_place(self) -> None:
-        """Refuse to write to a file that nobody will find any more: moved, removed or replaced."""
+        """Refuse to write to a file that is no longer at its path: moved, removed or replaced."""
         if self.path.stat().st_ino != self._inode:
             raise StoreFileError(self.path, "another file has taken its place")
 

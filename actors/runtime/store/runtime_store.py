@@ -156,7 +156,7 @@ class StoreGate:
     """Between the sync manager and the receivers of its messages.
 
     Args:
-        store: Who writes; None: this runtime stores nothing.
+        store: The writer; None: this runtime stores nothing.
         rest: What is stored; it follows what is written.
 
     Attributes:
@@ -182,14 +182,24 @@ class StoreGate:
         return self._store is not None
 
     def keep(self, url: str, changes: Iterable[Keep]) -> None:
-        """Have changes written of an object; what is said of it from now on waits for that."""
+        """Have changes written of an object; what is said of it from now on waits for that.
+
+        Args:
+            url: Address of the object.
+            changes: Changes to store.
+        """
         before = len(self._changes)
         self._changes += changes
         if len(self._changes) > before:
             self._dirty.add(url)
 
     def keep_children(self, url: str, children: JsonObject) -> None:
-        """Have the children of an object written, if it is stored."""
+        """Have the children of an object written, if it is stored.
+
+        Args:
+            url: Address of the object.
+            children: Children by name.
+        """
         if url in self.stored:
             self.keep(url, [ChildrenKept(url, children)])
 
@@ -295,12 +305,22 @@ class RuntimeStore:
         return self.rest.sessions.get(domain)
 
     async def keep_session(self, domain: str, token: str) -> None:
-        """Store a token, before the session is used."""
+        """Store a token, before the session is used.
+
+        Args:
+            domain: The domain.
+            token: Session token to store.
+        """
         if self.rest.sessions.get(domain) != token:
             await self._keep(SessionKept(domain, token))
 
     async def keep_home(self, url: str, descriptor: str | None) -> None:
-        """Store the address of a hyperty, if it can be known again."""
+        """Store the address of a hyperty, if it can be known again.
+
+        Args:
+            url: Address of the hyperty.
+            descriptor: Catalogue address of the hyperty; None: it has none.
+        """
         if descriptor is not None and self.rest.homes.get(url) != descriptor:
             await self._keep(HomeKept(url, descriptor))
 
@@ -317,11 +337,21 @@ class RuntimeStore:
     # --- copies ---------------------------------------------------------------------------
 
     def has_room(self, url: str, observer: str) -> bool:
-        """Say whether a copy can be stored."""
+        """Say whether a copy can be stored.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         return len(self._copies) < COPIES_STORED or (url, observer) in self._copies
 
     def copy(self, url: str, observer: str) -> CopyKept | None:
-        """Return what an observer had of an object."""
+        """Return what an observer had of an object.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         return self.rest.copies.get((url, observer))
 
     def later(self, copy: CopyKept | CopyForgotten) -> None:

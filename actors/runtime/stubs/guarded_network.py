@@ -80,7 +80,7 @@ class GuardedNetwork(Network):
             url = read_websocket_url(address)
             host = await self._egress.place(url.host, url.port)
             if url.scheme == "wss":
-                # Its certificate is of the name; whoever resolves it anew can show none.
+                # Its certificate is of the name; a server at a newly resolved address has none.
                 return address
             return f"ws://{join_host_port(host, url.port)}{url.target}"
         name, port = read_host_port(address)

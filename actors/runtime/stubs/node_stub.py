@@ -204,7 +204,7 @@ class NodeLink:
         return self._link.heard_at
 
     def hang_up(self) -> None:
-        """End at once, whatever is under way. Idempotent."""
+        """End at once, in any state. Idempotent."""
         self._scope.cancel()
 
 

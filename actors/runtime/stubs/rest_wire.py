@@ -1,10 +1,10 @@
 """Sessions over HTTP: `protofly.v1` in requests, the runtime's end (CON-06).
 
 Messages are spelt as over a link of our own; only control of the session has a path of its
-own. What is sent is posted in order, one post after the other, whatever waits together. What
+own. What is sent is posted in order, one post after the other, each with all waiting messages. What
 comes is asked for, by long polls or as server-sent events.
 
-A stub reaches the world by its `Network` alone, whatever it speaks: so its requests go over
+A stub reaches the world by its `Network` alone, for any protocol: so its requests go over
 links of kind `STREAM`, and a network in memory, under any clock or weather, carries them.
 
 A request that is not answered is asked once more, over another connection: posts have a

@@ -7,7 +7,7 @@ may say which. Answers are read like all input, by the same decoder.
 `/stub/connect?runtimeURL=`: upstream's plain form; the link is the session.
 
 There is no open, no token, no re-open and no ping. A stub is live as soon as its link is,
-and what the node still knew of the runtime when the link comes back nobody says: every
+and what the node still knew of the runtime when the link comes back is unknown: every
 link counts as a new session, so that the owners of paths set them again. Credentials have
 no place; a node that asks for a login shows such a stub out.
 
@@ -180,7 +180,7 @@ class SessionWire(LegacyWire):
         return (_no_message(frame),) if answer is None else (answer,)
 
     def _answered(self, raw: JsonObject) -> SessionAnswered | None:
-        """Read what the session manager says; None: nobody asked, or it is no answer."""
+        """Read an answer of the session manager; None: it is unrequested or no answer."""
         id_, body = raw.get("id"), raw.get("body")
         if not isinstance(id_, int) or not isinstance(body, dict):
             return None

@@ -96,7 +96,7 @@ class DataSchemas:
         self._catalogue = catalogue
 
     async def find(self, address: str) -> JsonObject | None:
-        """Return the JSON Schema at a catalogue address; None: nobody here knows one.
+        """Return the JSON Schema at a catalogue address; None: none is known.
 
         Raises:
             SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
@@ -209,7 +209,7 @@ class SyncContext:
     entropy: Callable[[int], bytes] = secrets.token_bytes
 
     def now(self) -> tuple[float, float]:
-        """Return the time, and a number between 0 and 1 that nobody foresees."""
+        """Return the time, and an unpredictable number between 0 and 1."""
         return trio.current_time(), self.entropy(1)[0] / 255
 
     def node_for(self, url: str) -> str:
@@ -223,25 +223,49 @@ class SyncContext:
     def request(
         self, kind: MessageType, to: str, body: JsonObject, from_: str | None = None
     ) -> Message:
-        """Write a request, from the sync manager itself or from an object."""
+        """Write a request, from the sync manager itself or from an object.
+
+        Args:
+            kind: Type of the message.
+            to: Address of the receiver.
+            body: Body of the message.
+            from_: Address of the sender.
+        """
         sender = from_ or self.bus.url
         return Message(self.ids.next(sender), kind, sender, to, body)
 
     def last_id(self, url: str) -> int:
-        """Return above which ids the messages of an object have been sent by nobody."""
+        """Return the highest id that a message of an object may have had."""
         return max(self.ids.last(sender) for sender in _senders(url))
 
     def go_on(self, url: str, last: int) -> None:
-        """Let the ids of an object's messages go on above those it had elsewhere (MSG-03)."""
+        """Let the ids of an object's messages go on above those it had elsewhere (MSG-03).
+
+        Args:
+            url: Address of the object.
+            last: Highest id of the object's messages elsewhere.
+        """
         for sender in _senders(url):
             self.ids.go_on(sender, last)
 
     async def answer(self, request: Message, code: int, **body: Json) -> None:
-        """Answer a request; if it is about a stored object, once all that is on disk."""
+        """Answer a request; if it is about a stored object, once all that is on disk.
+
+        Args:
+            request: The request.
+            code: Reply code.
+            **body: Further fields of the body.
+        """
         await self._say(request, reply_to(request, code, body))
 
     async def refuse(self, request: Message, code: int, why: str) -> None:
-        """Answer a request with a refusal; likewise."""
+        """Answer a request with a refusal; likewise.
+
+        Args:
+            request: The request.
+            code: Reply code.
+            why: The reason.
+        """
         await self._say(request, refuse(request, code, why))
 
     async def post(self, message: Message) -> None:
@@ -270,7 +294,13 @@ class SyncContext:
     async def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
-        """Say something to all who observe an object; likewise."""
+        """Send a message to all observers of an object; likewise.
+
+        Args:
+            message: The message.
+            runtimes: Addresses of the runtimes.
+            direct: Runtimes that receive it over a direct link.
+        """
         if self.gate.holds(message):
             self.gate.hold(partial(self._publish_held, message, runtimes, direct))
         else:
@@ -299,20 +329,45 @@ class SyncContext:
             self.tracer.record(_MANAGER, fact)
 
     def child(self, done: Op, url: str, name: str, version: int, by: str) -> None:
-        """Trace what was done to a child, and by whom (I-D10)."""
+        """Trace a change of a child and its author (I-D10).
+
+        Args:
+            done: Operation on the child.
+            url: Address of the object.
+            name: Name of the child.
+            version: Version of the child.
+            by: Address of the author.
+        """
         fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
         self.tracer.record(_MANAGER, fact)
 
     def allowed_observer(self, op: Op, url: str, observer: str, by: str) -> None:
-        """Trace that somebody lets an observer in unasked, or everybody, or not any more (I-D9)."""
+        """Trace that one observer or all are allowed without a decision, or no longer (I-D9).
+
+        Args:
+            op: What happened to the message.
+            url: Address of the object.
+            observer: Address of the observer.
+            by: Address of the deciding component.
+        """
         self.row(RowChanged(op, "guests", url, observer, by))
 
     def deleted(self, url: str, by: str) -> None:
-        """Trace that an object is deleted (I-D8)."""
+        """Trace that an object is deleted (I-D8).
+
+        Args:
+            url: Address of the object.
+            by: Address of the deleting component.
+        """
         self.tracer.record(_MANAGER, Fact(k=Kind.OBJ, op=Op.DEL, key=url, by=by))
 
     def dropped(self, message: Message, reason: DropReason) -> None:
-        """Count, and trace, that a message ends here unanswered."""
+        """Count, and trace, that a message ends here unanswered.
+
+        Args:
+            message: The message.
+            reason: Reason of the drop.
+        """
         self.counters.drop(reason, message, _MANAGER)
         if self.tracer.hops:
             self.tracer.message(_MANAGER, Op.DROP, message, reason=reason)
@@ -381,13 +436,13 @@ Spawn: TypeAlias = Callable[[Job], None]
 
 
 def observer_of(request: Message) -> str:
-    """Return for whom a sync manager asks: itself, or one that lives in its runtime.
+    """Return the hyperty for which a sync manager asks: its own, or one of its runtime.
 
     Where another runtime's hyperties live its node knows, and has checked (MN-03); a
     part of a runtime is known by its address.
 
     Raises:
-        BadMessageError: It asks for somebody else.
+        BadMessageError: It asks for a foreign hyperty.
     """
     observer, asking = read_body(request, Subscription).source, request.from_
     is_manager = asking == f"{runtime_of(asking)}/{_MANAGER}"
@@ -465,6 +520,11 @@ class LinkWatches:
         """Say whether a part of the runtime at a link's other end speaks for an entity.
 
         It does not if that cannot be found out in time.
+
+        Args:
+            link: Name of the link.
+            part: Address of the sending part.
+            entity: Address of the entity.
         """
         with trio.move_on_after(WITNESS_TIMEOUT):
             return await self._registry.ask(lambda reply: LinkWitnessed(link, part, entity, reply))

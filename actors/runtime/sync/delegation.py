@@ -113,6 +113,10 @@ class TakeOvers:
     async def take(self, request: Message, part: HandOver) -> None:
         """Take one part; the last is answered when the node has decided.
 
+        Args:
+            request: The request.
+            part: Part of the object's state.
+
         Raises:
             BadMessageError: It does not fit to what came before.
         """
@@ -253,14 +257,19 @@ class TakeOvers:
 
 
 def heard(answer: Message, *, is_here: bool = False) -> Answered:
-    """Return what an answer says."""
+    """Return what an answer says.
+
+    Args:
+        answer: The answer.
+        is_here: Whether the answering component is local.
+    """
     return Answered(answer.code, reason_in(answer), is_here)
 
 
 Work: TypeAlias = Callable[[], Awaitable[terms.Answered]]
-"""Asks somebody, and returns what was answered."""
+"""Sends a request and returns the answer."""
 
-_SILENCE: Final = terms.Answered(Code.TIMEOUT, "nobody answered in time")
+_SILENCE: Final = terms.Answered(Code.TIMEOUT, "no answer came in time")
 _SIGN_OF_LIFE: Final = REPLY_TIMEOUT / 3
 _MOVING: Final = "the object is being handed over; try again"
 _MOST: Final = HAND_OVER_PART * (HAND_OVER_PARTS - 1)
@@ -277,7 +286,12 @@ class HandOvers:
         self._context = context
 
     async def ask(self, core: DelegationCore, request: Message) -> Answered:
-        """Ask the other hyperty, as if the reporter had asked it itself."""
+        """Ask the other hyperty, as if the reporter had asked it itself.
+
+        Args:
+            core: The core.
+            request: The request.
+        """
         asked = Wrapped(request.id, request.type, request.from_, request.to, request.body)
         body = write_body(ForwardDelegation(asked))
         question = self._context.request(MessageType.FORWARD, core.to, body, core.url)
@@ -287,7 +301,7 @@ class HandOvers:
         return heard(answer, is_here=lives_in == self._context.runtime)
 
     async def offer(self, core: DelegationCore) -> Answered:
-        """Notify the node who may take the address."""
+        """Notify the node of the hyperty that may take the address."""
         body = MoveAddress(core.url, AddressMethod.OFFER.value, core.number, core.to)
         return await self._ask_node(body)
 
@@ -307,7 +321,12 @@ class HandOvers:
         return heard(await self._context.bus.request(claim))
 
     async def hand(self, core: DelegationCore, handed: HandedOver) -> Answered:
-        """Give the object to the other runtime, part by part; the last answer counts."""
+        """Give the object to the other runtime, part by part; the last answer counts.
+
+        Args:
+            core: The core.
+            handed: The handed over object.
+        """
         last = _NOTHING_HANDED
         for part in parts_of(handed, core.number, self._context.last_id(core.url)):
             body = write_body(part)
@@ -402,7 +421,15 @@ class Delegations:
     # --- the end that gives -----------------------------------------------------------------
 
     async def delegate(self, request: Message, body: Delegate) -> None:
-        """Hand an object over for its reporter (M-54)."""
+        """Hand an object over for its reporter (M-54).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+
+        Raises:
+            BadMessageError: There is no such object, or the request is not its reporter's.
+        """
         url, to = body.resource, body.delegate
         reported = self._reported.cores.find(url)
         if reported is None:
@@ -540,7 +567,7 @@ class Delegations:
     # --- the end that takes -----------------------------------------------------------------
 
     async def taken(self, report: TakeOverAnswered) -> None:
-        """Take what the node has said to who takes an object."""
+        """Take the node's answer to the end that takes an object."""
         url = report.url
         if await self.taking.answered(report):
             self._given.pop(url, None)

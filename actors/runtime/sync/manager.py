@@ -307,7 +307,7 @@ class SyncManager(Actor[SyncMessage]):
                 raise BadMessageError("a sync manager does not do this")
 
     async def _answer_schema(self, request: Message, address: str) -> None:
-        """Say what values of a data schema must obey, to who is about to report one."""
+        """Return the rules for values of a data schema, to a future reporter."""
         try:
             found = await self._context.schemas.find(address)
         except SchemaRefusedError as exc:

@@ -80,7 +80,7 @@ class ObjectRemoved:
     """Path, record, listeners and address of a deleted object are gone.
 
     Attributes:
-        request: The reporter's own; None: nobody asked for it.
+        request: The reporter's own; None: unrequested.
     """
 
     url: str
@@ -141,7 +141,7 @@ class ObserverLeft:
     """The reporter's end knows that an observer left.
 
     Attributes:
-        request: The observer's own; None: nobody asked for it.
+        request: The observer's own; None: unrequested.
     """
 
     url: str
@@ -184,7 +184,7 @@ class LeaseAnswered:
 @final
 @attrs.frozen(slots=True)
 class StillObserved:
-    """A sync manager has said who observes there an object that is back."""
+    """A sync manager has reported its observers of a resumed object."""
 
     url: str
     manager: str
@@ -202,7 +202,7 @@ class PathClosed:
 @final
 @attrs.frozen(slots=True)
 class SenderChecked:
-    """It was found out whether somebody who asks over a link speaks for an observer.
+    """The result of the check whether a requester over a link may act for an observer.
 
     Attributes:
         request: What was asked; to be answered.
@@ -245,7 +245,7 @@ class DelegationAnswered:
 @final
 @attrs.frozen(slots=True)
 class TakeOverAnswered:
-    """The node has answered who takes an object.
+    """The node has answered the end that takes an object.
 
     Attributes:
         to: The new reporter.

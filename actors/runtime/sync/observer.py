@@ -52,10 +52,10 @@ class Observed:
     """One object that is observed here.
 
     Attributes:
-        observers: Who observes, and the id of the request by which it does.
+        observers: Observers, with the ids of their requests.
         asking: The ids of those requests that the reporter's end has not answered.
         leaving: Former observers, while the reporter's end is being notified.
-        is_closing: Its path is being removed; who comes meanwhile waits for that.
+        is_closing: Its path is being removed; a new observer waits for that.
         version: The newest that came here; 0: none.
         is_renewed: Its path is being set again, and its reporter's end asked for all.
     """
@@ -71,7 +71,7 @@ class Observed:
 
 @final
 class ReporterRequests:
-    """Asks for all who observe an object, when its consent is forgotten; or takes it back."""
+    """Asks for all observers of an object, when its consent is forgotten; or takes it back."""
 
     def __init__(
         self, context: SyncContext, objects: Mapping[str, Observed], report: Report
@@ -81,7 +81,7 @@ class ReporterRequests:
         self._report = report
 
     async def ask_again(self, url: str) -> None:
-        """Ask an owner again for everybody who observes here.
+        """Ask an owner again for all local observers.
 
         The owner's runtime may come back later than this one: it is asked some times.
         """
@@ -111,17 +111,34 @@ class ReporterRequests:
         return True
 
     async def show(self, url: str, observer: str, value: Json) -> None:
-        """Show an observer what the object is now: it may have missed what was said."""
+        """Show an observer what the object is now: it may have missed what was said.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            value: Current value of the object.
+        """
         body: JsonObject = {"resource": url, "value": value}
         await self._context.bus.post(self._context.request(MessageType.UPDATE, observer, body))
 
     async def say_refused(self, url: str, observer: str) -> None:
-        """Notify an observer that it does not observe any more (M-45)."""
+        """Notify an observer that it does not observe any more (M-45).
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         body = write_body(ObjectName(url))
         await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
 
     async def leave(self, url: str, observer: str, ask: Leave) -> None:
-        """Have an observer leave; while the object is being handed over, ask again later."""
+        """Have an observer leave; while the object is being handed over, ask again later.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            ask: Sends the request.
+        """
         answer = await ask(url, observer)
         for _ in range(LEAVE_TRIES - 1):
             if answer.code != Code.UNAVAILABLE:
@@ -134,7 +151,12 @@ class ReporterRequests:
             answer = await ask(url, observer)
 
     async def take_back(self, url: str, observer: str) -> None:
-        """Say that an observer does not want what it asked for; no answer is waited for."""
+        """Say that an observer does not want what it asked for; no answer is waited for.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
         await self._context.bus.post(leaving)
 
@@ -181,7 +203,12 @@ class ObservedObjects:
         return found
 
     def observes(self, url: str, component: str) -> bool:
-        """Say whether a component observes an object, and has been let in."""
+        """Say whether a component observes an object, and has been let in.
+
+        Args:
+            url: Address of the object.
+            component: Address of the component.
+        """
         there = self._objects.get(url)
         asked = None if there is None else there.observers.get(component)
         return there is not None and asked is not None and (component, asked) not in there.asking
@@ -246,14 +273,24 @@ class ObservedObjects:
             self._objects[url].version = max(version, self._objects[url].version)
 
     def changed(self, url: str, event: Message) -> None:
-        """Note that a change of an object has come here; its observers get it themselves."""
+        """Note that a change of an object has come here; its observers get it themselves.
+
+        Args:
+            url: Address of the object.
+            event: The message.
+        """
         if event.from_ == url:
             self._came(url, event.body)
 
     # --- begin --------------------------------------------------------------------------
 
     async def observe(self, request: Message, body: Observe) -> None:
-        """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
+        """Observe an object for a component (M-36): its listener comes first (SYN-06).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         url, names = body.resource, [] if body.p2p is True else child_resources(body.resource)
         await self._context.answer(request, Code.TRYING, resources=[*names])
         there = self._objects.get(url)
@@ -322,7 +359,12 @@ class ObservedObjects:
                 self._spawn(partial(self._renew, url))
 
     async def back(self, request: Message, body: ObjectBack) -> None:
-        """Subscribe again to an object that is back, and list its observers here (M-52)."""
+        """Subscribe again to an object that is back, and list its observers here (M-52).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         url = body.resource
         there = self._objects.get(url)
         observers = [] if there is None or there.is_closing else [*there.observers]
@@ -380,7 +422,7 @@ class ObservedObjects:
         await self._context.answer(request, code_in_use(answer.code), **extra)
 
     async def _let_in(self, url: str, there: Observed, observer: str) -> None:
-        """Have an observer hear of an object, and nobody who is not let in yet (I-D9)."""
+        """Deliver an object to an observer, and to no observer before its admission (I-D9)."""
         for other, number in there.asking:
             if there.observers.get(other) == number:
                 await self._unfollow(url, other)
@@ -390,7 +432,12 @@ class ObservedObjects:
     # --- end ----------------------------------------------------------------------------
 
     async def leave(self, request: Message, body: ObjectName) -> None:
-        """Stop observing for a component (M-42)."""
+        """Stop observing for a component (M-42).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         url = body.resource
         there = self._objects.get(url)
         if there is not None and request.from_ in there.observers:
@@ -436,7 +483,7 @@ class ObservedObjects:
         await self._close_if_left(done.url, done.request)
 
     async def _close_if_left(self, url: str, request: Message | None) -> None:
-        """Remove the path if nobody observes any more, not even again."""
+        """Remove the path without remaining observers, not even again."""
         there = self._objects.get(url)
         if there is not None and not there.observers and not there.is_closing:
             there.is_closing = True
@@ -448,6 +495,10 @@ class ObservedObjects:
         """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
 
         One that has asked again since is being decided on anew, and stays until then.
+
+        Args:
+            event: The message.
+            body: Body of the request.
         """
         await self._context.answer(event, Code.OK)
         url, observer = body.resource, body.observer
@@ -469,7 +520,12 @@ class ObservedObjects:
             await self._close_if_left(url, None)
 
     async def deleted(self, url: str, event: Message) -> None:
-        """Take the reporter's word, nobody else's, that the object is gone (M-47)."""
+        """Accept a deletion from the reporter only (M-47).
+
+        Args:
+            url: Address of the object.
+            event: The message.
+        """
         if event.from_ != f"{url}/{SUBSCRIPTION}":
             await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
             return
@@ -487,7 +543,7 @@ class ObservedObjects:
             await self._context.answer(request, Code.OK)
 
     async def closed(self, url: str) -> None:
-        """Forget an object; who wanted to observe it meanwhile begins now."""
+        """Forget an object; an observer that waited meanwhile begins now."""
         there = self._objects.pop(url)
         await self.paths.forget(url)
         for request, body in there.waiting:

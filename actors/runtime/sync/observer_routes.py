@@ -28,7 +28,7 @@ Renew: TypeAlias = Callable[[str], Awaitable[None]]
 """Sets the path of an object at its node, and asks its reporter for all observers again."""
 
 Reporter: TypeAlias = Callable[[str], str | None]
-"""Says who reports an object here; None: nobody does."""
+"""Returns the local reporter of an object; None: there is none."""
 
 Opened: TypeAlias = tuple[Message, str | None, str | None]
 """The answer to the first observer; the link it was let in by, and the one it was not."""
@@ -36,7 +36,7 @@ Opened: TypeAlias = tuple[Message, str | None, str | None]
 _LEFT: Final = "the observer left before it was subscribed"
 
 _UNHEARD: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
-"""Answers that come instead of the one who was asked."""
+"""Answers that come instead of the addressed component."""
 
 _NOT_BY_LINK: Final = _UNHEARD | {Code.UNAUTHENTICATED}
 """Answers by a link to which the node may know a better one."""
@@ -51,7 +51,7 @@ class ObserverPaths:
         spawn: Runs a task of it.
         report: Reports to it.
         renew: Sets a path.
-        reporter: Who reports an object here: then the path of its children is for that, too.
+        reporter: Local reporter of an object: then the path of its children is for that, too.
     """
 
     def __init__(
@@ -72,21 +72,37 @@ class ObserverPaths:
         """Say whether the changes of an object come by a path at a node."""
         return url not in self._routes or self._routes[url].used is None
 
-    # --- who observes -----------------------------------------------------------------------
+    # --- observers ------------------------------------------------------------------------
 
     def requested(self, url: str, observer: str, *, p2p: bool | None) -> None:
-        """Note what an observer wants; what links are made of never comes by one (I-P13)."""
+        """Note what an observer wants; what links are made of never comes by one (I-P13).
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            p2p: Whether a direct link is wanted; None: if there is one.
+        """
         route = self._routes.setdefault(url, ObserverRoute())
         self._move(url, route.prefer(observer, p2p=False if is_p2p_part(url) else p2p))
 
     def left(self, url: str, observer: str) -> None:
-        """Take it that an observer is gone."""
+        """Take it that an observer is gone.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         route = self._routes.get(url)
         if route is not None:
             self._move(url, route.left(observer))
 
     async def open(self, url: str, observer: str) -> Opened:
-        """Ask for the first observer: by the live link there is, else by the node."""
+        """Ask for the first observer: by the live link there is, else by the node.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         route = self._routes.get(url)
         link = (
             await self._watches.link_to(url) if route is not None and route.may_use_links else None
@@ -106,7 +122,12 @@ class ObserverPaths:
         return answer, None, link
 
     def answered(self, url: str, by: Route) -> None:
-        """Note by which route an observer was answered; from the first on, follow links."""
+        """Note by which route an observer was answered; from the first on, follow links.
+
+        Args:
+            url: Address of the object.
+            by: The route of the answer.
+        """
         route = self._routes.get(url)
         if route is None:
             return
@@ -124,7 +145,7 @@ class ObserverPaths:
 
         Args:
             url: The object.
-            observer: Who observes it.
+            observer: The observing hyperty.
             version: Of what came here, if it observes already, and goes on.
         """
         route, bus = self._routes.get(url), self._context.bus
@@ -141,7 +162,12 @@ class ObserverPaths:
         return of_observer(self._context, MessageType.SUBSCRIBE, url, asks)
 
     async def leave(self, url: str, observer: str) -> Message:
-        """Notify the reporter that an observer leaves, by the route in use; return its answer."""
+        """Notify the reporter that an observer leaves, by the route in use; return its answer.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         if not self.is_by_node(url):
             answer = await self._ask_by_link(MessageType.UNSUBSCRIBE, url, observer)
             if answer.code not in _NOT_BY_LINK:
@@ -283,7 +309,14 @@ def _outcome(answer: Message) -> Moving:
 def of_observer(
     context: SyncContext, kind: MessageType, url: str, subscription: Subscription
 ) -> Message:
-    """Write a request for an observer; what it is granted is renewed from here."""
+    """Write a request for an observer; what it is granted is renewed from here.
+
+    Args:
+        context: Context of the sync manager.
+        kind: Type of the message.
+        url: Address of the object.
+        subscription: Observer and terms of the subscription.
+    """
     renews = True if kind is MessageType.SUBSCRIBE else None
     body = write_body(attrs.evolve(subscription, renews=renews))
     return context.request(kind, f"{url}/{SUBSCRIPTION}", body)

@@ -150,7 +150,12 @@ _SCHEMAS: Final = {scheme: name.capitalize() for name, scheme in _SCHEMES.items(
 
 
 def schema_named(name: str, domain: str) -> str:
-    """Return the catalogue address of a data schema; of one whose name is its scheme, its own."""
+    """Return the catalogue address of a data schema; of one whose name is its scheme, its own.
+
+    Args:
+        name: Name or address of the schema.
+        domain: Domain of the hyperty.
+    """
     if "://" in name:
         return name
     last = _SCHEMAS.get(name, name.capitalize())
@@ -159,6 +164,10 @@ def schema_named(name: str, domain: str) -> str:
 
 def scheme_for(schema: str, reporter: str) -> str:
     """Return the address scheme of objects of a data schema (C-48).
+
+    Args:
+        schema: Catalogue address of the schema.
+        reporter: Address of the reporter.
 
     Raises:
         BadMessageError: What has such addresses is no data object, or none of this reporter's.
@@ -184,7 +193,12 @@ class ObjectRegistrations:
         self.renewals: Final = Renewals(self._ask)
 
     async def find(self, request: Message, wanted: CreateObject) -> DataObject | None:
-        """Get address and path for a new object; None: the reporter was refused (SYN-02)."""
+        """Get address and path for a new object; None: the reporter was refused (SYN-02).
+
+        Args:
+            request: The request.
+            wanted: The requested object.
+        """
         context = self._context
         url = await context.addresses.allocate(scheme_for(wanted.schema, request.from_))
         if url is None:
@@ -207,7 +221,12 @@ class ObjectRegistrations:
         )
 
     async def listen(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """Let what is sent to an object lead to `listener`."""
+        """Let what is sent to an object lead to `listener`.
+
+        Args:
+            url: Address of the object.
+            listener: Receiver of the messages.
+        """
         for address in (url, f"{url}/{SUBSCRIPTION}"):
             await self._context.bus.add_listener(address, listener)
         await self._context.bus.watch(status_of(url), self._context.registry)
@@ -216,7 +235,7 @@ class ObjectRegistrations:
         """Have an object found by others (SYN-03); None: it is, or need not be.
 
         The object of a part of the runtime, such as the description of a P2P link, is for
-        whoever is invited to it, and nobody else's to find.
+        by invitation only.
         """
         if scheme_of(created.reporter) == RUNTIME_SCHEME:
             return None
@@ -242,7 +261,12 @@ class ObjectRegistrations:
         return await bus.request(self._path(MessageType.SUBSCRIBE, url))
 
     async def leave(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """Take everything down again (SYN-22)."""
+        """Take everything down again (SYN-22).
+
+        Args:
+            url: Address of the object.
+            listener: Receiver of the messages.
+        """
         self.renewals.forget(url)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
         await self._context.records.unregister(url)
@@ -250,7 +274,12 @@ class ObjectRegistrations:
         await self._context.addresses.free(url)
 
     async def listen_no_more(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """End what `listen` began."""
+        """End what `listen` began.
+
+        Args:
+            url: Address of the object.
+            listener: Receiver of the messages.
+        """
         await self._context.bus.unwatch(status_of(url), self._context.registry)
         for address in (f"{url}/{SUBSCRIPTION}", url):
             await self._context.bus.remove_listener(address, listener)
@@ -266,7 +295,12 @@ class ObjectRegistrations:
             await self.register(thing)
 
     async def give_away(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """Take down what is here of an object that another runtime reports now (SYN-26)."""
+        """Take down what is here of an object that another runtime reports now (SYN-26).
+
+        Args:
+            url: Address of the object.
+            listener: Receiver of the messages.
+        """
         await self._context.registry.tell(LocalGone(url))
         self.renewals.forget(url)
         await self._context.records.forget(url)

@@ -1,12 +1,12 @@
-"""A stub for a protocol that protofly has never heard of: lines over TCP.
+"""A stub for a protocol that protofly does not know: lines over TCP.
 
     client                  server
     ASK <number> <json>  -> ANSWER <number> <json>
 
-A stub is an actor. The runtime hands it what goes to its domain, and it posts on its bus
-what comes back. It runs in a process of its own, from memory, and can dial nothing but the
-endpoints of its descriptor. What it must keep to stands in `actors.runtime.stubs.stub`: to tell
-each step of its connection, and to answer what it cannot deliver.
+A stub is an actor. The runtime delivers to it the messages for its domain, and the stub posts
+the domain's messages on its bus. It runs in a separate process, from memory, and can dial only
+the endpoints of its descriptor. `actors.runtime.stubs.stub` describes its obligations: to report
+each step of its connection, and to answer requests that it cannot deliver.
 """
 
 import json
@@ -26,7 +26,7 @@ from transports.urls import read_endpoint
 MAX_WAITING = 100
 
 Happened: TypeAlias = Delivery | Link | str | DialError | LinkError
-"""Messages of the stub: from the runtime; and from its own task a new link, a line, the end."""
+"""Input of the stub: messages of the runtime; a new link, a line, the end of its own task."""
 
 
 def activate(context: StubContext) -> Actor[Delivery]:
@@ -35,7 +35,7 @@ def activate(context: StubContext) -> Actor[Delivery]:
 
 
 class ShoutStub(Actor[Happened]):
-    """Speaks the protocol for one runtime; dials when there is something to say."""
+    """Connects one runtime by the protocol; dials at the first message."""
 
     def __init__(self, context: StubContext) -> None:
         self._context = context
@@ -46,11 +46,11 @@ class ShoutStub(Actor[Happened]):
         self._last = 0
 
     async def start(self) -> None:
-        """Say that there is a stub."""
+        """Report that the stub exists."""
         await self._connection.step(Trigger.CONSTRUCTED)
 
     async def handle(self, message: Happened) -> None:
-        """Do what one thing that happened asks for; one after the other."""
+        """Handle one input; inputs are handled sequentially."""
         match message:
             case Delivery():
                 await self._deliver(message.message)
@@ -61,7 +61,7 @@ class ShoutStub(Actor[Happened]):
             case DialError() | LinkError():
                 await self._lost(str(message))
 
-    # The runtime's side: requests for the domain, and orders for the stub itself.
+    # The runtime's side: requests for the domain, and commands for the stub itself.
 
     async def _deliver(self, message: Message) -> None:
         if not message.is_request:
@@ -80,7 +80,7 @@ class ShoutStub(Actor[Happened]):
             await self._dial()
             return
         line = f"ASK {number} {json.dumps(message.body.get('value'))}\n"
-        # A link that is lost just now says so where it is read.
+        # The reading task reports a lost link.
         with suppress(LinkError):
             await self._link.send(line.encode())
 
@@ -94,7 +94,7 @@ class ShoutStub(Actor[Happened]):
     # The side of the protocol.
 
     async def _listen(self) -> None:
-        """Dial, and send the actor each line, until the link is gone."""
+        """Dial, and send the actor each line, until the link is lost."""
         endpoint, rest = read_endpoint(self._context.config.endpoints[0]), b""
         try:
             async with await self._context.network.dial(endpoint.kind, endpoint.address) as link:
@@ -120,7 +120,7 @@ class ShoutStub(Actor[Happened]):
         await self._context.bus.post(reply_to(request, Code.OK, value))
 
     async def _lost(self, why: str) -> None:
-        """Tell that the link is gone, and answer what can have no answer any more."""
+        """Report the loss of the link, and refuse all open requests."""
         self._link, self._is_dialling = None, False
         if self._connection.state is State.LIVE:
             await self._connection.step(Trigger.CLOSED, why)

@@ -1,4 +1,4 @@
-"""Folds of what a router gives to whom (I-B1..I-B7)."""
+"""Folds of deliveries of a router (I-B1..I-B7)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class Registered(Fold, claims=("I-B1",)):
 
 @final
 class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
-    """All who listen to the target when a message is admitted get it, but answers (I-B2)."""
+    """All listeners of the target at the admission of a message get it, except answers (I-B2)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -98,7 +98,7 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
 
 @final
 class OrderOfListeners(Fold, claims=("I-B3",)):
-    """Those who listen to one target get a message in the order they came (I-B3)."""
+    """Listeners of one target get a message in the order of their registration (I-B3)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -139,7 +139,7 @@ class CallbackExclusive(Fold, claims=("I-B4",), place=Place.RUNTIME):
         if is_answer(record):
             operation = self._operations.setdefault(record.mid or "", record.op or "")
             if operation != record.op:
-                self.broken(record, "either who waits for it or a listener")
+                self.broken(record, "either its requester or a listener")
 
 
 @final
@@ -175,7 +175,7 @@ class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
         if is_below(to, self.process.home or ""):
             self.broken(record, "a route is searched without need: it is this runtime's")
         elif self._listened.get(to, False) and self.process.listeners.of(BUS, to):
-            self.broken(record, "a route is searched without need: somebody listens here")
+            self.broken(record, "a route is searched without need: a local component listens")
 
 
 @final

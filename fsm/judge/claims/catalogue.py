@@ -41,7 +41,7 @@ BY_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
 NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "I-R10": "no record relates a reading to its search",
-        "I-S10": "that somebody had a stub disconnect is said in a body",
+        "I-S10": "a command to disconnect a stub is in a body",
         "I-C3": "it compares the tables of two runtimes while no message is outstanding",
         "I-M6": "the record of a delivery has no route",
         "I-M9": "no record has the topology of a runtime",
@@ -53,7 +53,7 @@ NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
         "I-X3": _RUNS,
     }
 )
-"""Claims nobody judges on a trace, and what is lacking."""
+"""Claims that cannot be judged on a trace, and the missing records."""
 
 FOLDS: Final[tuple[type[Fold], ...]] = (
     transactions.Match, transactions.OneFinal, transactions.Unanswered,

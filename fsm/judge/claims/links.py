@@ -219,9 +219,9 @@ class SilentAfterClose(Fold, claims=("I-P21",)):
 
 @final
 class ExactlyOnce(Fold, claims=("I-P22",)):
-    """A request is given to its receiver once, by whatever routes it was sent (I-P22).
+    """A request is given to its receiver once, for any routes it was sent by (I-P22).
 
-    What goes to all who observe an object goes to the stub of its links once for each link.
+    A message to all observers of an object goes to the stub of its links once for each link.
     """
 
     def __init__(self, process: Process) -> None:

@@ -51,7 +51,7 @@ _ACTIVE: Final = "active"
 
 @final
 class FanOutExact(Fold, claims=("I-M5",)):
-    """A message is handed to all who subscribe to its target, but to its sender (I-M5).
+    """A message is delivered to all subscribers of its target except its sender (I-M5).
 
     Children go back to their author, too; the node of another domain may be one more.
     """

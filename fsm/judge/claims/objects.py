@@ -113,7 +113,7 @@ class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
 
 @final
 class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
-    """Nobody observes but by the reporter's leave (I-D9), or by its invitation (I-D11).
+    """No hyperty observes without the reporter's consent (I-D9), or by its invitation (I-D11).
 
     What a reporter has said before this process began is not known: of an object whose first
     version is not recorded nothing is said. Whom a yes is about is in no record: they are
@@ -222,7 +222,7 @@ class Agreement(Fold, claims=("I-D4",), across=(SameValue,)):
 
 @final
 class NothingAfterDelete(Fold, claims=("I-D8",)):
-    """An object that is deleted changes no more, and nobody comes to observe it (I-D8)."""
+    """An object that is deleted changes no more, and gets no observers (I-D8)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -283,7 +283,7 @@ class SingleWriter(Fold, claims=("I-D1",)):
     """An object has one reporter at a time (I-D1).
 
     Connection objects are judged by `links.Writers`. An object that was given away is written
-    by nobody, until it is taken over again.
+    not at all, until it is taken over again.
     """
 
     def __init__(self, process: Process) -> None:
@@ -302,7 +302,7 @@ class SingleWriter(Fold, claims=("I-D1",)):
     def written(self, record: TraceLine) -> None:
         writer = self._writers.setdefault(record.key, record.by)
         if writer != record.by and not is_p2p_end(record.by or ""):
-            self.broken(record, f"{writer or 'nobody here'} to write it")
+            self.broken(record, f"{writer or 'no local hyperty'} to write it")
 
 
 @final

@@ -90,7 +90,7 @@ class Listeners:
         return self._tables.get(router, {}).get(address, _NOBODY)
 
     def of_all(self, router: str) -> Sequence[str]:
-        """Return who listens to everything."""
+        """Return the listeners of all kinds."""
         return self.of(router, _ALL)
 
     def has(self, router: str, listener: str) -> bool:

@@ -81,7 +81,7 @@ class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
 
 @final
 class TornDown(Fold, claims=("I-C5",)):
-    """With the last link nobody follows changes of a registry any more (I-C5)."""
+    """With the last link changes of a registry have no followers any more (I-C5)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -246,7 +246,7 @@ class Termination(Fold, claims=("I-R7",)):
 class FallbackKeeps(Fold, claims=("I-R9",)):
     """A message that could not go by a link goes by the node, once for each request (I-R9).
 
-    What is said to all who follow an object goes by the node and by links, so each of those
+    A message to all followers of an object goes by the node and by links, so each of those
     links may have the node carry it once more.
     """
 

@@ -291,7 +291,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
         for one in addresses:
             if one not in self._own:
                 self.broken(record, "addresses of this runtime only", one, claim="I-C4")
-        # What left while nobody followed was not announced as gone.
+        # Addresses that left without followers was not announced as gone.
         for one in (self._published & self._own) - set(addresses):
             self._missing.setdefault(one, record)
         self._published.update(addresses)

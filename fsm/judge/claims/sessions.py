@@ -301,7 +301,7 @@ class FalseLasting(Fold, claims=("I-A7",)):
     """A record that outlives its session was registered in upstream's form (I-A7).
 
     Any other is left live, which is no place to end in (`fsm.machines.registration`). Of a
-    record that was kept from before the node started it is not known who registered it.
+    record that was kept from before the node started the registering session is unknown.
     """
 
     def __init__(self, process: Process) -> None:
@@ -327,12 +327,12 @@ class FalseLasting(Fold, claims=("I-A7",)):
         own = {runtime_of(url)} if scheme_of(url) == RUNTIME_SCHEME else set()
         known = self._owners.get(url) or own
         if known and not known & self._upstream:
-            self.broken(record, "upstream's form of whoever registers it")
+            self.broken(record, "the wire form of its registrant")
 
 
 @final
 class CleanAtRest(Fold, claims=("I-X2",), place=Place.NODE):
-    """When a node has ended, nobody owns or subscribes to anything there (I-X2)."""
+    """When a node has ended, no session owns or subscribes to an address there (I-X2)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)

@@ -58,7 +58,7 @@ class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
 
 @final
 class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
-    """A request gets one final answer, or one from each who answers for itself (I-T2)."""
+    """A request gets one final answer, or one from each receiver (I-T2)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -105,7 +105,7 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
             if record.op == Op.DROP:
                 self._waiting.pop(key_of(record), None)
             return
-        # Who asked may be gone when the answer comes.
+        # The requester may have left when the answer comes.
         if record.op == Op.DROP and record.reason != DropReason.NO_TARGET:
             return
         key = key_of(record)
@@ -158,7 +158,7 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
 
 @final
 class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
-    """An answer after the router's own 408 is delivered to nobody (I-T5)."""
+    """An answer after the router's own 408 is not delivered (I-T5)."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -264,7 +264,7 @@ class Conservation(Fold, claims=("I-T9",)):
     def __init__(self, process: Process) -> None:
         super().__init__(process)
         self._admitted: dict[str, TraceLine] = {}
-        # What came twice may wait twice: nobody but the receiver knows that it is the same.
+        # What came twice may wait twice: only the receiver knows that it is the same.
         # A queue does not see the answer to its request, so it may still release the request.
         self._queued: defaultdict[tuple[str | None, str], list[TraceLine]] = defaultdict(list)
         self._settled: set[str | None] = set()

@@ -2,7 +2,7 @@
 
 One entity per object and invited observer (SYN-04, SYN-05, M-33, M-34, I-D11): the sync manager of
 the reporter keeps it from sending the invitation to the observer's final answer. Silence
-is not a refusal here: the reporter is notified that nobody answered. Each provisional answer
+is not a refusal here: the reporter is notified of the missing answer. Each provisional answer
 begins the wait anew.
 """
 
@@ -42,7 +42,7 @@ _ACCEPT: Final = "3.3 invitation: accepted"
 _REFUSE: Final = "3.3 invitation: refused"
 _SILENCE: Final = "3.3 invitation: timed-out"
 _SINCE: Final = "counted from the invitation or the last provisional answer"
-_GONE: Final = "page 08, nothing after delete: an object that is no more admits nobody"
+_GONE: Final = "page 08, nothing after delete: a deleted object admits no observer"
 
 # fmt: off
 _ROWS: Final = (
@@ -68,7 +68,7 @@ INVITATION: Final = Table(
         State.SENT: "The observer was invited and has not decided yet.",
         State.ACCEPTED: "The observer accepted; it subscribes by itself.",
         State.REFUSED: "The observer does not want to, or cannot be asked any more.",
-        State.TIMED_OUT: "Nobody answered.",
+        State.TIMED_OUT: "No answer came.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-D8", "I-D9", "I-D11"),

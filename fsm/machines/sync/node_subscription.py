@@ -4,10 +4,10 @@ One entity per address and runtime (MN-14..MN-17, M-01..M-05, M-35, M-37, M-44, 
 is sent to the address is delivered to the runtime as well. It ends when the runtime
 unsubscribes, when its session is over, or when the address is released.
 
-The drawing knows no consent. Where the address is a part of somebody else's object, the path
+The drawing knows no consent. Where the address is a part of another session's object, the path
 is set before its owner was asked (SC-30): it is held, and nothing is delivered, until the
-owner says yes. A no removes it; who leaves, or is expelled (M-43, M-45), is held again (S3).
-The path of whose lease is over is held again, too, and then removed: perhaps nobody is there.
+owner consents. A refusal removes it; after leaving or expulsion (M-43, M-45) it is held (S3).
+The path of whose lease is over is held again, too, and then removed: perhaps no observer is there.
 """
 
 from enum import StrEnum, unique
@@ -48,8 +48,8 @@ _SESSION: Final = "3.3 MN subscription: its session closed or expired"
 _ADDRESS: Final = "3.3 MN subscription: the address was released"
 
 _HELD: Final = "ours: the path is set before the owner is asked"
-_AGREED: Final = "ours: the owner says yes, or is one who is never asked"
-_LEFT: Final = "ours: nobody of the runtime observes any more"
+_AGREED: Final = "ours: the owner consents, or its consent is not needed"
+_LEFT: Final = "ours: no hyperty of the runtime observes any more"
 _REFUSED: Final = "ours: the owner says no"
 _EXPIRED: Final = "ours: the owner says that the last observer there has not renewed its lease"
 

@@ -1,7 +1,7 @@
 """The hand-over of a data object to another reporter, at the end that gives it (ours).
 
 One entity per object, new reporter and attempt (SYN-26, M-54, I-D1): the sync manager of the
-reporter keeps it. From `offered` to its end nobody writes here. Only the node decides
+reporter keeps it. From `offered` to its end there are no writes here. Only the node decides
 whose the address is, so in doubt it is asked until it has said so: no time being over
 makes this end a writer again.
 """
@@ -48,12 +48,12 @@ _AGREE: Final = "forward answered 200: the reporter writes no more from here on"
 _HERE: Final = "forward answered 200, and both live in one runtime"
 _REFUSE: Final = "forward answered 4xx, or not at all"
 _NOTED: Final = "ours: the node lets the other runtime take the address"
-_NO_OFFER: Final = "ours: no object was handed over, so nobody can take the address"
+_NO_OFFER: Final = "ours: no object was handed over, so the address cannot be taken"
 _TAKEN: Final = "ours: the other runtime has taken the address"
 _DOUBT: Final = "ours: an answer is missing, or it is no: the offer is taken back"
 _AGAIN: Final = "ours: the node has not said whose the address is"
 _STAYS: Final = "ours: the node has taken the offer back"
-_LOSE: Final = "ours: the address is nobody's any more, or the runtime leaves"
+_LOSE: Final = "ours: the address has no owner any more, or the runtime leaves"
 
 _OURS: Final = Origin.EXTENSION
 
@@ -91,9 +91,9 @@ OBJECT_DELEGATION: Final = Table(
     ),
     meanings={
         State.ASKED: "The other hyperty is being asked; the reporter writes on.",
-        State.OFFERED: "Nobody writes; the node knows who may take the address.",
-        State.HANDING: "Nobody writes here; the other runtime gets the object, and takes it.",
-        State.DOUBTFUL: "Nobody writes here; the offer is taken back, if it is not too late.",
+        State.OFFERED: "There are no writes; the node knows the hyperty that may take the address.",
+        State.HANDING: "There are no writes here; the other runtime gets the object, and takes it.",
+        State.DOUBTFUL: "There are no writes here; the offer is taken back, if it is not too late.",
         State.GIVEN: "The other hyperty reports the object.",
         State.KEPT: "All is as it was: the reporter writes on.",
         State.LOST: "The object is not this runtime's any more.",

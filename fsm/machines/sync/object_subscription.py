@@ -52,13 +52,13 @@ _ACCEPT: Final = "3.3 data-object subscription: invited, or the reporter said ye
 _REFUSE: Final = "3.3 data-object subscription: the reporter said no, or nothing"
 _LEAVE: Final = "3.3 data-object subscription: unsubscribed"
 _DELETED: Final = "3.3 data-object subscription: object deleted"
-_GONE: Final = "page 08, nothing after delete: an object that is no more admits nobody"
-_LEFT: Final = "page 04: who leaves before the decision is not admitted"
+_GONE: Final = "page 08, nothing after delete: a deleted object admits no observer"
+_LEFT: Final = "page 04: an observer that leaves before the decision is not admitted"
 _GIVEN: Final = "another runtime reports the object, and goes on with its observers"
 _TAKEN: Final = "this runtime goes on with the observers of the object it reports now"
 
 _RENEWED: Final = "ours: its sync manager renews the lease that it was granted"
-_EXPIRED: Final = "ours: a lease that is not renewed is over, whatever message was lost"
+_EXPIRED: Final = "ours: a lease that is not renewed is over, for any lost message"
 
 _OURS: Final = Origin.EXTENSION
 

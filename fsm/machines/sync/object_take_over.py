@@ -61,7 +61,7 @@ OBJECT_TAKE_OVER: Final = Table(
     meanings={
         State.TAKING: "The object is here, and the node is asked for its address.",
         State.TAKEN: "This runtime reports the object.",
-        State.DROPPED: "The object stays with who had it.",
+        State.DROPPED: "The object stays with its reporter.",
     },
     drawn_in="ours, for protocol page 05, delegation",
     claims=("I-D1", "I-D2"),

@@ -3,7 +3,7 @@
 Participants: both cores of `fsm.sync.delegation`, and `fsm.registry.addresses` at the node.
 Faults: any message is lost or comes twice; any answer is missing, or comes after it was
 given up; either runtime crashes at any time, and the node then lets go of what it had; the new
-one comes back, and knows nothing. Whatever it is: never do two write, and who writes owns the
+one comes back, and knows nothing. In every case: never do two write, and a writing end owns the
 address.
 
 Left out, and why that is no loss:
@@ -59,7 +59,7 @@ class Sent:
 
     Attributes:
         what: What is asked, or the question that is answered.
-        source: Who says it.
+        source: The sender.
         code: Of an answer; 0: it is a question.
         session: Of its runtime's sessions, the how many-th it came by.
     """
@@ -123,7 +123,7 @@ class _EndPlace(Host):
         if self._is_pausing:
             self._ask()
         else:
-            self.answered(handing.Answered(Code.TIMEOUT, "nobody answered"))
+            self.answered(handing.Answered(Code.TIMEOUT, "no answer came"))
 
     @override
     def take(self, happened: Hashable) -> None:
@@ -186,7 +186,7 @@ class _OldPlace(_EndPlace):
 
     @property
     def writes(self) -> bool:
-        """True if it is the one who writes."""
+        """True if this end writes."""
         return not self.is_down and self.core.may_write
 
     @override
@@ -235,7 +235,7 @@ class _NewPlace(_EndPlace):
 
     @property
     def writes(self) -> bool:
-        """True if it is the one who writes."""
+        """True if this end writes."""
         return not self.is_down and self.core is not None and self.core.may_write
 
     @override
@@ -280,10 +280,10 @@ class _NewPlace(_EndPlace):
 
 @final
 class NodePlace(Host):
-    """The node: whose the address is, and to whom it is offered.
+    """The node: the owner of the address, and the end to which it is offered.
 
     Attributes:
-        owner: None: nobody.
+        owner: None: no end.
     """
 
     def __init__(self) -> None:

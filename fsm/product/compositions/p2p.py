@@ -173,7 +173,7 @@ class RegistryPlace(Host):
             self._to("requester", ToStub(stub, seen.DisconnectAsked("asked")))
 
     def _answer_rows(self) -> None:
-        """Answer who asked for the row, unless our own request may still become live (P2P-18)."""
+        """Answer the requester of the row, unless our request may still become live (P2P-18)."""
         handler = handler_of(self.runtime)
         for end, remote in list(self.waiting):
             row = self.table.row(remote, handler)
@@ -196,7 +196,7 @@ def _order(effect: rs.Connect | rs.Yield | rs.Resume) -> ToStub:
             return ToStub(stub, seen.ResumeAsked(negotiation))
 
 
-# --- who meets --------------------------------------------------------------------------------
+# --- meetings --------------------------------------------------------------------------------
 
 
 @final
@@ -206,10 +206,10 @@ class Scene:
 
     Attributes:
         asks: Pairs of runtimes; the first has a requester, and the second a handler.
-        dials: How many dials fail although somebody listens.
+        dials: How many dials fail although an end listens.
         refusals: How many objects are refused.
         cuts: How many links break, with or without notice.
-        leaves: Who may go.
+        leaves: Ends that may leave.
         early: How many deadlines are over while something else goes on.
     """
 
@@ -313,7 +313,7 @@ class Scene:
         stubs = tuple(f"{runtime} {role}" for runtime, role in dict.fromkeys(self.stubs))
         for place in stubs:
             yield Never(
-                "an end is on its way to a link without end",
+                "an end is connecting without end",
                 "C-16",
                 (place,),
                 partial(_waits_without_end, place),
@@ -455,7 +455,7 @@ def _hyperty(own: str) -> str:
 
 
 def _given(scene: Scene) -> Iterator[JsonObject]:
-    """The lines that say who is there: runtimes, each with a hyperty."""
+    """The lines that list the participants: runtimes, each with a hyperty."""
     for own in scene.runtimes:
         yield {"given": "node", "domain": f"{own}.ex"}
     for own in scene.runtimes:

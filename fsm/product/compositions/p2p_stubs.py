@@ -55,7 +55,7 @@ _AT_WORK: Final = _ON_WAY | {State.LIVE}
 @final
 @attrs.define(slots=True)
 class Object:
-    """A Connection object, and who observes it."""
+    """A Connection object, and its observers."""
 
     data: ConnectionData
     observer: str = ""
@@ -137,7 +137,7 @@ class Stubs(Host):
             url: Address of the object.
 
         Raises:
-            NotImplementedError: The subclass invites nobody.
+            NotImplementedError: The subclass sends no invitations.
         """
         raise NotImplementedError
 
@@ -345,7 +345,7 @@ class Stubs(Host):
             case do.ReleaseLink(link):
                 self._close(end, link, seen.Loss.BROKEN)
             case do.CloseLink(link):
-                # Who never used it says no goodbye, either.
+                # An end that never used it sends no goodbye, either.
                 is_used = self.used.get(end) == link
                 self._close(end, link, seen.Loss.ORDERLY if is_used else seen.Loss.BROKEN)
             case do.Dial(candidate, attempt):
@@ -439,7 +439,7 @@ class Stubs(Host):
 
     @property
     def waits_without_end(self) -> bool:
-        """True if an end is on its way to a link, and has no deadline."""
+        """True if an end is connecting, and has no deadline."""
         is_on_way = any(state in _ON_WAY for state in self.states.values())
         return is_on_way and self.core_deadline() == math.inf
 

@@ -1,4 +1,4 @@
-"""A route is looked for: records are read, a node's stub is deployed, and everybody is answered.
+"""A search for a route: records are read, a node's stub is deployed, all requests are answered.
 
 Participants: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
 with its `stub_deployment`, the domain registry that is asked for records, and the catalogue that
@@ -308,7 +308,7 @@ def _compose(bounds: Bounds) -> Composition:
                 lambda now: _loader(now).is_deploying and _loader(now).deadline() == math.inf,
             ),
         ),
-        ends=(End("everybody is answered", (*ASKERS, REGISTRY, LOADER), _is_settled),),
+        ends=(End("all requests are answered", (*ASKERS, REGISTRY, LOADER), _is_settled),),
         bounds=bounds,
         horizon=60.0,
     )

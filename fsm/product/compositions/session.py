@@ -163,7 +163,7 @@ class StubPlace(Host):
                 self._feed(at_stub.Dialled())
             case "nobody":
                 self.is_dialling = False
-                self._feed(at_stub.DialFailed("nobody is there"))
+                self._feed(at_stub.DialFailed("no node is there"))
             case _:
                 raise TypeError(happened)
 
@@ -404,7 +404,7 @@ _EVENTS: Final = (
         budget=None,
     ),
     Event(
-        name="nobody is there any more",
+        name="the runtime has vanished",
         place=STUB,
         happened="nobody",
         when=lambda now: _stub(now).is_dialling and _stub(now).link == LINKS,
@@ -449,7 +449,7 @@ _NEVER: Final = (
         _is_left_behind,
     ),
     Never(
-        "A path leads to an address that nobody has.",
+        "A path leads to an address without an owner.",
         "MN-12",
         (NODE,),
         lambda now: _node(now).has_path and not _node(now).has_address,

@@ -1,4 +1,4 @@
-"""A reporter and an observer of its object: where nothing is under way, the copy is what it has.
+"""A reporter and an observer of its object: at rest, the copy equals its value.
 
 Participants: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
@@ -129,7 +129,7 @@ class ReporterPlace(Host):
 
     @property
     def is_at_work(self) -> bool:
-        """True if somebody is waited for."""
+        """True if an answer is awaited."""
         return self._is_inviting or self.is_asked
 
     @override
@@ -145,7 +145,7 @@ class ReporterPlace(Host):
             self._notified_until = math.inf
             self._report(at_reporter.ObserversNotified())
         if self._asked_until <= self.now and self._question is not None:
-            self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
+            self._decide(at_reporter.ReporterRefused(_BOB, "no answer came", self._question))
         for _, observer in self._leases.due(self.now):
             self._report(at_reporter.LeaseOver(observer))
         again = self._repeats.due(self.now, lambda _: self.is_observed)
@@ -424,7 +424,7 @@ def _is_apart(now: Situation) -> bool:
 
 _RESTS: Final = (
     End("the copy is what the reporter has", (REPORTER, OBSERVER), _agrees),
-    End("nobody observes", (REPORTER, OBSERVER), _is_apart),
+    End("no observers", (REPORTER, OBSERVER), _is_apart),
 )
 
 
@@ -486,10 +486,10 @@ SYNC: Final = Plan("sync", _changes, attrs.evolve(_FAULTS, channel=2))
 """A copy is what the reporter has."""
 
 SYNC_ENDS: Final = Plan("sync-ends", _ends, _FAULTS)
-"""Nobody observes what is gone."""
+"""A deleted object has no observers."""
 
 SYNC_LEAVE: Final = Plan("sync-leave", _leaves, _FAULTS)
-"""Nobody who is gone observes."""
+"""A departed hyperty does not observe."""
 
 INVITATION: Final = Plan("invitation", _invitation, _FAULTS)
 """An invited hyperty may observe."""

@@ -1,4 +1,4 @@
-"""Somebody asks and somebody answers: every request ends once, by one answer (I-T2, I-T4, I-T6).
+"""A requester and a receiver: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
 Participants: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
 `OutstandingCore` on the side of a component that may crash before it has answered (R11). What may
@@ -210,7 +210,7 @@ def _compose(bounds: Bounds) -> Composition:
             ),
         ),
         ends=(
-            End("nobody has asked", (ASKER,), lambda now: not _asker(now).is_begun),
+            End("no request was made", (ASKER,), lambda now: not _asker(now).is_begun),
             End(
                 "the request has ended",
                 (ASKER,),

@@ -134,7 +134,7 @@ class _Question:
     """A record that is being read, or is to be read once more.
 
     Attributes:
-        is_first: Whether a record that is not there is looked for again: it may be on its way.
+        is_first: Whether a record that is not there is looked for again: it may be in transit.
         is_stale: Whether the record has changed since it was asked for.
         again: When it is to be read again.
     """

@@ -4,7 +4,7 @@ A search that has ended is forgotten; the next one begins under its key (RES-13,
 
 While a link is being set up, only the question for a route waits here (RES-09, I-R9). The
 messages wait at the component that asked, in order, so that none is lost or doubled
-whatever the answer is.
+for any answer.
 """
 
 import math

@@ -336,7 +336,7 @@ class LinkEntities:
         self._remote_of.clear()
 
     def _put(self, entity: str, entry: LinkEntry) -> bool:
-        """Bind an entity, if there is room; return whether that is new."""
+        """Bind an entity, within the limit; return whether that is new."""
         if self._remote_of.get(entity) == entry.remote or len(entry.entities) >= MAX_LINK_ENTITIES:
             return False
         former = self.entry_of(entity)

@@ -82,14 +82,14 @@ class LinkTable:
         return tuple(self._entries.values())
 
     def entry_by(self, link: str) -> LinkEntry | None:
-        """Return the entry of a link, whatever its status."""
+        """Return the entry of a link, for any status."""
         return next((entry for entry in self._entries.values() if entry.link == link), None)
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
         """Return the link that a stub gets when it asks for the row of a runtime (P2P-18).
 
         Args:
-            whom: Address of the runtime, or of an entity that lives there.
+            whom: Address of the runtime, or of an entity at it.
             stub: Address of the stub that asks.
         """
         entry = self._entries.get(self.entities.remote_of(whom))

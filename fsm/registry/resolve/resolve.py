@@ -370,7 +370,7 @@ class ResolveCore:
         """Return the link that a stub gets when it asks for the row of a runtime (P2P-18).
 
         Args:
-            whom: Address of the runtime, or of an entity that lives there.
+            whom: Address of the runtime, or of an entity at it.
             stub: Address of the stub that asks.
         """
         return self._links.row(whom, stub)

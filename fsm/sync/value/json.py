@@ -1,6 +1,6 @@
 """The JSON that the value of a data object may hold, and its copy (SYN-01, I-D4).
 
-A value is copied on its way in, so that nobody who holds it can change it behind the
+A value is copied when it is passed in, so that its former holder cannot change it behind the
 reporter's back, and looked at, so that each peer reads what was written.
 
 Whether a value obeys the schema of its data object (CAT-05, M-32).

@@ -1,4 +1,4 @@
-"""Packages are looked through before anybody opens them (S16, CAT-07): nothing but sources."""
+"""Packages are inspected before they are opened (S16, CAT-07): nothing but sources."""
 
 import io
 import stat
@@ -52,7 +52,7 @@ def test_the_same_sources_are_the_same_bytes(tmp_path):
     assert one == pack(sources(tmp_path / "two"))
 
 
-def test_what_is_no_source_is_left_out_of_a_package(tmp_path):
+def test_files_that_are_no_sources_are_left_out_of_a_package(tmp_path):
     content = pack(sources(tmp_path, {**SOURCES, "secret.pem": "x", ".git/config": "x"}))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.namelist() == ["stub.py"]

@@ -78,7 +78,7 @@ async def test_another_entry_point_than_the_publisher_signed(domain, archive):
 @pytest.mark.parametrize("machine", ["0" * 64, "stub_connection", None])
 async def test_an_unknown_machine(domain, archive, machine):
     domain.serves({**domain.code(archive), "machine": machine})
-    await runtime(domain).refused("unknown-machine", "a machine that nobody here knows")
+    await runtime(domain).refused("unknown-machine", "an unknown machine")
 
 
 async def test_code_without_places_to_dial(domain, archive):

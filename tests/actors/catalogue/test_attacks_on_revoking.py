@@ -18,7 +18,7 @@ async def test_revoked(domain, autojump_clock):
     await runtime(domain).refused("revoked", "it is revoked by its domain: key lost")
 
 
-async def test_what_comes_after_what_was_revoked_is_taken(domain, autojump_clock):
+async def test_a_descriptor_newer_than_a_revoked_one_is_accepted(domain, autojump_clock):
     domain.offers(counter=4)
     domain.revokes(Revoked(cguid=STUB_B.address, counter=3))
     assert await runtime(domain).found()

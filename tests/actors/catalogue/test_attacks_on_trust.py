@@ -43,7 +43,7 @@ async def test_an_unknown_stub(domain, autojump_clock):
 async def test_an_untrusted_domain(domain, autojump_clock):
     domain.offers()
     asked = Runtime(domain, Trust({}))
-    await asked.refused("unknown-domain", "nobody here trusts b.ex")
+    await asked.refused("unknown-domain", "no entry of the trust file names b.ex")
 
 
 async def test_no_catalogue_is_asked_for_an_untrusted_domain(domain, autojump_clock):
@@ -51,7 +51,7 @@ async def test_no_catalogue_is_asked_for_an_untrusted_domain(domain, autojump_cl
         pytest.fail("a catalogue was opened")
 
     asked = Runtime(domain, Trust({}), places=Places(general=opened))
-    await asked.refused("unknown-domain", "nobody here trusts b.ex")
+    await asked.refused("unknown-domain", "no entry of the trust file names b.ex")
 
 
 async def test_keys_that_change_after_first_use(domain, autojump_clock):

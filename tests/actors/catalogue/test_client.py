@@ -78,7 +78,7 @@ async def test_a_descriptor_that_is_fresh_is_judged_anew(domain, autojump_clock)
     assert asked(STUB_B.path) == 1
 
 
-async def test_what_was_refused_is_asked_for_again_at_once(domain, autojump_clock):
+async def test_a_refused_descriptor_is_fetched_again_at_once(domain, autojump_clock):
     domain.serves_raw("{}")
     client, asked = counted(domain)
     with pytest.raises(RefusedDescriptorError):
@@ -188,7 +188,7 @@ class Full(CatalogueMemory):
         raise CatalogueFileError("memory.json", "No space left on device")
 
 
-async def test_what_cannot_be_remembered_is_not_deployed(domain, autojump_clock):
+async def test_a_descriptor_that_cannot_be_stored_is_not_deployed(domain, autojump_clock):
     client, _ = counted(domain, memory=Full())
     with pytest.raises(CatalogueFileError, match="No space left"):
         await client.find(STUB_B)

@@ -42,12 +42,12 @@ async def test_a_new_memory_is_empty(memory):
     assert await memory.load() == Kept()
 
 
-async def test_what_is_saved_is_there(memory):
+async def test_a_saved_memory_is_read_again(memory):
     await memory.save(kept())
     assert await memory.load() == kept()
 
 
-async def test_it_is_there_for_the_next_process(tmp_path):
+async def test_a_memory_is_there_for_the_next_process(tmp_path):
     await FileMemory(tmp_path / "m.json").save(kept())
     assert await FileMemory(tmp_path / "m.json").load() == kept()
 
@@ -113,7 +113,7 @@ async def test_a_damaged_line_is_said(tmp_path, spoilt):
         await memory.load()
 
 
-async def test_what_cannot_be_written_is_said(tmp_path):
+async def test_an_unwritable_memory_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CatalogueFileError, match="cannot use"):
         await FileMemory(tmp_path / "file" / "m.json").save(kept())

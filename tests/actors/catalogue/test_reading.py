@@ -112,7 +112,7 @@ def test_keys_of_its_own_survive_in_what_is_signed():
         ({"endpoints": "ws://x"}, "descriptor.endpoints must be a list"),
     ],
 )
-def test_what_is_wrong_is_named(said, why):
+def test_the_wrong_field_is_named(said, why):
     with pytest.raises(BadDescriptorError) as caught:
         read_descriptor({**COMMON, "type": "protocolstub", **said})
     assert why in caught.value.reason
@@ -192,7 +192,7 @@ def test_one_changed_byte_is_not_signed_or_means_the_same(place, byte):
     assert content == {"a": 1, "b": "two"}
 
 
-def test_what_was_signed_is_what_is_read():
+def test_the_signed_bytes_are_the_parsed_bytes():
     assert verified(read_seal(GOOD, SealType.DESCRIPTOR), keys_of(KEY)) == {"a": 1, "b": "two"}
     assert verified(read_seal(GOOD + b"\n", SealType.DESCRIPTOR), keys_of(KEY))
 

@@ -66,17 +66,17 @@ def opened(request, tmp_path):
 
 
 @pytest.mark.parametrize("path", FILES)
-async def test_what_stands_there_is_given_byte_for_byte(opened, path):
+async def test_a_file_is_returned_byte_for_byte(opened, path):
     async with opened() as source:
         assert await source.read(path, PACKAGE_BYTES) == FILES[path]
 
 
-async def test_what_is_as_large_as_it_may_be_is_given(opened):
+async def test_a_file_of_the_largest_size_is_returned(opened):
     async with opened() as source:
         assert await source.read(STUB_B.path, 5) == FILES[STUB_B.path]
 
 
-async def test_what_is_larger_is_not(opened):
+async def test_a_larger_file_is_refused(opened):
     async with opened() as source:
         with pytest.raises(SourceAwayError, match="larger than 4 bytes"):
             await source.read(STUB_B.path, 4)
@@ -98,7 +98,7 @@ async def test_where_nothing_stands_nothing_is_given(opened, path):
             await source.read(path, DESCRIPTOR_BYTES)
 
 
-async def test_it_is_read_again_each_time_and_by_many_at_once(opened):
+async def test_a_local_catalogue_is_read_again_each_time_and_by_many_at_once(opened):
     async with opened() as source, trio.open_nursery() as nursery:
         for _ in range(20):
             nursery.start_soon(source.read, STUB_B.path, DESCRIPTOR_BYTES)
@@ -121,7 +121,7 @@ async def test_a_link_that_leads_out_of_the_catalogue_is_not_followed(tmp_path):
             await source.read(path, 10_000)
 
 
-async def test_what_is_no_file_is_not_waited_for(tmp_path):
+async def test_a_place_without_a_regular_file_does_not_block(tmp_path):
     source = DirectorySource(lay(tmp_path))
     os.mkfifo(tmp_path / ".well-known/protocolstub/pipe")
     with pytest.raises(NotServedError):
@@ -141,7 +141,7 @@ async def test_what_is_no_file_is_not_waited_for(tmp_path):
     ],
     ids=["error", "empty", "redirect", "large"],
 )
-async def test_what_a_server_says_that_is_no_answer(said, why):
+async def test_an_invalid_answer_of_a_server_is_refused(said, why):
     async def handler(_):
         return said
 

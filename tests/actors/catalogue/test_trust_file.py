@@ -138,6 +138,6 @@ async def test_a_domain_that_is_named_comes_before_all_others():
     [[""], ["b.ex="], ["b ex=/srv"], ["ftp://x"], ["http://"], ["http://u@h"], ["http://h?q"],
      ["a", "b"], ["b.ex=a", "b.ex=b"]],
 )  # fmt: skip
-def test_what_is_no_place_is_said(texts):
+def test_an_invalid_place_is_reported(texts):
     with pytest.raises(BadPlaceError):
         read_places(texts)

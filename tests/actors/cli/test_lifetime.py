@@ -105,7 +105,7 @@ async def interrupt_soon():
 
 
 @pytest.mark.parametrize(("signals", "code"), [(1, ExitCode.FAILED), (2, ExitCode.INTERRUPTED)])
-async def test_what_no_cancelling_frees_does_not_keep_a_process(signals, code):
+async def test_a_thread_that_ignores_cancellation_does_not_keep_a_process(signals, code):
     """A thread that hangs, as on a disk; the process gets that many signals."""
     program = HANGING.format(signals=signals)
     with trio.fail_after(DRAIN_TIMEOUT + 3):  # the start of the interpreter included

@@ -38,7 +38,7 @@ def test_the_first_of_flag_environment_file_default_wins(file):
     assert reported["registry"] == (None, "default", "")
 
 
-def test_what_is_shown_is_a_file_that_says_the_same(file, tmp_path):
+def test_the_output_of_show_is_a_file_with_the_same_options(file, tmp_path):
     ended = typed("config", "show", "--origin", "node", "--config", file)
     again = tmp_path / "again.toml"
     again.write_text("\n".join(ended.out))
@@ -99,7 +99,7 @@ def test_which_file_was_read_is_in_the_log(file):
 
 
 @pytest.mark.parametrize("content", ["[node]\nfan-out = 'many'", "[nude]\ndomain = 'b.ex'"])
-def test_what_is_wrong_with_a_file_is_a_wrong_configuration_for_the_node_too(tmp_path, content):
+def test_an_invalid_file_is_a_wrong_configuration_for_the_node_too(tmp_path, content):
     file = tmp_path / "node.toml"
     file.write_text(content)
     ended = typed("node", "--domain", "a.ex", "--config", str(file))

@@ -42,7 +42,7 @@ def test_a_good_file_is_good(tmp_path):
     assert ended.out == [f"{tmp_path}/p.toml: set s, rules: 2, odd: 0"]
 
 
-def test_what_is_odd_is_reported_and_ends_with_1(tmp_path):
+def test_a_useless_rule_is_reported_and_ends_with_1(tmp_path):
     file = written(tmp_path, ODD)
     ended = typed("policy", "check", file)
     assert ended.status == ExitCode.FAILED

@@ -25,7 +25,7 @@ ISSUE = ("--key", "k", "--user", "user://a.example/u", "--domain", "a.example")
         (node, "--session-life", ("--domain", "a.example")),
     ],
 )
-def test_what_is_no_number_is_a_wrong_call(command, option, others, number):
+def test_an_invalid_number_is_a_usage_error(command, option, others, number):
     done = called(command, *others, f"{option}={number}")
     assert (done.status, done.out, len(done.err)) == (ExitCode.USAGE, [], 1)
     assert option in done.err[0]

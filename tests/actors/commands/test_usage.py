@@ -70,5 +70,5 @@ def test_the_summary_of_a_command_is_the_one_of_its_module(name):
     assert command.help
 
 
-def test_what_is_no_command_is_none():
+def test_an_unknown_command_is_a_usage_error():
     assert CommandGroup().get_command(None, "frobnicate") is None

@@ -44,7 +44,7 @@ def is_alive(pid):
     return True
 
 
-async def test_what_children_say_is_shown_until_the_expected_comes():
+async def test_the_output_of_children_is_shown_until_the_expected_line():
     show = Recorder()
     code = SAY + "say(what='note', text='one'); print('noise'); say(what='done', text='two')"
     async with open_children(show) as children:

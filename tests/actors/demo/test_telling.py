@@ -167,7 +167,7 @@ def test_an_act_opens_when_all_of_the_one_before_was_seen():
     assert director.missing() == ("alice", Beat.NO_LISTENER)
 
 
-def test_what_comes_before_its_act_waits_for_it():
+def test_a_report_before_its_act_waits_for_it():
     programme = Programme()
     director = Director(programme)
     director.line(Line("alice", What.STEP, "", beat=Beat.NO_LISTENER))
@@ -176,7 +176,7 @@ def test_what_comes_before_its_act_waits_for_it():
     assert programme.shown[-1] == (2, "alice", Beat.NO_LISTENER)
 
 
-def test_what_happens_in_the_wrong_order_does_not_count():
+def test_a_report_in_the_wrong_order_does_not_count():
     director = Director(Programme())
     director.line(Line("node", What.STEP, "", beat=Beat.REGISTERED))
     assert director.missing() == ("node", Beat.SERVES)
@@ -227,7 +227,7 @@ def test_an_early_report_is_kept_for_the_next_act():
     assert director.missing() == ("bob", Beat.ROW_GONE)
 
 
-def test_what_comes_in_an_order_of_its_own_must_be_shown_all_the_same():
+def test_unordered_reports_must_all_be_shown():
     director = Director(Programme())
     for act in range(4):
         show_all(director, act)

@@ -237,13 +237,13 @@ async def test_an_unreachable_runtime_is_refused(domain, name, node, said):
             pytest.fail("it opened")
 
 
-async def test_what_makes_no_hyperty_is_refused_before_it_has_an_address(autojump_clock):
+async def test_an_invalid_hyperty_is_refused_before_it_has_an_address(autojump_clock):
     async with place() as (here, _):
         with pytest.raises(TypeError, match="deploy takes what makes a hyperty"):
             await here.deploy(Greeter())
 
 
-async def test_what_is_no_address_is_answered_as_such(autojump_clock):
+async def test_an_invalid_address_is_answered_400(autojump_clock):
     async with place() as (here, _):
         caller = await here.deploy(Caller)
         answer = await caller.request("nonsense", 1)

@@ -48,7 +48,7 @@ async def names():
     return made
 
 
-async def test_what_an_operator_wrote_is_dialled_as_it_stands(names):
+async def test_an_operators_address_is_dialled_unchanged(names):
     assert await ANYWHERE.place("private.ex", 80) == "private.ex"
     assert names.asked == 0
 

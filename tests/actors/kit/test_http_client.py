@@ -104,7 +104,7 @@ async def test_a_hang_up_is_an_error_and_the_next_request_works(asked):
         assert (await client.ask("GET", "/")).status == 200
 
 
-async def test_what_is_no_json_is_an_error(asked):
+async def test_an_invalid_json_answer_is_an_error(asked):
     async def garbage(_):
         return Said(200, raw=b"<html>")
 
@@ -144,7 +144,7 @@ async def test_no_more_requests_run_than_there_may_be_connections(asked):
     "text",
     ["", "registry", "ftp://x", "http://", "http://x:y", "http://a@b", "http://x/?q", "http://[x"],
 )
-def test_what_names_no_server_is_refused(text):
+def test_an_url_without_a_server_is_refused(text):
     with pytest.raises(HttpUrlError, match="names no HTTP server"):
         ServerUrl.read(text)
 
@@ -157,5 +157,5 @@ def test_what_names_no_server_is_refused(text):
         ("http://[::1]:8/", "http://[::1]:8"),
     ],
 )
-def test_what_names_a_server_is_read(text, reported):
+def test_an_url_with_a_server_is_read(text, reported):
     assert ServerUrl.read(text).text == reported

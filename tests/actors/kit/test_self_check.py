@@ -73,7 +73,7 @@ def test_one_request_in_ten_is_judged():
     assert sum(map(is_sampled, range(1000))) == 100
 
 
-def test_what_it_sees_is_passed_on():
+def test_records_pass_the_self_check_unchanged():
     inner = MemoryTracer()
     check, _ = checked(inner)
     check.message("bus", Op.CALLBACK, answer(SAMPLED))

@@ -43,12 +43,12 @@ class Driver:
                 [*self.history, f"{name} heard    {heard}", f"{name} expected {expected}"]
             )
 
-    def _tell(self, *words: object) -> None:
+    def _note(self, *words: object) -> None:
         self.history.append(" ".join(map(str, words)))
 
     # ---- who and what
 
-    def _anybody(self) -> Runtime:
+    def _any_runtime(self) -> Runtime:
         return self.runtimes[self.dice.choice(NAMES)]
 
     def _present(self) -> Runtime | None:
@@ -86,19 +86,19 @@ class Driver:
             await link.aclose()
 
     async def open(self) -> None:
-        runtime = self._anybody()
+        runtime = self._any_runtime()
         code = self.model.open(runtime.name)
-        self._tell(runtime.name, "opens:", code)
+        self._note(runtime.name, "opens:", code)
         self.model.heard[runtime.name].append(("answer", code))
         link = await self._control(runtime, "open")
         await wait_all_tasks_blocked()
         await self._settled(runtime, link, code)
 
     async def reopen(self) -> None:
-        runtime = self._anybody()
+        runtime = self._any_runtime()
         which = self.dice.choice(("right", "right", "wrong"))
         code = self.model.reopen(runtime.name, which)
-        self._tell(runtime.name, "re-opens by the", which, "token:", code)
+        self._note(runtime.name, "re-opens by the", which, "token:", code)
         self.model.heard[runtime.name].append(("answer", code))
         if code == 200:
             self.model.back(runtime.name)
@@ -110,14 +110,14 @@ class Driver:
     async def lose(self) -> None:
         runtime = self._present()
         if runtime is not None:
-            self._tell(runtime.name, "loses its link")
+            self._note(runtime.name, "loses its link")
             self.model.lose(runtime.name)
             await runtime.link.aclose()
 
     async def close(self) -> None:
         runtime = self._present()
         if runtime is not None:
-            self._tell(runtime.name, "closes")
+            self._note(runtime.name, "closes")
             self.model.heard[runtime.name].append(("answer", 200))
             self.model.end(runtime.name)
             await runtime.say(
@@ -126,7 +126,7 @@ class Driver:
             )  # fmt: skip
 
     async def wait(self) -> None:
-        self._tell("time goes by")
+        self._note("time goes by")
         self.model.expire()
         await trio.sleep(SESSION_IDLE + 1)
 
@@ -142,7 +142,7 @@ class Driver:
         )  # fmt: skip
         await wait_all_tasks_blocked()
         (address,) = runtime.heard[-1][2]["allocated"]
-        self._tell(runtime.name, "allocates", address)
+        self._note(runtime.name, "allocates", address)
         self.model.allocated(runtime.name, address)
         self.model.heard[runtime.name].append(("answer", 200))
         self.objects.append(address)
@@ -153,7 +153,7 @@ class Driver:
             return
         address = self.dice.choice(self.objects)
         code = self.model.free(runtime.name, address)
-        self._tell(runtime.name, "frees", address, code)
+        self._note(runtime.name, "frees", address, code)
         self.model.heard[runtime.name].append(("answer", code))
         await self._say(
             runtime, "delete", f"{runtime.url}/ua", ALLOCATION, childrenResources=[address]
@@ -176,7 +176,7 @@ class Driver:
             code = self.model.subscribe(runtime.name, object_, resource)
         else:
             code = self.model.unsubscribe(runtime.name, resource)
-        self._tell(runtime.name, type_, resource, code)
+        self._note(runtime.name, type_, resource, code)
         self.model.heard[runtime.name].append(("answer", code))
         await self._say(runtime, type_, f"{runtime.url}/sm", SM, resources=[resource])
 
@@ -195,7 +195,7 @@ class Driver:
         if runtime is None or not alive:
             return
         object_, code = self.dice.choice(alive), self.dice.choice((200, 200, 403))
-        self._tell(runtime.name, "asks for", object_, code)
+        self._note(runtime.name, "asks for", object_, code)
         for other in self.runtimes.values():
             other.tells = code
         self.model.ask(runtime.name, object_, code)
@@ -222,7 +222,7 @@ class Driver:
         object_ = self.dice.choice(own if own and self.dice.random() < 0.9 else self.objects)
         resource = f"{object_}/{self.dice.choice(PARTS)}"
         self.count += 1
-        self._tell(runtime.name, "publishes", resource, self.count)
+        self._note(runtime.name, "publishes", resource, self.count)
         self.model.publish(runtime.name, object_, resource, self.count)
         await self._say(runtime, "update", object_, resource, value=self.count)
 
@@ -233,7 +233,7 @@ class Driver:
         from_ = f"{runtime.url}/ua" if self.dice.random() < 0.5 else self._address()
         to = self._address()
         self.count += 1
-        self._tell(runtime.name, "asks", from_, to, self.count)
+        self._note(runtime.name, "asks", from_, to, self.count)
         self.model.request(runtime.name, from_, to, self.count)
         await self._say(runtime, "create", from_, to, value=self.count)
 

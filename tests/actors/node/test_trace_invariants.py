@@ -89,7 +89,7 @@ class Reader:
 
 @pytest.mark.parametrize("observation", Observation)
 @pytest.mark.parametrize("seed", range(6))
-async def test_whatever_peers_do_the_trace_of_a_node_keeps_the_claims(
+async def test_for_any_acts_of_peers_the_trace_of_a_node_keeps_the_claims(
     seed, observation, autojump_clock
 ):
     random = Random(f"{seed}{observation}")  # noqa: S311 - no secret

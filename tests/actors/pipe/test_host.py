@@ -80,7 +80,7 @@ async def test_a_count_that_is_none_ends_it(count, autojump_clock):
         assert world.bus.counters.drops[DropReason.OVERFLOW] == 0
 
 
-async def test_what_was_dropped_in_it_is_counted_at_once_however_much_it_was(autojump_clock):
+async def test_drops_inside_a_process_are_counted_at_once_in_any_number(autojump_clock):
     sandbox = Sandbox()
     reported = {DropReason.OVERFLOW.value: 10_000, DropReason.LOOP.value: 3}
     async with kept(sandbox) as world:

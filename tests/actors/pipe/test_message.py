@@ -34,7 +34,7 @@ def test_any_bytes_are_read_or_refused(frame):
     st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
     st.binary(max_size=200),
 )
-def test_what_is_said_is_read_as_it_was(word, number, text, rest):
+def test_a_written_message_is_read_unchanged(word, number, text, rest):
     said = PipeMessage(word, number, text, {"a": [1, "x"]}, rest)
     assert read_message(write_message(said)) == said
 

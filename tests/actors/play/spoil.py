@@ -221,7 +221,7 @@ def _another_value(line: dict) -> bool:
     return line["table"] != "listeners"
 
 
-def _another_way(line: dict) -> bool:
+def _another_route(line: dict) -> bool:
     line["result"] = "hyperty-runtime://c.ex/rz/protostub/1"
     return True
 
@@ -247,6 +247,6 @@ WAYS: dict[str, dict[str, Callable[[dict], bool]]] = {
     },
     "state": {"new": _another_state, "old": _another_old_state, "key": _another_entity},
     "table": {"op": _another_op, "row": _another_row, "val": _another_value},
-    "resolve": {"result": _another_way},
+    "resolve": {"result": _another_route},
     "authz": {"decision": _another_ruling},
 }

@@ -55,7 +55,7 @@ async def test_an_unsent_request_cannot_be_answered(autojump_clock):
             await stage.act(script.steps[0])
 
 
-async def test_what_is_done_with_a_message_needs_the_step_of_one(autojump_clock):
+async def test_an_act_with_a_message_needs_a_step_with_one(autojump_clock):
     script = scenario({"do": "send", "by": "HA"}, time(1))
     outcome = await play(script)
     assert outcome.difference is not None

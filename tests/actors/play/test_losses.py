@@ -77,7 +77,7 @@ async def test_the_requester_is_notified_of_the_missing_answer(autojump_clock, s
 
 
 @pytest.mark.parametrize("hop", [OUT, f"{OUT}~wire~SB", "HA>..>zoe"])
-async def test_what_is_lost_arrives_nowhere(autojump_clock, hop):
+async def test_a_lost_message_does_not_arrive(autojump_clock, hop):
     arrived = message("MN.b~wire~SB>RB.bus>zoe") | {"dup": True}
     found = await difference([lost(hop), arrived])
     assert found is not None
@@ -107,7 +107,7 @@ async def test_of_messages_in_one_frame_the_one_is_lost_that_is_meant(autojump_c
     assert await difference([*at_bus(1, 2, 3), *went, *answered, UNHEARD[0], unheard]) is None
 
 
-async def test_what_was_sent_before_is_not_lost_in_place_of_what_is_meant(autojump_clock):
+async def test_an_earlier_message_is_not_lost_in_place_of_the_selected_one(autojump_clock):
     went = [later(n, "SAB~wire~MN.b..>zoe") for n in (1, 2)]
     assert await difference([*at_bus(1, 2), lost(OUT, numbered(3)), *went]) is None
 
@@ -176,7 +176,7 @@ async def test_a_link_whose_invitation_arrives_does_not_fail_then(autojump_clock
     ],
     ids=["by no wire", "by nobody", "doubled by no wire", "doubled by no wire, untold"],
 )
-async def test_what_never_went_by_a_wire_is_not_lost_and_not_doubled(autojump_clock, steps):
+async def test_a_message_without_a_wire_is_neither_lost_nor_doubled(autojump_clock, steps):
     found = await difference(steps)
     assert found is not None
     assert found.number == len(steps)
@@ -188,7 +188,7 @@ async def test_what_never_went_by_a_wire_is_not_lost_and_not_doubled(autojump_cl
 
 
 @pytest.mark.parametrize("hop", ["HA>..>zoe", f"{OUT}~wire~SB>RB.bus>zoe"])
-async def test_what_is_doubled_goes_twice(autojump_clock, hop):
+async def test_a_doubled_message_arrives_twice(autojump_clock, hop):
     scenario, observer, names = new([message(hop, doubled=True)]), Observer(), Names()
     async with open_stage(scenario, observer, names) as stage:
         found = await perform(scenario, stage, observer, Score(scenario, observer, names))
@@ -202,7 +202,7 @@ async def test_what_is_doubled_goes_twice(autojump_clock, hop):
 
 
 @pytest.mark.parametrize(("delay", "is_late"), [(3, False), (20, True)])
-async def test_what_is_delayed_comes_later_or_too_late(autojump_clock, delay, is_late):
+async def test_a_delayed_message_arrives_later_or_too_late(autojump_clock, delay, is_late):
     """Who asks waits for 15 s."""
     late = message("HA>..>zoe", delayed=delay)
     answered = message("zoe>..>HA", ANSWER)

@@ -16,7 +16,7 @@ def test_a_name_stands_for_one_thing_and_one_thing_has_one_name():
     assert names.unify(HA, ACTUAL)
 
 
-def test_what_is_below_an_address_follows_it():
+def test_addresses_below_a_renamed_address_are_renamed():
     names = Names()
     assert names.unify("comm://a.ex/o1/changes", "comm://a.ex/77/changes")
     assert names.actual("comm://a.ex/o1/subscription") == "comm://a.ex/77/subscription"
@@ -37,7 +37,7 @@ def test_what_is_below_an_address_follows_it():
         ("comm://a.ex/o1/changes", "comm://a.ex/77/status"),
     ],
 )
-def test_what_the_actors_do_not_make_up_is_called_alike(golden, actual):
+def test_given_values_keep_their_names(golden, actual):
     assert not Names().unify(golden, actual)
 
 
@@ -86,7 +86,7 @@ def test_an_attempt_leaves_nothing_until_it_is_taken():
         ),
     ],
 )
-def test_what_is_reported_is_contained_in_what_is_said(golden, seen):
+def test_a_recorded_value_matches_an_expected_part_of_it(golden, seen):
     assert Content(Names()).holds(golden, seen)
 
 
@@ -109,11 +109,11 @@ def test_what_is_reported_is_contained_in_what_is_said(golden, seen):
         ),
     ],
 )
-def test_what_is_reported_otherwise_is_not(golden, seen):
+def test_a_different_value_does_not_match(golden, seen):
     assert not Content(Names()).holds(golden, seen)
 
 
-def test_the_reason_a_message_gives_is_a_sentence_whatever_it_says():
+def test_any_sentence_is_accepted_as_the_reason_of_a_message():
     """Only at the top of its body: what hyperties describe is theirs."""
     content = Content(Names())
     assert content.body_holds({"description": "why"}, {"description": "for another reason"})

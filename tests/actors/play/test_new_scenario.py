@@ -117,7 +117,7 @@ SOUGHT = [
 """Nobody looks for a neighbour at the domain's registry."""
 
 
-async def test_what_a_registry_does_when_its_time_has_come_it_does_by_itself(autojump_clock):
+async def test_timed_acts_of_a_registry_need_no_line(autojump_clock):
     assert (await play(new(KEPT_ALIVE))).difference is None
 
 
@@ -126,7 +126,7 @@ async def test_what_a_registry_does_when_its_time_has_come_it_does_by_itself(aut
     [(KEPT_ALIVE, {"n2": {"dt": 1500}}), (SOUGHT, {})],
     ids=["too early", "no reason"],
 )
-async def test_what_a_registry_has_no_reason_to_ask_is_missed(autojump_clock, steps, change):
+async def test_an_unfounded_request_of_a_registry_is_missed(autojump_clock, steps, change):
     """The player asks in its place only where nothing in a scenario could be the reason."""
     outcome = await play(new(steps, **change))
     assert outcome.difference is not None
@@ -154,7 +154,7 @@ async def test_an_event_that_is_answered_is_none(autojump_clock):
     assert (await play(new([SENT, asked, DROWNED[2]]))).difference is None
 
 
-async def test_what_is_for_people_in_a_refusal_is_content_in_content(autojump_clock):
+async def test_text_for_people_in_a_refusal_is_not_compared(autojump_clock):
     said = {**ASK, "to": "HA2", "body": {"value": {"description": "old"}}}
     steps = [SENT, {"k": "msg", "hop": "HA>RA.bus", "msg": said}]
     again = {"k": "msg", "hop": "RA.bus>HA2", "msg": said, "dup": True}
@@ -190,7 +190,7 @@ async def test_a_hyperty_that_is_given_in_a_foreign_runtime_cannot_be(autojump_c
 
 
 @pytest.mark.parametrize(("change", "is_read"), [({}, True), ({"type": "read"}, False)])
-async def test_what_a_peer_wrote_is_read_as_reported(autojump_clock, change, is_read):
+async def test_a_message_of_a_peer_is_read_as_reported(autojump_clock, change, is_read):
     written = {**ASK, "id": "1", "type": "CREATE", "from": "runtime://a.ex/ra"}
     read = {**ASK, "type": "create", "from": "RA"}
     outcome = await play(new([{"k": "ingest", "raw": written, "norm": read | change}]))
@@ -199,7 +199,7 @@ async def test_what_a_peer_wrote_is_read_as_reported(autojump_clock, change, is_
         assert outcome.difference.seen[0].startswith("it is read as #1 create ")
 
 
-async def test_what_a_message_is_for_is_reported(autojump_clock):
+async def test_the_receiver_of_a_message_is_reported(autojump_clock):
     outcome = await play(new(KEPT_ALIVE, n2={"dt": 1}))
     assert outcome.difference is not None
     assert outcome.difference.expected.endswith("(keep a registration alive)")

@@ -31,7 +31,7 @@ def is_ordered(name, earlier, later):
         pytest.param("SC-24", 5, 9, id="a step of a link and its row"),
     ],
 )
-def test_what_the_protocol_orders_is_ordered(name, earlier, later):
+def test_ordered_steps_must_come_in_order(name, earlier, later):
     assert is_ordered(name, earlier, later)
 
 
@@ -46,7 +46,7 @@ def test_what_the_protocol_orders_is_ordered(name, earlier, later):
         pytest.param("SC-25", 9, 10, id="an answer and another's request"),
     ],
 )
-def test_what_it_leaves_open_is_open(name, earlier, later):
+def test_unordered_steps_may_come_in_any_order(name, earlier, later):
     assert not is_ordered(name, earlier, later)
 
 

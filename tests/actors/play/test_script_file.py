@@ -166,7 +166,7 @@ SEND = {"sc": "S", "do": "send", "by": "HA"}
 CUT = {"sc": "S", "fault": "link cut", "between": ["RA", "MNA"]}
 
 
-def test_what_is_given_and_done_is_read():
+def test_given_and_do_lines_are_read():
     (scenario,) = read(*GIVEN, SEND, MESSAGE, CUT, {"sc": "S", "n": 2, "k": "time", "dt": 1})
     assert [one.is_ for one in scenario.setting.hyperties] == [MACROS["HA"]]
     assert scenario.actions == {

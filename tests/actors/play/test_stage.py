@@ -83,7 +83,7 @@ async def test_all_participants_leave_in_good_order(autojump_clock):
     assert set(ends(observer, "address").values()) == {"released"}
 
 
-async def test_what_cannot_be_set_up_is_one_sentence_and_leaves_nothing(autojump_clock):
+async def test_an_impossible_set_up_is_one_sentence_and_leaves_nothing(autojump_clock):
     """An object that nobody may create cannot be there."""
     given = (
         *TWO,
@@ -168,7 +168,7 @@ def link(state):
         ),
     ],
 )
-async def test_what_is_given_moves_as_the_scenario_begins(more, step, autojump_clock):
+async def test_given_states_change_as_the_scenario_begins(more, step, autojump_clock):
     outcome = await play(scenario(step, given=(*TWO, more)))
     assert outcome.difference is None
 

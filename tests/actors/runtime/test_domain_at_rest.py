@@ -71,7 +71,7 @@ async def test_for_any_order_of_leaving_all_entities_of_all_machines_end_at_rest
     assert machines == MACHINES.keys()
 
 
-async def test_what_a_copy_applies_is_reported_by_the_name_of_the_copy(autojump_clock):
+async def test_a_change_is_reported_by_the_name_of_the_copy(autojump_clock):
     """Else no judge of I-D3, I-D5, I-D7 and I-D12 sees that they belong together."""
     async with at_work() as processes:
         for name in ("alice", "bob"):

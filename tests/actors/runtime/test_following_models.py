@@ -130,7 +130,7 @@ async def test_a_model_that_fails_fails_alone_and_goes_on(feed, followers, copy,
 
 
 @pytest.mark.parametrize("make", [lambda key: 1 / 0, Sluggish, lambda key: object()])
-async def test_what_cannot_be_a_model_is_logged_and_counted(feed, followers, copy, make):
+async def test_an_invalid_model_is_logged_and_counted(feed, followers, copy, make):
     following = await followers.follow("observer_copy", make)
     reported(feed, copy, Trigger.OBSERVE)
     await following.stop()
@@ -176,7 +176,7 @@ async def test_models_of_what_is_over_are_not_kept_for_ever(feed, followers, mon
     assert list(following.models) == ["a", "c", "d"]
 
 
-async def test_what_is_kept_as_evidence_is_the_same(copy):
+async def test_following_does_not_change_the_trace(copy):
     plain, fed = MemoryTracer(), MemoryTracer()
     step = copy.step(Trigger.OBSERVE)
     for tracer in (plain, StepFeed(fed)):

@@ -138,7 +138,7 @@ async def test_a_runtime_that_leaves_unregisters_all_it_has(autojump_clock):
 
 
 @pytest.mark.parametrize("tail", ["2", "/nobody", "2/nobody"])
-async def test_what_only_begins_like_an_address_of_this_runtime_is_not_it(tail, autojump_clock):
+async def test_an_address_that_only_begins_like_this_runtime_is_foreign(tail, autojump_clock):
     """ADR-08, REG-14: below R is here; what begins with the same letters is asked for outside."""
     async with open_domain("ra", options=DomainOptions(kinds=())) as domain:
         one = domain["ra"]
@@ -159,7 +159,7 @@ class NoGossip(Policy):
         return None if message.from_ != message.to else "no talking to oneself"
 
 
-async def test_what_a_hyperty_says_to_itself_is_seen_by_policy(autojump_clock):
+async def test_a_message_of_a_hyperty_to_itself_is_seen_by_policy(autojump_clock):
     """BUS-05, I-B11: what leaves a MiniBUS always goes by the Message BUS."""
     async with open_domain("ra", options=DomainOptions(policies={"ra": NoGossip()})) as domain:
         one = domain["ra"]

@@ -85,7 +85,7 @@ def tried():
         ("import", {"done"}),
     ],
 )
-def test_what_limits_forbid_is_not_done_and_python_still_works(tried, what, outcome):
+def test_limits_prevent_excesses_and_python_still_works(tried, what, outcome):
     assert tried["results"][what] in outcome
 
 
@@ -114,7 +114,7 @@ def test_others_go_first(tried):
     assert tried["results"]["priority"] == os.nice(0) + SANDBOX_NICE
 
 
-def test_what_was_given_up_is_reported(tried):
+def test_abandoned_measures_are_reported(tried):
     assert tried["summary"].startswith("confined: ")
     assert "limits, privileges, dumps, orphans" in tried["summary"]
 

@@ -131,7 +131,7 @@ FORBIDDEN = {
 }
 
 
-async def test_what_it_may_not_do_it_cannot():
+async def test_forbidden_actions_fail():
     """STB-12: one package tries everything in turn, and is asked for a sign of life after all."""
     async with open_sandbox_world(guest(OBEY), ("ws://127.0.0.1:1/link",)) as world:
         assert await world.load() is None
@@ -165,12 +165,12 @@ ENDS = {
         "its process ended",
     ),
     "a frame of garbage": (says(b"\x80\x04K."), "no JSON"),
-    "a word nobody knows": (says(b'{"k":"shout"}'), "a word that nobody knows"),
+    "a word nobody knows": (says(b'{"k":"shout"}'), "an unknown word"),
     "what only a host says": (says(b'{"k":"hand"}'), "nothing a sandbox says"),
     "an answer nobody asked for": (says(b'{"k":"pong"}', times=2), "nothing a sandbox says"),
     "a count of a million drops": (
         says(b'{"k":"left","f":{"overflow":999999}}'),
-        "a count of what nobody counts",
+        "a count of unknown kind",
     ),
     "a message that is none": (says(b'{"k":"post"}\n{"id":0}'), "a message that is none"),
     "a status that is not so": (
@@ -320,7 +320,7 @@ MUTE = "def activate(context):\n    return None\n"
         "not in UTF-8", "too many files",
     ],
 )  # fmt: skip
-async def test_what_cannot_start_is_not_deployed_and_it_is_said_why(code, why):
+async def test_a_package_that_cannot_start_is_not_deployed_with_a_reason(code, why):
     """STB-01."""
     async with open_sandbox_world(code) as world:
         refusal = await world.load()

@@ -45,7 +45,7 @@ async def test_in_a_sandbox_it_answers_asks_and_knows_its_address(autojump_clock
         assert there.body["value"]["code"] == 404
 
 
-async def test_what_cannot_be_handed_in_is_refused_for_what_it_is(autojump_clock):
+async def test_an_unpicklable_class_is_refused_with_its_type(autojump_clock):
     async with open_sandbox_world(NO_STUB, spawn=open_local_sandbox) as world:
         await world.host(ROUGH, open_local_sandbox)
         large = await world.ask("x" * (MAX_MESSAGE_BYTES + 1), H)
@@ -114,7 +114,7 @@ async def test_one_that_ends_too_often_is_given_up():
         await beside(world)
 
 
-async def test_its_message_ids_go_on_from_one_process_to_the_next():
+async def test_message_ids_of_a_hyperty_continue_in_its_next_process():
     """MSG-03: an id that comes twice would be taken for a repetition."""
     async with open_sandbox_world(NO_STUB) as world:
         await world.host(ROUGH, sandboxes_of_tests)
@@ -148,6 +148,6 @@ def test_where_a_class_is_can_be_reported():
 
 
 @pytest.mark.parametrize("where", ["", "module", ":Class", "m:A.B", "m:f.<locals>.A", "__main__:A"])
-def test_what_another_process_cannot_import_is_refused(where):
+def test_a_class_that_another_process_cannot_import_is_refused(where):
     with pytest.raises(NoCodeError, match="put the class into a module"):
         HypertyCode(where)

@@ -120,12 +120,12 @@ def tried(attacks, how):
 
 
 @pytest.mark.parametrize("attack", REFUSED)
-def test_what_reaches_others_is_refused(outcomes, attack):
+def test_system_calls_to_other_processes_are_refused(outcomes, attack):
     if outcomes["free"][attack] != "done":
         pytest.skip("this machine refuses it anyway")
     assert outcomes["filtered"][attack] == "PermissionError"
 
 
 @pytest.mark.parametrize("name", STILL_DONE)
-def test_what_it_needs_itself_is_done(outcomes, name):
+def test_necessary_system_calls_are_permitted(outcomes, name):
     assert outcomes["filtered"][name] == "done"

@@ -38,7 +38,7 @@ KILLERS = [
 
 
 @pytest.mark.parametrize("wrong", KILLERS, ids=json.dumps)
-async def test_what_kills_upstreams_nodes_is_refused_and_the_session_kept(join, wrong):
+async def test_a_message_that_kills_upstreams_nodes_is_refused_and_the_session_kept(join, wrong):
     """MN-03, MN-25, CON-05: 400 where it says whom to tell; else counted."""
     peer = await join()
     message = {
@@ -73,7 +73,7 @@ async def test_a_missing_field_does_not_affect_other_messages(join, missing, par
 
 @pytest.mark.parametrize("type_", ["create", "read", "update", "delete", "execute", "forward"])
 @pytest.mark.parametrize("to", ["sm", "address-allocation", "session", "policy", "nothing"])
-async def test_whatever_a_part_does_not_know_is_answered(join, type_, to):
+async def test_a_request_unknown_to_a_part_is_answered(join, type_, to):
     """MN-25, MN-09: a code, from who was asked."""
     peer = await join()
     body = {"message": {"id": 1, "type": "read", "from": peer.part("a"), "to": peer.part("b")}}
@@ -104,7 +104,7 @@ async def test_every_refusal_says_why_in_words(join):
     ],
     ids=["text", "keys", "depth", "via"],
 )
-async def test_what_is_too_large_in_itself_is_refused(join, inflated, code):
+async def test_a_too_large_field_is_refused(join, inflated, code):
     """MN-25, CON-05, L4: 413, link kept."""
     peer = await join()
     assert await peer.code("create", peer.part("ua"), f"{peer.node}/sm", **inflated) == code

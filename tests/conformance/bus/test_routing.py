@@ -77,7 +77,7 @@ async def test_messages_of_a_pair_arrive_in_order(join):
     assert [(await bob.hear())["body"]["value"] for _ in range(200)] == list(range(200))
 
 
-async def test_what_the_node_does_not_know_survives(join):
+async def test_fields_unknown_to_the_node_survive(join):
     """MN-01, MSG-09: unknown keys of a body."""
     alice, bob = await join(), await join()
     odd = {"x-odd": {"a": [True, None, 1.5]}, "auth": False, "idToken": "t", "ünï": "✓\u0000"}
@@ -195,7 +195,7 @@ async def test_a_binding_ends_with_its_session(join):
     assert codes[-1] == 404
 
 
-async def test_nothing_is_learnt_from_what_passes_by(join):
+async def test_addresses_are_not_learnt_from_passing_messages(join):
     """MN-24, U-28, U-36: an address of this domain that nobody was given is nobody's."""
     alice, bob = await join(), await join()
     squatted = f"hyperty://{DOMAIN}/squatted-{alice.name}"

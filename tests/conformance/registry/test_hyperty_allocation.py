@@ -150,7 +150,7 @@ async def test_a_key_is_the_sessions_own(join):
     assert not await owns(bob, his)
 
 
-async def test_freeing_again_or_what_never_was_is_fine(join):
+async def test_freeing_again_or_freeing_an_unknown_address_is_accepted(join):
     """MN-12, ALC-03, C-47."""
     peer = await join()
     (address,) = await peer.allocate()
@@ -176,7 +176,7 @@ async def test_a_session_that_does_not_own_the_whole_list_frees_nothing(join):
     assert await owns(bob, his)
 
 
-async def test_a_freed_address_is_nobodys_and_is_never_given_again(join):
+async def test_a_freed_address_has_no_owner_and_is_never_given_again(join):
     """MN-12, I-A1, I-A2: not to speak as, not to reach, not to claim."""
     alice, bob = await join(), await join()
     (address,) = await alice.allocate()

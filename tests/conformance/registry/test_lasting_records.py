@@ -35,7 +35,7 @@ ENDED = pytest.mark.parametrize("end", [closed, cut])
 
 @ENDED
 @UPSTREAMS
-async def test_what_upstreams_forms_registered_outlives_the_session(guests, spoken, end):
+async def test_a_record_registered_in_upstreams_forms_outlives_the_session(guests, spoken, end):
     """MN-07, CON-02, M-25, M-26: found live by address and by user, also by who comes again."""
     peer, other = await guests(spoken), await guests("link")
     user = f"user://{DOMAIN}/{peer.name}"
@@ -96,7 +96,7 @@ async def test_a_lasting_record_expires_in_its_time(guests, spoken, end):
 
 
 @UPSTREAMS
-async def test_what_our_form_registers_anew_ends_with_its_session(guests, spoken):
+async def test_a_record_registered_anew_in_our_form_ends_with_its_session(guests, spoken):
     """REG-09, MN-07: the form of the last registration counts."""
     peer, other = await guests(spoken), await guests("link")
     url = f"hyperty-runtime://{DOMAIN}/{peer.name}"

@@ -60,7 +60,7 @@ async def test_an_object_whose_name_begins_like_another_is_a_different_one(join)
     assert await alice.code("read", f"{address}2", alice.part("x")) == 401
 
 
-async def test_freed_objects_are_nobodys(join):
+async def test_freed_objects_have_no_owner(join):
     """MN-12, ALC-03."""
     alice, bob = await join(), await join()
     addresses = await alice.allocate("ctxt", 2, allocationKey="k")

@@ -31,7 +31,7 @@ async def registered(peer, scheme="hyperty", **more):
     return url
 
 
-async def test_what_is_registered_is_found_by_its_address(join):
+async def test_a_registered_record_is_found_by_its_address(join):
     """CON-02, PFY-05, I-G3, M-21, M-25."""
     alice, bob = await join(), await join()
     url = await registered(alice)
@@ -43,7 +43,7 @@ async def test_what_is_registered_is_found_by_its_address(join):
     assert value["resources"] == ["chat"]
 
 
-async def test_what_was_never_registered_is_not_found(join):
+async def test_an_unregistered_record_is_not_found(join):
     """CON-02, I-G3: 404."""
     peer = await join()
     assert (await reported(peer, "read", resource=f"hyperty://{DOMAIN}/never"))[0] == 404
@@ -187,13 +187,13 @@ async def test_a_session_that_ends_takes_its_records_along(join):
 @pytest.mark.parametrize(
     "value", [None, {}, {"url": "x"}, [], "text", {"url": f"hyperty://{DOMAIN}/x"}]
 )
-async def test_what_is_no_record_gets_400(join, value):
+async def test_an_invalid_record_gets_400(join, value):
     """CON-02, CON-07, MN-25."""
     assert (await reported(await join(), "create", value=value))[0] == 400
 
 
 @pytest.mark.parametrize("type_", ["execute", "subscribe", "unsubscribe", "forward"])
-async def test_what_a_registry_does_not_know_gets_400(join, type_):
+async def test_a_request_unknown_to_the_registry_gets_400(join, type_):
     """CON-07: a connector always answers."""
     peer = await join()
     body = {"message": {"id": 1, "type": "read", "from": peer.part("a"), "to": peer.part("b")}}

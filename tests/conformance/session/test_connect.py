@@ -60,7 +60,7 @@ async def test_an_answer_has_the_ends_swapped_and_the_id_as_it_came(join):
 @pytest.mark.parametrize("type_", ["create", "CREATE"])
 @pytest.mark.parametrize("scheme", ["runtime", "hyperty-runtime"])
 @needs("an answer to close")
-async def test_our_own_form_speaks_normal_form_whatever_it_hears(join, id_, type_, scheme):
+async def test_our_own_form_answers_in_normal_form_to_any_spelling(join, id_, type_, scheme):
     """CON-05: dialects are echoed to upstream's stubs only."""
     peer = await join()
     from_ = f"{scheme}://{DOMAIN}/{peer.name}/ua"

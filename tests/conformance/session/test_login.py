@@ -180,7 +180,7 @@ async def test_where_both_are_let_in_a_token_that_is_shown_must_be_good(mixed, k
         assert (await peer.open(token=known.token()))["body"]["code"] == 200
 
 
-async def test_what_the_session_form_shows_is_no_login(mixed, known):
+async def test_a_token_in_the_session_form_is_no_login(mixed, known):
     """C-65: it has no place for one, so a token there is neither judged nor used up."""
     token = known.token()
     guests, others = Joining(mixed, "session"), Joining(mixed, "link")

@@ -41,7 +41,7 @@ async def test_events_before_a_session_are_not_delivered(join):
 
 
 @needs("a token")
-async def test_an_open_without_the_token_takes_nobodys_session(join):
+async def test_an_open_without_the_token_takes_no_foreign_session(join):
     """MN-04, I-M2, C-84, U-39, S2: 409, and the session goes on."""
     peer = await join()
     thief = await join.outsider(name=peer.name)
@@ -92,7 +92,7 @@ async def test_the_plain_form_has_its_url_and_no_token(guests):
 
 
 @needs("re-open")
-async def test_what_a_session_had_is_there_when_it_comes_back(join):
+async def test_a_resumed_session_has_its_addresses(join):
     """MN-06, I-M3, M-15: addresses, paths, and what was sent meanwhile, in order."""
     alice, bob = await join(), await join()
     (hers,) = await alice.allocate()
@@ -278,7 +278,7 @@ async def test_the_token_is_sent_to_no_other_session(join):
 
 
 async def test_a_resumed_session_is_answered_in_its_new_spelling(guests):
-    """MN-06, N3: its first message may come before its session; found by the siege."""
+    """MN-06, N3: its first message may come before its session; found by the attack test."""
     peer = await guests("plain")
     await peer.say_as(7, "READ", peer.part("ua"), f"{peer.node}/nothing", {})
     assert (await peer.hear())["id"] == 7

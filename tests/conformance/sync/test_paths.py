@@ -53,7 +53,7 @@ async def test_a_list_with_one_that_is_refused_binds_none(join):
 
 
 @pytest.mark.parametrize("wrong", [[7], "nonsense", ["no address"], {}, [None]])
-async def test_what_is_no_address_is_no_path(join, wrong):
+async def test_an_invalid_address_is_no_path(join, wrong):
     """MN-25, MN-14: 400."""
     peer = await join()
     code = await peer.code("subscribe", peer.part("sm"), f"{peer.node}/sm", resources=wrong)

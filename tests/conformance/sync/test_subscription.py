@@ -145,7 +145,7 @@ async def test_unsubscribing_removes_exactly_what_is_named(join):
     assert values(await bob.rest()) == ["child"]
 
 
-async def test_unsubscribing_what_never_was_is_fine(join):
+async def test_unsubscribing_an_unknown_path_is_accepted(join):
     """MN-15: 200."""
     peer = await join()
     answer = await peer.paths("unsubscribe", f"comm://{DOMAIN}/never/changes")

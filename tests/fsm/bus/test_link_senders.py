@@ -65,7 +65,7 @@ def test_forgeries_are_counted_by_link_and_over_a_minute():
     assert not senders.forged("PQ", ERROR_WINDOW)
 
 
-def test_what_waits_is_bounded_for_each_link_and_for_all():
+def test_waiting_messages_are_bounded_for_each_link_and_for_all():
     senders = LinkSenders()
     links = [f"link {number}" for number in range(HELD_IN_ALL // HELD_MESSAGES + 1)]
     for link in links:

@@ -97,7 +97,7 @@ def test_s1_the_address_itself_is_refused(victim):
 
 
 @pytest.mark.parametrize("type_", [one for one in MessageType if one is not MessageType.FORWARD])
-def test_s1_whatever_is_said(type_):
+def test_s1_in_any_spelling(type_):
     body = {"code": 200} if type_ is MessageType.RESPONSE else {"resources": [f"{RA}/x"]}
     for to in (HB, f"{MN}/sm", RB, OA):
         message = normalise({"id": 1, "type": type_, "from": HB, "to": to, "body": body})
@@ -198,14 +198,16 @@ def test_an_owner_without_consents_is_not_asked_for_one(part):
         (f"{OLD}/registry/1", Ownership.OWN),
     ],
 )
-def test_a_component_of_nobodys_runtime_may_be_used_first_by_an_upstream_peer(address, wanted):
+def test_a_component_of_a_runtime_without_session_may_be_used_first_by_an_upstream_peer(
+    address, wanted
+):
     assert NODE.rights.ownership(address, OLD) is wanted
     if wanted is Ownership.BINDABLE:
         assert NODE.rights.bound_as(address) == address
         assert NODE.rights.ownership(address, RA) is Ownership.FOREIGN
 
 
-def test_what_one_session_uses_no_other_may():
+def test_an_address_of_one_session_is_forbidden_to_others():
     node, address = Node(), "hyperty-runtime://a.ex/registry/1"
     node.allocation.feed(Bind(OLD, address), 0.0)
 

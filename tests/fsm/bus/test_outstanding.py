@@ -34,7 +34,7 @@ def test_a_provisional_answer_is_known_and_ends_nothing(core):
     assert core.unanswered() == [request(1)]
 
 
-def test_what_is_no_answer_is_none_even_with_the_id_of_a_request(core):
+def test_a_message_of_another_type_is_no_answer_even_with_the_id_of_a_request(core):
     core.ask(request(1), 0.0)
     turned = attrs.evolve(request(1), from_=ASKED, to=ASKER)
     assert core.asked(turned) is None

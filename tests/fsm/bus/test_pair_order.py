@@ -25,7 +25,7 @@ def reported(number):
     return Message(number, MessageType.UPDATE, A, f"{B}/changes")
 
 
-def test_what_a_link_brings_waits_for_what_went_by_the_node():
+def test_a_message_by_a_link_waits_for_earlier_ones_by_the_node():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
     assert core.arrives(ask(3), THERE, "third") == []
@@ -36,7 +36,7 @@ def test_what_a_link_brings_waits_for_what_went_by_the_node():
     assert (core.held, core.deadline()) == (0, math.inf)
 
 
-def test_what_has_come_before_the_announcement_is_not_waited_for():
+def test_a_message_that_came_before_the_announcement_is_not_awaited():
     core = PairOrderCore()
     core.given(ask(2), NODE_PATH, 0.0)
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
@@ -52,7 +52,7 @@ def test_answers_are_waited_for_by_name():
     assert core.given(late, NODE_PATH, 0.0) == ["eighth"]
 
 
-def test_what_the_node_lost_is_waited_for_until_its_sender_has_given_it_up():
+def test_a_message_lost_by_the_node_is_awaited_until_its_sender_has_given_it_up():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2, 5.0), THERE, 100.0)
     assert core.arrives(ask(3), THERE, "third") == []
@@ -64,7 +64,7 @@ def test_what_the_node_lost_is_waited_for_until_its_sender_has_given_it_up():
     assert not core.is_late(ask(4), NODE_PATH)
 
 
-def test_what_is_younger_than_all_that_is_missing_shows_that_it_is_lost():
+def test_a_younger_message_shows_that_all_missing_ones_are_lost():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
     core.arrives(ask(3), THERE, "third")
@@ -90,7 +90,7 @@ def test_of_very_many_open_answers_the_older_ones_are_not_known():
     assert core.arrives(answer(ask(99)), NODE_PATH, "older") == ["older"]
 
 
-def test_what_a_link_gives_back_twice_goes_before_what_it_gave_back_once():
+def test_a_message_returned_twice_precedes_one_returned_once():
     """P2P-15: the link came back for a moment, and took the first two only."""
     paths = PairPathCore()
     asked = [ask(number) for number in range(1, 5)]
@@ -153,7 +153,7 @@ def test_a_newer_announcement_takes_the_place_of_the_older_one():
     assert core.is_reached(A, B, THERE)
 
 
-def test_what_waits_does_not_wait_for_what_is_announced_after_it():
+def test_a_waiting_message_does_not_wait_for_later_announcements():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
     assert core.arrives(ask(3), THERE, "third") == []

@@ -31,7 +31,7 @@ def test_a_link_announces_once_what_went_by_the_node():
     assert fourth.behind is None
 
 
-def test_what_its_receiver_has_answered_is_not_waited_for_nor_is_what_went_before():
+def test_an_answered_message_and_earlier_ones_are_not_awaited():
     core = PairPathCore()
     for number in (1, 2):
         core.send(ask(number), NODE, 0.0)
@@ -40,7 +40,7 @@ def test_what_its_receiver_has_answered_is_not_waited_for_nor_is_what_went_befor
     assert third.behind == Behind(A, B)
 
 
-def test_what_the_node_refuses_after_the_switch_is_announced_anew():
+def test_a_message_refused_by_the_node_after_the_switch_is_announced_anew():
     core = PairPathCore()
     for number in (1, 2):
         core.send(ask(number), NODE, 0.0)
@@ -56,7 +56,7 @@ def test_answers_are_announced_by_name():
     assert following.behind == Behind(B, A, f"{A}#7>{B}!200", answers=frozenset({7}))
 
 
-def test_what_is_repeated_reports_nothing_of_what_went_before_it():
+def test_a_repeated_message_reports_nothing_about_earlier_ones():
     """Its first copy may have come long ago, by another path."""
     core = PairPathCore()
     early = answer(ask(7, from_=B, to=A))
@@ -66,7 +66,7 @@ def test_what_is_repeated_reports_nothing_of_what_went_before_it():
     assert third.behind.last == 2
 
 
-def test_from_a_link_to_the_node_a_message_is_turned_by_the_stub_and_the_rest_waits():
+def test_from_a_link_to_the_node_the_stub_returns_a_message_and_the_rest_waits():
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
     (second,) = core.send(ask(2), NODE, 0.0)
@@ -145,7 +145,7 @@ def test_younger_ones_wait_for_returned_messages_until_these_are_settled():
     assert (second.message.id, second.route, second.then) == (2, LINK, NODE)
 
 
-def test_what_was_lost_before_a_turned_message_goes_before_it():
+def test_a_lost_message_before_a_returned_one_precedes_it():
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
     core.send(ask(2), NODE, 0.0)

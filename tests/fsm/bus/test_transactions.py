@@ -96,7 +96,7 @@ def test_a_provisional_answer_after_the_final_one_is_dropped():
     assert core.answered(answer(ask(1), 183), 2.0).transaction is None
 
 
-def test_what_is_overdue_is_reported_once_and_its_answer_is_late():
+def test_an_overdue_request_is_reported_once_and_its_answer_is_late():
     core = opened(ask(1))
     assert core.overdue(REPLY_TIMEOUT - 0.01) == []
     assert [t.request for t in core.overdue(REPLY_TIMEOUT)] == [ask(1)]
@@ -104,7 +104,7 @@ def test_what_is_overdue_is_reported_once_and_its_answer_is_late():
     assert core.answered(answer(ask(1)), 16.0).drop is DropReason.LATE_RESPONSE
 
 
-def test_what_is_asked_again_has_no_late_answer_any_more():
+def test_a_repeated_request_has_no_late_answer():
     core = opened(ask(1))
     core.overdue(REPLY_TIMEOUT)
     core.open(ask(1), "again", REPLY_TIMEOUT)
@@ -153,7 +153,7 @@ def test_a_request_and_its_answers_are_a_history():
     assert final == reported("pending", "answered", "final")
 
 
-def test_what_the_router_answers_itself_is_reported_with_its_reason():
+def test_an_answer_of_the_router_itself_is_reported_with_its_reason():
     ended = opened(ask(1)).give_up(ask(1), "404 target not found")
     assert ended.step == reported("pending", "refused", "final", "404 target not found")
 
@@ -169,7 +169,7 @@ def test_at_the_end_nothing_stays_open():
     assert len(core) == 0
 
 
-def test_what_is_open_cannot_be_opened():
+def test_an_open_request_cannot_be_opened_again():
     core = opened(ask(1))
     with pytest.raises(UndeclaredTransitionError) as caught:
         core.open(ask(1), "another waiter", 1.0)

@@ -69,7 +69,7 @@ def changed(**fields):
     return attrs.evolve(PROFILE, **fields)
 
 
-def test_what_is_right_is_trusted_and_how_is_said():
+def test_a_valid_descriptor_is_trusted_with_its_grounds():
     assert verdict(PROFILE) == Trusted(Level.PROFILE, Seen(5, "d"))
     assert verdict(CODE) == Trusted(Level.PACKAGE, Seen(5, "d"))
 
@@ -97,7 +97,7 @@ def test_no_counter_goes_back_and_none_is_used_twice(seen, refused):
     assert (None if found is None else found.reason) is refused
 
 
-def test_what_was_seen_elsewhere_does_not_count():
+def test_counters_of_other_places_do_not_count():
     other = Entry("c.ex", CatalogueType.STUB, "default")
     assert judge_entry(ENTRY, PROFILE, Memory({other: Seen(9, "x")}), "d", 0) is None
 
@@ -159,7 +159,7 @@ def test_code_is_not_let_pass_because_a_profile_stands_beside_it():
 @pytest.mark.parametrize(
     ("counter", "refused"), [(4, None), (5, Reason.REVOKED), (6, Reason.REVOKED)]
 )
-def test_what_is_revoked_is_refused_up_to_its_counter(counter, refused):
+def test_a_revoked_descriptor_is_refused_up_to_its_counter(counter, refused):
     revoked = attrs.evolve(LIST, revoked=(Revoked(cguid=ENTRY.address, counter=counter),))
     found = judge_entry(ENTRY, PROFILE, Memory(revocations=revoked), "d", 0)
     assert (None if found is None else found.reason) is refused
@@ -208,7 +208,7 @@ def test_a_package_is_the_promised_one_or_none(package, refused):
 @given(
     counters=st.lists(st.tuples(st.integers(1, 6), st.sampled_from("de")), max_size=20),
 )
-def test_whatever_is_served_the_counter_that_is_trusted_never_falls(counters):
+def test_for_any_served_text_the_trusted_counter_never_falls(counters):
     """A catalogue serves what it likes; what is trusted only ever goes up."""
     seen: dict[Entry, Seen] = {}
     trusted = []

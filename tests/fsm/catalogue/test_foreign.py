@@ -64,7 +64,7 @@ def test_the_first_message_opens_a_sandbox_and_the_others_wait_in_order(core):
     assert kinds(core.feed(send(asked(3)), 1)) == [ft.Deliver]
 
 
-def test_what_waits_is_bounded_by_count_and_by_bytes(core):
+def test_waiting_messages_are_bounded_by_count_and_by_bytes(core):
     for number in range(STUB_QUEUE):
         core.feed(send(asked(number + 1)), 0)
     (refusal,) = core.feed(send(asked(STUB_QUEUE + 1)), 0)
@@ -80,7 +80,7 @@ def test_a_domain_that_is_not_known_is_503(core):
 
 
 @pytest.mark.parametrize("via", [STUB, f"{STUB}/2"])
-def test_what_crossed_a_stub_of_the_domain_does_not_cross_another(core, via):
+def test_a_message_that_crossed_a_stub_of_the_domain_does_not_cross_another(core, via):
     (dropped,) = core.feed(send(asked(via=[via])), 0)
     assert dropped == Dropped(asked(via=[via]), DropReason.LOOP)
 
@@ -148,13 +148,13 @@ def test_a_stub_that_could_not_connect_ends_its_sandbox(core):
 
 
 @pytest.mark.parametrize(("reported", "code"), [(401, 503), (503, 503), (413, 413)])
-def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, reported, code):
+def test_an_answer_of_the_stub_itself_is_no_answer_of_the_domain(core, reported, code):
     stub = up(core)
     (refusal,) = core.feed(ft.SandboxPosted(stub, refuse(asked(), reported, "no")), 0)
     assert (refusal.code, refusal.message) == (code, asked())
 
 
-def test_what_was_not_stamped_and_not_asked_is_an_offence(core):
+def test_an_unstamped_unrequested_message_is_an_offence(core):
     stub = up(core)
     forged = Message(1, MessageType.UPDATE, HB, "hyperty://a.ex/o/changes")
     effects = [core.feed(ft.SandboxPosted(stub, forged), 0) for _ in range(PEER_OFFENCES)]

@@ -134,7 +134,7 @@ def test_one_word_on_two_edges_is_clear_where_guards_distinguish_them():
     assert check(door(conditions=Key, rows=rows)) == []
 
 
-def test_what_the_sources_mention_is_fired_and_reported():
+def test_triggers_in_the_sources_count_as_fired_and_are_reported():
     everything = {dotted(one) for one in (*Push, *Key)}
 
     assert check_fired(LOCKED, everything) == []

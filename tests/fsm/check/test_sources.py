@@ -35,5 +35,5 @@ def test_a_use_is_found(how):
 
 
 @pytest.mark.parametrize("what", list(ELSEWHERE))
-def test_what_is_no_use_is_not_found(what):
+def test_other_mentions_are_not_found(what):
     assert dotted(MACHINES["session"].triggers["CLOSE"]) not in mentions(ELSEWHERE[what])

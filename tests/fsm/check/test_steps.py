@@ -19,7 +19,7 @@ steps = st.builds(TakenStep, words, words, words, words, st.frozensets(words, ma
 
 
 @given(st.dictionaries(steps, st.integers(1), max_size=4))
-def test_what_is_written_is_read(times):
+def test_written_steps_are_read(times):
     assert read_census(write_census(times).split("\n")[:-1]) == set(times)
 
 

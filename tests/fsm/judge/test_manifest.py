@@ -70,7 +70,7 @@ def test_a_process_that_is_another_than_declared_makes_the_verdict_incomplete():
     ]
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_a_written_manifest_is_read_again(tmp_path):
     manifest = Manifest((*BOTH, Participant(RC, traced=False), Participant(RA, "ra", "r2")))
     place = tmp_path / "manifest.json"
     place.write_text(manifest.text())
@@ -97,7 +97,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("wrong", "reason"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_no_manifest_is_refused_with_its_reason(wrong, reason, tmp_path):
+def test_an_invalid_manifest_is_refused_with_its_reason(wrong, reason, tmp_path):
     place = tmp_path / "manifest.json"
     if isinstance(wrong, dict):
         wrong = {"schema": "protofly.manifest/1"} | wrong

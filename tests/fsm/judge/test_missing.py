@@ -153,7 +153,7 @@ def test_a_run_of_a_node_without_a_trace_is_known_likewise():
     assert [reason for _, _, reason in found(*got, *other)] == [LOST.replace(RA, MN)]
 
 
-def test_what_a_killed_process_sent_last_proves_no_other_run():
+def test_the_last_messages_of_a_killed_process_prove_no_other_run():
     assert [one[2][:13] for one in found(*SECOND_LIFE[:-1], *GOT_BOTH)] == ["it has no end"]
 
 

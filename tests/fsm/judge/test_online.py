@@ -24,7 +24,7 @@ def processes(history):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
-def test_whatever_a_fold_did_not_see_or_forgot_breaks_nothing(case):
+def test_records_that_a_fold_did_not_see_or_forgot_break_nothing(case):
     for home, lines in processes(case.kept):
         for start in range(len(lines)):
             assert found(lines[start:], home) == []

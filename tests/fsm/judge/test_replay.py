@@ -173,7 +173,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", list(MISSING))
-def test_what_rests_on_a_missing_record_is_not_judged_and_all_else_is(case):
+def test_only_judgements_on_a_missing_record_are_left_out(case):
     steps, missing, broken = MISSING[case]
     judged = judge([line for line in trace(*steps) if line.ln != missing])
 

@@ -118,7 +118,7 @@ RECORDS = st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, JSON)) | st.dic
 
 
 @given(RECORDS.map(json.dumps) | st.text() | st.binary())
-def test_whatever_is_written_is_a_line_or_is_refused(text):
+def test_any_written_record_is_a_line_or_is_refused(text):
     try:
         line = read_line(text)
     except BadTraceLineError:

@@ -12,7 +12,7 @@ def test_ten_in_a_minute_are_borne_and_the_eleventh_is_not():
     assert not errors.add(1, 59.9)
 
 
-def test_what_is_a_minute_old_is_forgotten():
+def test_errors_older_than_a_minute_are_forgotten():
     errors = ErrorWindow(10)
 
     assert all(errors.add(1, 6.1 * number) for number in range(1000))

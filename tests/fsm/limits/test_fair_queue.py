@@ -35,7 +35,7 @@ def turns(core):
     return found
 
 
-def test_what_could_not_be_given_in_time_is_not_made_up_for():
+def test_permits_that_could_not_be_given_in_time_are_not_made_up_for():
     """R11: after a pause those who wait come one by one, as they would have before it."""
     core = FairQueueCore()
     for by in (B, *[A] * (SUBMIT_BURST + 5)):

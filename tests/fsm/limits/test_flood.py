@@ -14,7 +14,7 @@ LONG = 20.0
 
 
 @attrs.define
-class Keeper:
+class SandboxHostModel:
     """Takes what comes when it comes, one after the other, and pauses as ordered.
 
     Attributes:
@@ -51,14 +51,14 @@ def steadily(since, every, count):
 
 
 def test_a_burst_passes_and_then_the_rate_holds():
-    keeper = Keeper()
+    keeper = SandboxHostModel()
     assert keeper.hears([0.0] * (BURST + 3))
     assert keeper.said[:BURST] == [0.0] * BURST
     assert all(0 < pause <= 1 / RATE + 1e-9 for pause in keeper.said[BURST:])
 
 
 def test_a_continuous_flood_is_found():
-    keeper = Keeper()
+    keeper = SandboxHostModel()
     assert not keeper.hears([0.0] * 1000)
     assert len(keeper.said) >= BURST + PATIENCE * RATE
     assert PATIENCE - 1e-9 <= keeper.now <= PATIENCE + 2 / RATE
@@ -66,7 +66,7 @@ def test_a_continuous_flood_is_found():
 
 @given(late=st.lists(st.floats(0, 0.3), min_size=1), work=st.floats(0, 0.5 / RATE))
 def test_a_flood_is_found_despite_late_checks(late, work):
-    keeper = Keeper(late, work)
+    keeper = SandboxHostModel(late, work)
     assert not keeper.hears([0.0] * 10_000)
     assert keeper.now < 4 * PATIENCE
 
@@ -79,7 +79,7 @@ def test_a_flood_is_found_despite_late_checks(late, work):
 def test_a_burst_and_then_no_more_than_the_rate_is_no_flood(burst, share, late):
     every = 1 / (RATE * share)
     arrivals = [0.0] * burst + steadily(every, every, int(LONG / every))
-    assert Keeper(late).hears(arrivals)
+    assert SandboxHostModel(late).hears(arrivals)
 
 
 @given(
@@ -91,35 +91,35 @@ def test_too_large_a_burst_is_none_if_what_was_held_back_is_soon_worked_off(exce
     soon = 0.9 * PATIENCE * RATE * (1 - share)
     every = 1 / (RATE * share)
     arrivals = [0.0] * (BURST + min(excess, int(soon)))
-    assert Keeper(late).hears(arrivals + steadily(every, every, int(LONG / every)))
+    assert SandboxHostModel(late).hears(arrivals + steadily(every, every, int(LONG / every)))
 
 
 @given(jitter=st.lists(st.floats(0, 2 / RATE), min_size=2, max_size=20))
 def test_uneven_sending_within_the_rate_is_no_flood(jitter):
     even = steadily(0.1, 1.01 / RATE, 300)
     arrivals = [one + jitter[place % len(jitter)] for place, one in enumerate(even)]
-    assert Keeper().hears([0.0] * BURST + sorted(arrivals))
+    assert SandboxHostModel().hears([0.0] * BURST + sorted(arrivals))
 
 
 def test_messages_in_pairs_after_the_requested_delay_are_no_flood():
     pairs = [at for at in steadily(1 / RATE, 2.02 / RATE, 150) for _ in range(2)]
-    assert Keeper().hears([0.0] * BURST + pairs)
+    assert SandboxHostModel().hears([0.0] * BURST + pairs)
 
 
 def test_a_sender_with_pauses_is_no_flood():
     arrivals = [at for since in range(50) for at in [2.4 * since] * (BURST + 17)]
-    assert Keeper().hears(arrivals)
+    assert SandboxHostModel().hears(arrivals)
 
 
 def test_a_slow_sandbox_host_reports_no_flood_below_the_rate():
     work = 0.9 / RATE
     every = 1 / (0.95 * RATE)
-    assert Keeper(work=work).hears([0.0] * BURST + steadily(every, every, 300))
+    assert SandboxHostModel(work=work).hears([0.0] * BURST + steadily(every, every, 300))
 
 
 @pytest.mark.parametrize("quiet", [0.5, 1.0, 5.0])
 def test_a_flood_after_a_quiet_time_is_found_as_soon(quiet):
-    keeper = Keeper()
+    keeper = SandboxHostModel()
     every = 1.01 / RATE
     assert keeper.hears([0.0] * BURST + steadily(every, every, int(quiet / every)))
     begun = keeper.now

@@ -76,7 +76,7 @@ def test_a_message_for_many_queues_counts_once():
     assert once < budget.used <= once + 1000 * ROOM_PER_QUEUE
 
 
-def test_it_counts_until_the_last_queue_has_let_it_go():
+def test_a_message_counts_until_the_last_queue_has_released_it():
     budget, update = OutboxBudget(math.inf), entry(10_000)
     for _ in range(3):
         budget.hold(update)
@@ -122,7 +122,7 @@ ACTS = st.lists(
 
 
 @given(ACTS, st.lists(st.integers(0, 5000), min_size=5, max_size=5))
-def test_what_is_counted_is_what_is_held_and_the_shares_make_the_whole(acts, sizes):
+def test_the_count_equals_the_held_memory_and_the_shares_make_the_whole(acts, sizes):
     """RELIABILITY L2: at any time, whoever holds what together with whom."""
     budget, entries = OutboxBudget(math.inf), [entry(size) for size in sizes]
     queues = Counter()

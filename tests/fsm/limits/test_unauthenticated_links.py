@@ -38,7 +38,7 @@ def test_a_connection_with_a_session_counts_no_longer():
     assert outsiders.knock("192.0.2.1", 0.0).makes_room is None
 
 
-def test_a_host_that_knocks_too_often_is_turned_away_and_no_other():
+def test_a_host_with_too_many_connections_is_refused_and_no_other():
     outsiders = UnauthenticatedLinks(Rate(20.0, 100), most=2000, most_per_host=2000)
     let_in = [outsiders.knock("192.0.2.1", 0.0) for _ in range(300)]
 
@@ -46,7 +46,7 @@ def test_a_host_that_knocks_too_often_is_turned_away_and_no_other():
     assert outsiders.knock("192.0.2.2", 0.0) is not None
 
 
-def test_what_hosts_did_is_forgotten_with_them():
+def test_hosts_are_forgotten_with_their_connections():
     outsiders = UnauthenticatedLinks(ANY, most=10, most_per_host=1)
     for number in range(1000):
         outsiders.forget(outsiders.knock(f"192.0.2.{number}", 0.0).number)

@@ -48,11 +48,11 @@ def test_a_host_is_reached_from(host, place):
     assert place_of("websocket", f"ws://{host}:80/p2p") is place
 
 
-def test_a_unix_socket_is_of_its_machine_whatever_it_is_called():
+def test_a_unix_socket_is_of_its_machine_for_any_name():
     assert place_of("unix", "8.8.8.8:22") is MACHINE
 
 
-def test_what_is_no_address_at_all_leads_nowhere():
+def test_an_invalid_address_leads_nowhere():
     assert place_of("tcp", "[") is NOWHERE
     assert place_of("websocket", "ws://[") is NOWHERE
 
@@ -84,7 +84,7 @@ def test_a_proof_may_be_any_text():
     assert not HERE.allows(attrs.evolve(near(), host="\u00e9"), RB)
 
 
-def test_what_leads_elsewhere_reports_nothing_of_its_machine():
+def test_a_foreign_address_reveals_nothing_of_its_machine():
     assert HERE.signed(near(address="8.8.8.8:22")).host is None
 
 

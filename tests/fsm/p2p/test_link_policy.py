@@ -139,7 +139,7 @@ def test_a_request_waits_for_the_link_and_goes_by_it():
     assert registry.core.deadline() == float("inf")
 
 
-def test_what_is_no_request_does_not_wait():
+def test_an_event_does_not_wait():
     registry = setting_up()
     assert [route.url for route in routes(registry.ask(HB, KNOWN))] == [S1]
     assert [route.url for route in routes(registry.ask(HB, NODE))] == [S1]
@@ -197,7 +197,7 @@ def test_after_a_failed_link_no_message_waits_before_the_next_attempt():
 STRICT = LinkPolicy(ALWAYS, (PeerPolicy("b.ex", REQUIRED),))
 
 
-def test_what_may_go_by_a_link_only_is_refused_where_there_is_none():
+def test_a_link_only_message_is_refused_without_a_link():
     registry = setting_up(STRICT)
     (refused,) = routes(registry.status(PQ, "failed"))
     assert (refused.to, refused.code) == (HB, Code.UNAVAILABLE)
@@ -207,7 +207,7 @@ def test_what_may_go_by_a_link_only_is_refused_where_there_is_none():
     assert (by_node.to, by_node.url) == (HC, S2)
 
 
-def test_what_may_go_by_a_link_only_waits_for_one_that_is_lost():
+def test_a_link_only_message_waits_for_a_lost_link():
     registry = setting_up(STRICT)
     registry.status(PQ, "live")
     assert registry.route() == PQ

@@ -161,7 +161,7 @@ def test_a_controller_that_has_less_time_than_its_link_gives_up_sooner():
 
 
 @pytest.mark.usefixtures("quick_look")
-def test_what_comes_next_prolongs_nothing():
+def test_later_steps_prolong_no_deadline():
     assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
 
 

@@ -183,7 +183,7 @@ def test_a_new_negotiation_has_the_time_of_a_set_up(make):
 
 
 @RENEWING
-def test_it_fails_when_that_time_is_over(make):
+def test_a_negotiation_fails_when_its_time_is_over(make):
     core = make()
     fed(core, seen.TimePassed(), now=LATER + P2P_TIMEOUT)
     assert core.state is State.FAILED
@@ -283,7 +283,7 @@ def test_a_status_says_which_negotiation_it_is_of_and_whether_it_pleads(
 
 
 @pytest.mark.parametrize("negotiation", [1, 2, 10, 999_999_999])
-def test_what_is_written_is_read_so(negotiation):
+def test_a_written_announcement_is_read_unchanged(negotiation):
     assert negotiation_of(beginning(negotiation)) == negotiation
     assert negotiation_of(plea(negotiation, 3)) == negotiation
     assert (is_plea(beginning(negotiation)), is_plea(plea(negotiation, 3))) == (False, True)

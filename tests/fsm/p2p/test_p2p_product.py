@@ -142,7 +142,7 @@ def test_a_peer_that_lost_its_requester_gets_a_new_link():
 
 
 @pytest.mark.parametrize("lost", range(12))
-def test_each_signal_lost_in_turn_leaves_nothing_half_open(lost):
+def test_each_single_lost_signal_leaves_nothing_half_open(lost):
     world = World(RA, RB)
     world.start(RA)
     for count in range(40):

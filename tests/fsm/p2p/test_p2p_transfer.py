@@ -75,19 +75,19 @@ def test_an_acknowledgement_may_wait_for_a_message_to_go_with_it():
 
 
 @pytest.mark.parametrize("press", [P2PTransferCore.insist_on_goodbye, P2PTransferCore.say_goodbye])
-def test_it_goes_with_a_goodbye(press):
+def test_a_link_ends_with_a_goodbye(press):
     core = taking(1)
     press(core)
     assert not core.may_wait
     assert core.take_output(MANY, 0.0) == [Ack(1), Bye()]
 
 
-def test_it_waits_for_nothing_before_the_peer_has_to():
+def test_a_transfer_waits_for_nothing_before_the_peer_has_to():
     assert taking(LINK_WINDOW // 8 - 1).may_wait
     assert not taking(LINK_WINDOW // 8).may_wait
 
 
-def test_what_is_no_message_is_counted_all_the_same():
+def test_an_invalid_message_is_counted_as_well():
     core = P2PTransferCore(0.0)
     core.skipped(1.0)
     assert core.take_output(MANY, 0.0) == [Ack(1)]
@@ -180,7 +180,7 @@ def test_cut_anywhere_nothing_is_lost_and_order_is_kept(cut, batch, acked):
     assert owed == sorted(owed)
 
 
-def test_what_is_not_acknowledged_is_a_ping_that_is_not_answered():
+def test_an_unacknowledged_message_is_an_unanswered_ping():
     """R10: an answer must be had before its asker gives up, by another way if need be."""
     core = sending(2)
     core.take_output(MANY, 1.0)

@@ -148,7 +148,7 @@ def test_a_link_without_a_session_has_no_runtime():
     [(H, False), (B, True), (DR, False), (SM, False), ("domain://registry.b.ex", True),
      ("global://registry", True), (RA, False)],
 )  # fmt: skip
-def test_what_is_for_another_domain_is_outgoing(to, is_outgoing):
+def test_a_message_for_another_domain_is_outgoing(to, is_outgoing):
     message = Message(1, MessageType.CREATE, H, to)
     assert Request(message, RA, None, NOON, Place("a.ex")).is_outgoing is is_outgoing
 

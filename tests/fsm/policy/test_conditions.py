@@ -55,7 +55,7 @@ def test_a_condition_comes_out_as_the_table_says(condition, expected):
     assert outcome(condition) is expected
 
 
-def test_what_was_looked_up_once_is_not_looked_up_again():
+def test_an_attribute_is_looked_up_once():
     condition = read_condition(At("test", "", [{"srcSPDomain": {"equals": str(n)}} for n in "abc"]))
     request = Request(MESSAGE, None, None, 0.0, Place("a.ex"))
     request.known["srcSPDomain"] = "c"

@@ -121,6 +121,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "operator", "parameters", "complaint"), WRONG)
-def test_what_could_never_be_compared_is_refused(name, operator, parameters, complaint):
+def test_an_impossible_comparison_is_refused(name, operator, parameters, complaint):
     with pytest.raises(ParameterError, match=complaint):
         make_test(ATTRIBUTES[name], Operator(operator), parameters)

@@ -116,7 +116,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
-def test_what_is_wrong_is_reported_with_its_place_and_what_to_do(wrong):
+def test_an_error_is_reported_with_its_place_and_remedy(wrong):
     way, reason, document, is_seen_by_schema = wrong
     with pytest.raises(BadPolicyError) as caught:
         read_set(document, "f.toml")
@@ -157,7 +157,7 @@ def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(policy_schema())
 
 
-def test_what_is_read_the_schema_takes():
+def test_the_schema_accepts_all_readable_files():
     for seed in range(150):
         document = random_set(Random(seed), 1)
         assert read_set(document, "")
@@ -176,7 +176,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_whatever_is_read_it_is_a_set_or_the_one_error(document):
+def test_any_file_is_a_set_or_the_one_error(document):
     """F2: no other error comes out; and what the schema refuses is not read."""
     try:
         read_set(document, "f")

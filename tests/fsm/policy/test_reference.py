@@ -97,7 +97,7 @@ def test_the_pairs_are_about_everything():
     assert sum(bool(one.tasks) for one in by_policy) > len(by_policy) / 10
 
 
-def test_the_same_request_gets_the_same_verdict_by_whatever_order_it_is_asked():
+def test_a_request_gets_the_same_verdict_in_any_order_of_rules():
     for pair in pairs(2, 40):
         first, second = pair.engine, pair.engine
         there = [of_engine(first, case) for case in pair.cases]

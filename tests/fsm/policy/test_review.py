@@ -86,7 +86,7 @@ def test_two_spellings_of_one_address_are_no_contradiction():
     assert remarks([rule]) == []
 
 
-def test_what_has_no_rules_is_reported():
+def test_a_policy_without_rules_is_reported():
     assert [one.what for one in review(read_set({"id": "s"}, ""))] == [
         "has no policies, so nothing of it ever applies"
     ]

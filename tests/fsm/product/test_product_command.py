@@ -48,7 +48,7 @@ def test_an_unknown_composition_is_reported_which_there_are():
     assert all(name in run("transactions").stderr for name in COMPOSITIONS)
 
 
-def test_what_is_found_is_reported_and_written(tmp_path, flawed):
+def test_a_finding_is_reported_and_written(tmp_path, flawed):
     done = run(flawed, "-o", str(tmp_path))
     assert done.exit_code == 1
     assert "1. deadlock" in done.stdout
@@ -68,7 +68,7 @@ def test_the_scenario_of_an_endless_wait_ends_with_time(tmp_path, flawed):
     assert (last["k"], last["dt"]) == ("time", 60.0)
 
 
-def test_what_is_found_is_reported_as_json(flawed):
+def test_a_finding_is_reported_as_json(flawed):
     finding, *_, summary = map(json.loads, run(flawed, "--json").stdout.splitlines())
     assert finding["fault"] == "deadlock"
     assert "finding" in summary["verdict"]

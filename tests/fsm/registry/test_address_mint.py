@@ -45,7 +45,7 @@ def test_other_random_bytes_make_another_name(one, other):
     "address",
     ["", "hyperty://a.ex", "hyperty://a.ex/1", f"hyperty://a.ex/{'g' * 36}"],
 )
-def test_what_is_no_name_is_none(address):
+def test_an_invalid_name_is_none(address):
     assert not MINT.made(address)
 
 

@@ -28,7 +28,7 @@ def test_a_record_is_read_once_for_all_requesters():
     assert registry.feed(ASKED, rs.OwnerAsked(OTHER, RC)) == [READ]
 
 
-def test_what_was_read_to_find_a_link_is_not_read_again():
+def test_a_record_read_to_find_a_link_is_not_read_again():
     registry = linked()
     assert registry.feed(rs.OwnerAsked(HB, RB)) == [rs.OwnerKnown(HB, RB)]
 
@@ -102,7 +102,7 @@ def test_a_record_read_for_a_link_that_names_another_owner_ends_the_proof():
     assert rs.OwnerDoubted(OTHER) in registry.feed(rs.RecordRead(OTHER, Record(OTHER, RC)))
 
 
-def test_what_is_remembered_is_bounded_and_what_is_forgotten_counts_no_longer():
+def test_remembered_records_are_bounded_and_forgotten_ones_count_no_longer():
     registry = linked()
     reported_of = []
     for number in range(OWNERS_KEPT + 1):

@@ -27,7 +27,7 @@ def test_another_purpose_misses(kept):
     assert len(kept) == 2
 
 
-def test_what_cannot_be_known_again_has_nothing_again():
+def test_an_unidentifiable_hyperty_reuses_no_address():
     core = AddressReuse()
     core.keep(H1, NAMELESS)
     assert core.take_alike(NAMELESS) is None
@@ -44,7 +44,7 @@ def test_a_requested_address_is_given_or_none(kept, address, purpose, is_had):
     assert kept.take(address, purpose) is False
 
 
-def test_what_is_given_back_or_unknown_to_the_node_is_not_had_again(kept):
+def test_a_released_or_unknown_address_is_not_reused(kept):
     kept.forget([H1, "hyperty://a.ex/never"])
     assert kept.take_alike(CHAT) == H2
     kept.keep(H2, CHAT)

@@ -191,7 +191,7 @@ def test_the_table_always_equals_its_model(seed):
 
 
 @pytest.mark.parametrize("text", ["", "/", "//", "nonsense", "a/b/c", "hyperty://", "://"])
-def test_what_is_no_address_has_no_owner(text):
+def test_an_invalid_address_has_no_owner(text):
     assert AllocationCore().owner_of(text) is None
 
 

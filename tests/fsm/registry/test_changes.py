@@ -128,7 +128,7 @@ def test_the_second_of_two_requests_before_the_link_is_live_is_answered():
     assert [answer.id for answer in answers(publishing.feed(LinkUp(RB, PC)))] == [2]
 
 
-def test_what_comes_and_goes_is_reported_once_each():
+def test_arrivals_and_departures_are_reported_once_each():
     """P2P-25, I-C6: add and remove alternate, however often the runtime says so."""
     publishing = following()
     reported = [HA, HA, None, None, HA]
@@ -206,7 +206,7 @@ def test_a_link_that_is_live_is_asked_over_and_listened_to_first():
     assert without_steps(effects) == [do.Listen(RA), do.Ask(RA, 1)]
 
 
-def test_what_is_reported_before_the_list_is_kept_for_it_in_order():
+def test_reports_before_the_list_are_kept_for_it_in_order():
     """I-C3: the list was made before all of it."""
     core, _ = asking()
     for operation, url in [(ADD, OBJ), (REMOVE, HA), (REMOVE, OBJ), (ADD, OBJ)]:
@@ -372,7 +372,7 @@ def played(actions):
     return two
 
 
-def test_whatever_comes_in_whatever_order_both_agree_once_all_has_come():
+def test_for_any_order_both_ends_agree_once_all_reports_have_come():
     """I-C3, I-C6: an add may overtake the list, a remove, too; the link may go at any time."""
     seen, todo, quiet = set(), deque([()]), set()
     while todo:

@@ -21,7 +21,7 @@ def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():
     assert len(debts) == 0
 
 
-def test_what_is_paid_is_owed_no_longer():
+def test_a_delivered_change_leaves_the_retry_queue():
     debts = RetryQueue()
     debts.owe("a", 0.0)
     debts.owe("b", 0.0)

@@ -117,7 +117,7 @@ class Registry(RuleBasedStateMachine):
         self.now = until
 
     @invariant()
-    def reads_tell_the_status(self):
+    def reads_return_the_status(self):
         for url in ("hyperty://a.ex/1", "hyperty://a.ex/2"):
             status = self.model.get(url, (None, None))[1]
             expected = {"live": 200, "lasting": 200, "disconnected": 408, None: 404}[status]
@@ -220,7 +220,7 @@ def test_a_search_with_live_and_lost_records_reports_the_live_ones():
     assert [one["url"] for one in answer.value] == ["hyperty://a.ex/other"]
 
 
-def test_what_a_read_asks_for_is_reported_by_its_form():
+def test_a_requested_record_is_reported_by_its_form():
     assert search_of(HB, None) is None
     assert search_of("user://idp.ex/bob", None) == Search(By.USER, "user://idp.ex/bob")
     assert search_of("/comm/guid/user-guid://g", None) == Search(
@@ -238,7 +238,7 @@ def reported(effects):
     return [one.status for one in effects if isinstance(one, StatusChanged)]
 
 
-def test_what_was_registered_in_upstreams_form_outlives_the_session():
+def test_a_record_in_upstreams_form_outlives_the_session():
     """MN-07: as upstream's registry, which hears of no session."""
     core = RegistrationCore()
     effects = lasting(core)
@@ -249,7 +249,7 @@ def test_what_was_registered_in_upstreams_form_outlives_the_session():
     assert (answer.code, answer.value["status"]) == (200, "live")
 
 
-def test_what_lasts_expires_and_is_unregistered_as_any():
+def test_a_lasting_record_expires_and_is_unregistered_like_any():
     """I-G4, M-23."""
     core = RegistrationCore()
     lasting(core, expires=60)

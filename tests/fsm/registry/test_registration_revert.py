@@ -66,7 +66,7 @@ def steps(effects):
     return sorted((one.key, one.old, one.new) for one in effects if isinstance(one, Step))
 
 
-def test_what_was_settled_is_not_reverted():
+def test_a_settled_record_is_not_reverted():
     core = RegistrationCore()
     core.feed(create(URLS[0]), 0.0)
     core.settle()

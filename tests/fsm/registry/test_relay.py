@@ -90,13 +90,13 @@ class Relay(RuleBasedStateMachine):
         assert len(self.core) == len(self.running) + len(self.waiting)
 
     @invariant()
-    def nobody_waits_in_vain(self):
+    def a_waiting_request_waits_for_its_lane(self):
         if self.waiting and len(self.running) < LIMITS.parallel:
             busy = {self.asked[one][1] for one in self.running}
             assert all(self.asked[one][1] in busy - {None} for one in self.waiting)
 
     @invariant()
-    def somebody_looks_when_the_first_is_due(self):
+    def the_deadline_is_that_of_the_oldest_request(self):
         due = [self.asked[one][2] + 10.0 for one in (*self.running, *self.waiting)]
         assert self.core.deadline() == min(due, default=float("inf"))
 
@@ -118,7 +118,7 @@ def test_each_kind_of_failure_has_its_code():
 
 
 @pytest.mark.parametrize("late", [Came(1), Broke(1, "reset")])
-def test_what_comes_for_a_request_that_is_over_is_late(late):
+def test_an_answer_to_an_ended_request_is_late(late):
     core = RelayCore(LIMITS)
     core.feed(Wanted(1, "r1"), 0.0)
     core.feed(Came(1), 0.0)

@@ -80,7 +80,7 @@ def test_a_claim_of_another_kind_is_no_login(name, value):
         ({"nbf": "soon"}, "'nbf'"),
     ],
 )
-def test_what_is_wrong_is_said(claims, said):
+def test_a_wrong_token_is_reported_with_its_error(claims, said):
     verdict = judged(**claims)
 
     assert is_refused(verdict)
@@ -162,5 +162,5 @@ anything = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries
 
 
 @given(st.dictionaries(st.sampled_from([*GOOD, "nbf", "azp", "roles", "runtime"]), anything))
-def test_whatever_is_claimed_it_is_judged(changed):
+def test_every_claimed_token_is_judged(changed):
     assert isinstance(judged(**changed), Identity | Unacceptable)

@@ -186,7 +186,7 @@ def test_a_newer_link_cuts_the_older_before_it_is_granted():
     assert core.link == 2
 
 
-def test_what_waited_is_handed_over_once_and_in_order():
+def test_waiting_messages_are_delivered_once_and_in_order():
     core = detached()
     entries = [entry(n) for n in range(1, 4)]
     assert [core.feed(Wait(one), 1.0) for one in entries] == [[Queued(p.message)] for p in entries]

@@ -53,7 +53,7 @@ def login(core, link, credentials, now=1.0):
     return core.feed(OpenAsked(link, None, SECOND, Liveness.PINGED, credentials), now)
 
 
-def test_its_owner_gets_it_by_a_login_and_the_old_token_is_void():
+def test_the_owner_gets_a_session_by_a_login_and_the_old_token_is_void():
     core = opened()
 
     assert kinds(login(core, 2, alice())) == [LinkCut, Step, Step, Granted]
@@ -63,7 +63,7 @@ def test_its_owner_gets_it_by_a_login_and_the_old_token_is_void():
     assert core.link == 2
 
 
-def test_its_owner_finds_what_waited():
+def test_the_owner_of_a_session_gets_waiting_messages():
     core = detached()
     entry = OutboundMessage(Message(1, MessageType.CREATE, "a://b/c", R), b"x")
     assert core.feed(Wait(entry), 1.0) == [Queued(entry.message)]
@@ -113,7 +113,7 @@ def test_an_idle_session_is_left_when_its_credentials_are_over(liveness):
     assert core.deadline() == PING_PERIOD - 1 + SESSION_IDLE
 
 
-def test_it_is_pinged_before_that_as_any_other():
+def test_an_idle_login_session_is_pinged_before_that_as_any_other():
     core = opened(alice(1000.0))
 
     assert core.deadline() == PING_PERIOD
@@ -122,7 +122,7 @@ def test_it_is_pinged_before_that_as_any_other():
 
 @pytest.mark.parametrize("asked", [ReopenAsked(2, FIRST), OpenAsked(2, FIRST, SECOND)])
 @pytest.mark.parametrize(("now", "code"), [(999.9, None), (1000.0, 401)])
-def test_its_token_opens_nothing_once_the_credentials_are_over(asked, now, code):
+def test_the_token_of_a_session_opens_nothing_once_the_credentials_are_over(asked, now, code):
     core = detached()
     verdict = core.feed(asked, now)[-1]
 

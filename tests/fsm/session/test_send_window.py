@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fsm.session.outbox_budget import CursorError, SendWindow
 
 
-def test_what_was_sent_is_there_until_it_is_acknowledged():
+def test_a_sent_message_is_kept_until_it_is_acknowledged():
     window = SendWindow()
     window.put([b"1", b"2", b"3"])
     assert window.after(0) == window.after(0) == [b"1", b"2", b"3"]
@@ -27,7 +27,7 @@ def test_a_cursor_before_or_behind_what_is_kept_is_refused(after):
     assert window.after(2) == [b"3"]
 
 
-def test_what_is_taken_out_has_no_number():
+def test_a_removed_message_has_no_number():
     window = SendWindow()
     window.put([b"answer", b"1"])
     assert window.take() == b"answer"

@@ -20,7 +20,7 @@ def test_names_are_each_issuers_own():
     assert spent.spend("other", "1", 100.0, 0.0)
 
 
-def test_what_is_over_is_forgotten():
+def test_an_expired_token_is_forgotten():
     spent = SpentTokens()
     for name in range(100):
         spent.spend("idp", str(name), 100.0 + name, float(name))
@@ -29,7 +29,7 @@ def test_what_is_over_is_forgotten():
     assert len(spent) == 1
 
 
-def test_what_is_forgotten_does_not_come_back_when_the_clock_is_set_back():
+def test_a_forgotten_token_stays_used_when_the_clock_is_set_back():
     spent = SpentTokens()
     spent.spend("idp", "1", 100.0, 0.0)
     spent.spend("idp", "2", 4000.0, 3700.0)
@@ -52,7 +52,7 @@ uses = st.tuples(st.integers(0, 9), st.integers(1, 100), st.integers(0, 120))
 
 
 @given(st.lists(uses, max_size=60))
-def test_nothing_is_ever_used_twice_whatever_clocks_do(tries):
+def test_no_token_is_ever_used_twice_for_any_jumps_of_clocks(tries):
     spent, used = SpentTokens(room=4), set()
 
     for name, end, now in tries:

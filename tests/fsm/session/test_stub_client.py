@@ -107,7 +107,7 @@ def test_a_lost_link_is_dialled_again_at_once_and_reopened_with_the_token():
     assert stub.core.sessions == 1
 
 
-def test_what_the_link_did_not_send_waits_first_for_the_next():
+def test_unsent_messages_of_a_link_go_first_on_the_next():
     stub = live()
     stub.feed(ev.Written(1), ev.SendAsked(ask(2)), ev.LinkLost("cut"), ev.SendAsked(ask(3)))
     stub.wait()
@@ -215,7 +215,7 @@ def test_a_link_that_does_not_write_is_given_only_so_much():
     assert stub.feed(ev.Written(1), ev.SendAsked(ask(9000))) == [ev.Write(ask(9000))]
 
 
-def test_what_no_link_can_take_is_not_kept():
+def test_a_message_that_no_link_can_send_is_not_kept():
     stub = live()
     stub.feed(ev.Unwritable(ask(1)), ev.LinkLost("cut"))
     assert stub.core.queued == 0
@@ -306,7 +306,7 @@ _anything = st.sampled_from(
 
 
 @given(st.lists(st.tuples(_anything, st.floats(0, 5)), max_size=40))
-def test_whatever_happens_each_message_ends_once_and_only_live_writes(history):
+def test_for_any_events_each_message_ends_once_and_only_live_links_write(history):
     stub = Stub()
     for happened, pause in history:
         stub.now += pause

@@ -80,7 +80,7 @@ class Convergence(RuleBasedStateMachine):
         self.world.change(HA, path, elements, operation)
 
     @rule(place=PLACES, path=PATHS, who=st.sampled_from(["observer", "outsider"]))
-    def somebody_else_writes(self, place, path, who):
+    def a_outsider_or_observer_writes(self, place, path, who):
         by = OUTSIDER if who == "outsider" else self.side(place).observer
         self.world.change(by, path, 7)
 
@@ -147,7 +147,7 @@ class Convergence(RuleBasedStateMachine):
     # --- always
 
     @invariant()
-    def whoever_lacks_something_waits_for_something(self):
+    def an_incomplete_copy_has_a_deadline(self):
         for side in self.world.sides:
             if side.is_there and side.copy.state is not State.LIVE:
                 assert side.copy.deadline() < math.inf
@@ -173,7 +173,7 @@ class Deletions(Convergence):
 
     @precondition(lambda self: self.world.is_deleted)
     @rule()
-    def nobody_is_waited_for(self):
+    def the_notices_are_delivered(self):
         self.world.at_reporter(rt.ObserversNotified())
 
     def teardown(self):

@@ -110,7 +110,7 @@ def test_an_idle_copy_is_sent_nothing():
 # --- after a restart ------------------------------------------------------------------------
 
 
-def test_what_was_stored_is_shown_until_the_object_is_there_and_nothing_is_read_before():
+def test_a_stored_value_is_shown_until_the_object_is_there_and_read_first():
     """SYN-25, M-52: who has not subscribed yet may not read."""
     copy = ObserverCore(URL, HB)
     assert said(fed(copy, BEGUN, RECALLED)) == [Applied(2, {"t": 2})]
@@ -253,7 +253,7 @@ def test_an_object_that_is_found_again_was_never_gone():
     assert copy.state is State.LIVE
 
 
-def test_what_an_older_read_did_not_find_says_nothing():
+def test_a_failed_older_read_has_no_effect():
     copy = ObserverCore(URL, HB)
     fed(copy, *STALE)
     fed(copy, CopyTimeOver(), now=REPLY_TIMEOUT)
@@ -292,7 +292,7 @@ def test_a_live_copy_that_hears_nothing_for_long_reads_and_stays_live():
 
 
 @pytest.mark.parametrize("heard", [change(2), change(1), snapshot(1)], ids=["new", "old", "read"])
-def test_whatever_is_heard_puts_the_read_off(heard):
+def test_any_change_postpones_the_read(heard):
     copy = ObserverCore(URL, HB)
     fed(copy, *LIVE)
     fed(copy, heard, now=5.0)
@@ -311,7 +311,7 @@ def test_a_read_of_a_quiet_copy_that_fails_is_made_again_later(failed):
     assert fed(copy, CopyTimeOver(), now=QUIET + REPEAT_LAST) == [ReadNeeded(2)]
 
 
-def test_what_a_quiet_copy_has_missed_it_has_by_its_read():
+def test_a_quiet_copy_gets_missed_changes_by_its_read():
     copy = ObserverCore(URL, HB)
     fed(copy, *LIVE)
     fed(copy, CopyTimeOver(), now=QUIET)

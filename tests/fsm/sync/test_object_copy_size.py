@@ -109,7 +109,7 @@ def test_a_copy_stays_open_exactly_while_its_value_is_small_enough(monkeypatch, 
 
 
 @pytest.mark.parametrize("depth", [1, 20, 100])
-def test_what_a_long_path_makes_is_counted(monkeypatch, depth):
+def test_growth_by_a_long_path_is_counted(monkeypatch, depth):
     """Each segment of two bytes makes an object of six."""
     monkeypatch.setattr(object_copy, "VALUE_BYTES", 400)
     copy, path = begun({}), ".".join(["k"] * depth)

@@ -202,7 +202,7 @@ class HandOver(RuleBasedStateMachine):
         assert len(self.world.writers()) <= 1
 
     @invariant()
-    def who_writes_owns_the_address(self):
+    def a_writing_end_owns_the_address(self):
         """So the node lets through what it publishes, and nobody else's."""
         for end in self.world.writers():
             assert self.world.owner.get(O) == end

@@ -25,15 +25,15 @@ def change(version=2):
     return Change(version, "t", version)
 
 
-def everybody(_url):
+def is_always_observed(_url):
     return True
 
 
-def nobody(_url):
+def is_never_observed(_url):
     return False
 
 
-def reported(core, until, is_observed=everybody):
+def reported(core, until, is_observed=is_always_observed):
     """When something is repeated, and what."""
     said = []
     while (now := core.deadline()) <= until:
@@ -55,10 +55,10 @@ def test_the_last_change_is_said_again_at_pauses_that_double_up_to_a_bound():
     assert times[-1] - times[-2] == REPEAT_LAST
 
 
-def test_it_is_the_same_change():
+def test_a_repeat_is_the_same_change():
     core = RepeatsCore()
     published(core)
-    assert core.due(REPEAT_FIRST, everybody) == RepeatedChange(URL, change())
+    assert core.due(REPEAT_FIRST, is_always_observed) == RepeatedChange(URL, change())
 
 
 def test_a_new_change_ends_the_repeats_of_the_one_before():
@@ -78,7 +78,7 @@ def test_a_continuous_writer_repeats_nothing():
 def test_an_unobserved_object_is_not_repeated_until_an_observer_joins():
     core = RepeatsCore()
     published(core)
-    assert reported(core, 10.0, nobody) == []
+    assert reported(core, 10.0, is_never_observed) == []
     assert core.deadline() == math.inf
     core.observed(URL, 20.0)
     assert reported(core, 150.0) == [(80.0, URL, 2), (140.0, URL, 2)]
@@ -92,7 +92,7 @@ def test_one_more_observer_changes_nothing():
     assert reported(core, 6.0) == [(2.0, URL, 2), (6.0, URL, 2)]
 
 
-def test_what_a_part_of_the_runtime_reports_is_repeated_a_few_times_only():
+def test_a_change_by_a_part_of_the_runtime_is_repeated_a_few_times_only():
     core = RepeatsCore()
     published(core, reporter=PART)
     times = [when for when, _, _ in reported(core, 1000.0)]
@@ -103,7 +103,7 @@ def test_what_a_part_of_the_runtime_reports_is_repeated_a_few_times_only():
     assert core.deadline() == math.inf
 
 
-def test_what_is_forgotten_is_not_repeated():
+def test_a_forgotten_change_is_not_repeated():
     core = RepeatsCore()
     published(core)
     core.forget(URL)
@@ -171,7 +171,7 @@ class Repeating(RuleBasedStateMachine):
             self.last_repeat = self.since[repeated.url] = self.now
 
     @invariant()
-    def nobody_who_observes_waits_for_longer_than_the_longest_pause(self):
+    def no_observer_waits_longer_than_the_longest_pause(self):
         for url in self.observed & set(self.versions):
             assert self.now - self.since[url] <= REPEAT_LAST + 4 * REPEAT_SPACING
 

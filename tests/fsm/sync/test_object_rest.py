@@ -119,7 +119,7 @@ def test_a_reporter_takes_up_what_has_its_schema_and_name():
     assert asked_for(objects, ALICE, "t", "todo") == []
 
 
-def test_what_is_kept_beside_objects_goes_by_its_own_word():
+def test_values_beside_objects_are_stored_by_their_own_rule():
     rest = Rest()
     copy = CopyKept(URL, OBSERVERS[0], 3, {"n": 3})
     rest.follow([copy, HomeKept(ALICE, "d"), SessionKept("a.ex", "t"), ObjectKept(CREATED)])

@@ -39,7 +39,7 @@ def test_a_lost_link_is_used_no_longer_although_no_observer_asks():
     assert ways.watched() == frozenset()
 
 
-def test_what_was_asked_by_a_link_that_is_lost_does_not_count_later():
+def test_a_request_by_a_lost_link_does_not_count_later():
     ways = RuntimeRoutes()
     ways.asked(OBJ, RB, L1)
     ways.link_is(RB, None)

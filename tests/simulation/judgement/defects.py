@@ -22,7 +22,7 @@ from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
 from specs.message import MessageType
 from specs.reply_code import Code
-from tests.simulation.judgement.evidence import Witness
+from tests.simulation.judgement.evidence import ProcessTracer
 
 __all__ = ["DEFECTS", "Defect", "Trial", "defective"]
 
@@ -188,7 +188,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "copies never ask": Trial("agreed", 7, (ObserverCore, "_hear", _never_asks)),
     "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
     "a step is not reported": Trial(
-        "machine no_gap_between_steps", 2, (Witness, "record", _unreported)
+        "machine no_gap_between_steps", 2, (ProcessTracer, "record", _unreported)
     ),
 }
 """By name; each replaces one method, or makes another of it."""

@@ -12,7 +12,7 @@ from actors.kit.trace import Tracer
 from fsm.judge.trace_line import TraceLine
 from specs.trace import BODIES, SCHEMA, Fact, Kind
 
-__all__ = ["Evidence", "Witness"]
+__all__ = ["Evidence", "ProcessTracer"]
 
 _STAMP: Final = frozenset({"run", "node", "ln", "wall_ns", "t", "actor"})
 
@@ -33,9 +33,9 @@ class Evidence:
         self.run = run
         self.reported: list[tuple[str, int, float, str, Fact]] = []
 
-    def witness(self, process: str) -> "Witness":
+    def tracer_of(self, process: str) -> "ProcessTracer":
         """Return the pen of one process."""
-        return Witness(process, self)
+        return ProcessTracer(process, self)
 
     def lines(self) -> list[TraceLine]:
         """Return all of it as judges read it: as `fsm.judge.trace_line.line_of`, only faster."""
@@ -62,7 +62,7 @@ class Evidence:
 
 
 @final
-class Witness(Tracer):
+class ProcessTracer(Tracer):
     """Writes down what one process reports."""
 
     hops = True

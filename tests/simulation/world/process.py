@@ -22,7 +22,7 @@ from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
 from specs.message import Message
-from tests.simulation.judgement.evidence import Evidence, Witness
+from tests.simulation.judgement.evidence import Evidence, ProcessTracer
 from tests.simulation.judgement.history import Died, History
 from tests.simulation.plans.plan import Plan, Wrong
 from tests.simulation.world.fate import chance
@@ -124,7 +124,7 @@ class Process(ABC):
         self.life = f"{self.name}.{self.lives}"
         self._network = MortalNetwork(self.air.chaos.end(self.name))
         self._leaving, self._ended = trio.Event(), trio.Event()
-        witness = self.air.evidence.witness(self.life)
+        witness = self.air.evidence.tracer_of(self.life)
         try:
             with trio.CancelScope() as self._scope:
                 await self._live(self._network, witness, task_status)
@@ -135,7 +135,7 @@ class Process(ABC):
             witness.end()
 
     @abstractmethod
-    async def _live(self, network: Network, witness: Witness, task_status) -> None:
+    async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
         """Open, tell that it is up, and wait until it is to leave."""
 
     async def die(self, everybody: tuple[str, ...]) -> None:
@@ -168,7 +168,7 @@ class Process(ABC):
 class NodeProcess(Process):
     """A message node."""
 
-    async def _live(self, network: Network, witness: Witness, task_status) -> None:
+    async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
         others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
         logins = Logins(self.air.issuer, message_node(domain_of(self.domain)))
         foreign = {domain_of(one): Endpoint(place_of(one), logins.fresh) for one in sorted(others)}
@@ -210,7 +210,7 @@ class RuntimeProcess(Process):
         self.runtime: Runtime | None = None
         self.tasks: trio.Nursery | None = None
 
-    async def _live(self, network: Network, witness: Witness, task_status) -> None:
+    async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
         plan = self.air.plan
         nodes = {domain_of(one): place_of(one) for _, one in plan.runtimes}
         config = RuntimeConfig(

@@ -126,16 +126,16 @@ class World:
         self._troubles: list[Ends] = []
 
     @property
-    def _everybody(self) -> dict[str, Process]:
+    def _all_processes(self) -> dict[str, Process]:
         return {**self.nodes, **self.runtimes}
 
     async def run(self) -> None:
         """Let everybody come, do, suffer, recover and go."""
         if self._air.plan.latency:
-            for pair in combinations(self._everybody, 2):
+            for pair in combinations(self._all_processes, 2):
                 self._air.chaos.toxic(Latency(self._air.plan.latency), pair)
         async with trio.open_nursery() as nursery:
-            for process in self._everybody.values():
+            for process in self._all_processes.values():
                 await nursery.start(process.run)
             await self._rage(nursery)
             await trio.sleep(_SETTLING)
@@ -163,8 +163,8 @@ class World:
     async def _fault(self, began: float, fault: Fault, processes: trio.Nursery) -> None:
         await trio.sleep_until(began + fault.at)
         if fault.wrong in {Wrong.RUNTIME, Wrong.NODE}:
-            process = self._everybody[fault.one]
-            await process.die(tuple(self._everybody))
+            process = self._all_processes[fault.one]
+            await process.die(tuple(self._all_processes))
             await trio.sleep_until(began + fault.at + fault.lasts)
             # Who comes back while nothing passes is not waited for here.
             processes.start_soon(process.run)

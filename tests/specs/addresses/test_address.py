@@ -72,7 +72,7 @@ def test_spellings_of_one_address_have_one_canonical_text(written, meant):
         "hyperty://%61.ex/1",
     ],
 )
-def test_what_is_no_address_is_refused(text):
+def test_an_invalid_address_is_refused(text):
     with pytest.raises(BadUrlError) as caught:
         address.parse(text)
     assert caught.value.text == text

@@ -44,7 +44,7 @@ def test_an_attribute_may_be_named():
         f"hyperty-catalogue://b.ex/.well-known/protocolstub/{'x' * 65}",
     ],
 )  # fmt: skip
-def test_what_is_no_place_is_refused(text):
+def test_an_invalid_place_is_refused(text):
     with pytest.raises(BadUrlError):
         read_entry(text)
 

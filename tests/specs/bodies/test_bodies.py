@@ -253,7 +253,7 @@ def test_all_that_is_json_is_free(value):
         lambda: sync.Candidate("tcp", "h:1", ""),
     ],
 )
-def test_what_opens_something_is_not_empty(make):
+def test_an_opening_body_is_not_empty(make):
     with pytest.raises(BadMessageError, match="must not be empty"):
         make()
 
@@ -320,7 +320,7 @@ def test_a_resumption_without_a_token_is_refused():
     assert caught.value.code == 401
 
 
-def test_what_may_be_absent_may_be_absent():
+def test_optional_fields_may_be_absent():
     assert registry.Free("key").children_resources is None
     assert registry.Free(children_resources=(HA,)).resource is None
     assert session.Status("created").resource is None

@@ -75,7 +75,7 @@ def test_an_object_asks_about_itself_for_a_delegation(inner, name):
 
 
 @pytest.mark.parametrize("wrapped", [None, 5, [], {"body": 5}])
-def test_what_is_no_message_is_no_delegation(wrapped):
+def test_an_invalid_message_is_no_delegation(wrapped):
     message = Message(1, MessageType.FORWARD, O, H2, {"message": wrapped})
     assert manager.forward_class(message) is manager.Forward
 

@@ -86,7 +86,7 @@ def test_a_message_shows_the_dialect_of_its_sender(raw, shown):
     assert dialect_of(raw) == shown
 
 
-def test_what_a_message_does_not_show_stays_known():
+def test_facts_that_a_message_does_not_show_stay_known():
     """A session learns: N3."""
     assert dialect_of({}, OLD) == OLD
 

@@ -142,7 +142,7 @@ def test_n12_ends_are_canonical(field, written):
 
 
 @pytest.mark.parametrize("written", ["http://a.ex:80/x", f"{HA}//", "mn:/session", "hyperty://"])
-def test_n12_what_is_no_address_is_refused(written):
+def test_n12_an_invalid_address_is_refused(written):
     refused(to=written)
 
 

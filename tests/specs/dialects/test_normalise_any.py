@@ -31,7 +31,7 @@ def test_unknown_keys_survive_and_the_input_is_left_alone(wire):
 
 
 @given(WIRE)
-def test_what_counts_as_normal_is_not_changed(wire):
+def test_a_normal_message_is_not_changed(wire):
     if is_normal(wire):
         message = normalise(wire)
         assert message.body == wire["body"]

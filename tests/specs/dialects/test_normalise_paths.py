@@ -70,7 +70,7 @@ def test_n10_only_at_a_node():
         {"resource": O, "childrenResources": ["x"] * 300},
     ],
 )
-def test_n10_what_is_not_clear_is_refused(body):
+def test_n10_an_unclear_path_is_refused(body):
     refused(type="subscribe", to=f"{MN}/sm", body=body)
 
 

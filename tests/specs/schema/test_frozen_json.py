@@ -106,7 +106,7 @@ def parts(value):
             yield from parts(part)
 
 
-def test_what_is_frozen_already_is_shared():
+def test_a_frozen_value_is_shared():
     value = frozen_object(VALUE)
     assert frozen_object(value) is value
     changed = frozen_object({**value, "new": 1})

@@ -71,7 +71,7 @@ class Issuer:
 
 
 @attrs.define
-class Shelf(KeySource):
+class FakeKeySource(KeySource):
     """Keys that a test lays out, and takes away."""
 
     text: bytes
@@ -94,9 +94,11 @@ class Shelf(KeySource):
         self.closed = True
 
 
-def login_by(issuer: Issuer, shelf: Shelf | None = None, **more: object) -> Login:
+def login_by(issuer: Issuer, shelf: FakeKeySource | None = None, **more: object) -> Login:
     """Let in who has a token of this issuer; its clock is the test's."""
-    return Login(provider=by_keys(shelf or Shelf(issuer.jwks()), terms_of(issuer.domain)), **more)
+    return Login(
+        provider=by_keys(shelf or FakeKeySource(issuer.jwks()), terms_of(issuer.domain)), **more
+    )
 
 
 def written(path: Path, text: bytes | str) -> Path:

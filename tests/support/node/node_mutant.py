@@ -32,7 +32,7 @@ def no_owner_check() -> None:
     NodeRights.ownership = lambda *_: Ownership.OWN
 
 
-def news_go_back_to_the_publisher() -> None:
+def changes_return_to_the_publisher() -> None:
     plain = NodeRouting._fan_out
     NodeRouting._fan_out = lambda self, to, subscribers, _, *more: plain(
         self, to, subscribers, None, *more
@@ -51,7 +51,7 @@ def the_second_subscriber_is_missed() -> None:
     NodeRouting.route = route
 
 
-def another_code_for_nobody() -> None:
+def another_code_for_unknown_addresses() -> None:
     plain = Exchange.undeliverable
     Exchange.undeliverable = lambda self, one, code, *more: plain(self, one, Code.TIMEOUT, *more)
 
@@ -69,7 +69,7 @@ def unsubscribing_does_nothing() -> None:
     SubscriptionCore.feed = feed
 
 
-def whoever_asks_may_free() -> None:
+def any_session_may_free() -> None:
     plain = AllocationCore._free
 
     def free(self, owner, addresses):
@@ -86,7 +86,7 @@ def any_token_will_do() -> None:
     node_session.hmac = _Hmac
 
 
-def nobody_has_to_consent() -> None:
+def no_consent_is_required() -> None:
     plain = NodeRights.hearing
 
     def hearing(self, *about):
@@ -100,7 +100,7 @@ def circles_go_on() -> None:
     node_routing._is_circle = lambda _: False
 
 
-def what_waited_comes_backwards() -> None:
+def queued_messages_are_reversed() -> None:
     plain = node_session.NodeSessionCore.feed
 
     def feed(self, happened, now):
@@ -112,7 +112,7 @@ def what_waited_comes_backwards() -> None:
     node_session.NodeSessionCore.feed = feed
 
 
-def everybody_is_spoken_to_alike() -> None:
+def one_wire_form_for_all_peers() -> None:
     from actors.node.links import acceptor as door
 
     door.dialect_of = lambda *_: PLAIN
@@ -162,10 +162,10 @@ def a_loss_now_and_then() -> None:
 FAULTS: Final[dict[str, Callable[[], None]]] = {
     fault.__name__: fault
     for fault in (
-        no_owner_check, news_go_back_to_the_publisher, the_second_subscriber_is_missed,
-        another_code_for_nobody, nothing_is_released, unsubscribing_does_nothing,
-        whoever_asks_may_free, any_token_will_do, nobody_has_to_consent, circles_go_on,
-        what_waited_comes_backwards, everybody_is_spoken_to_alike, answers_come_from_the_asker,
+        no_owner_check, changes_return_to_the_publisher, the_second_subscriber_is_missed,
+        another_code_for_unknown_addresses, nothing_is_released, unsubscribing_does_nothing,
+        any_session_may_free, any_token_will_do, no_consent_is_required, circles_go_on,
+        queued_messages_are_reversed, one_wire_form_for_all_peers, answers_come_from_the_asker,
         freed_addresses_stay,
     )
 }  # fmt: skip

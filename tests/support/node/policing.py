@@ -28,7 +28,7 @@ def policed(folder: Path, *texts: str, **more: object) -> dict:
     return {"policies": PolicyConfig(files=files, **more)}
 
 
-def anybody(issuer: Issuer) -> dict:
+def optional_login(issuer: Issuer) -> dict:
     """Let in who has a token of this issuer, and who has none."""
     return {"login": login_by(issuer, admission=Admission.ANYBODY)}
 

@@ -18,7 +18,7 @@ class AwaitableTracer(Tracer):
     """Keeps everything, in order.
 
     Attributes:
-        records: What was reported, each with who reported it.
+        records: What was reported, each with its reporter.
         news: The part of it that is not of messages.
     """
 

@@ -30,11 +30,11 @@ LACKS: Final[dict[tuple[str, str], str]] = {
     (
         "records that end with the session",
         "plain",
-    ): "test_lasting_records.test_what_upstreams_forms_registered_outlives_the_session",
+    ): "test_lasting_records.test_a_record_registered_in_upstreams_forms_outlives_the_session",
     (
         "records that end with the session",
         "session",
-    ): "test_lasting_records.test_what_upstreams_forms_registered_outlives_the_session",
+    ): "test_lasting_records.test_a_record_registered_in_upstreams_forms_outlives_the_session",
     (
         "several messages a frame",
         "plain",
@@ -43,7 +43,7 @@ LACKS: Final[dict[tuple[str, str], str]] = {
         "several messages a frame",
         "session",
     ): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
-    ("frames of WebSocket", "rest"): "test_rest.test_what_is_no_http_is_refused",
+    ("frames of WebSocket", "rest"): "test_rest.test_an_invalid_http_request_is_refused",
     ("a link that a large frame ends", "rest"): "test_rest.test_a_large_body_is_refused",
     ("a link that its token leaves", "rest"): (
         "test_rest.test_a_session_may_go_on_over_another_form"

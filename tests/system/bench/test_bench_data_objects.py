@@ -59,7 +59,7 @@ def test_all_numbers_are_judged(monkeypatch, observed, fan_out, options, missed)
     assert all(part in one for part, one in zip(missed, reported["missed"], strict=True))
 
 
-async def test_what_is_weighed_is_what_the_observer_got():
+async def test_the_measured_value_is_the_observers():
     weighed = await weigh()
 
     change, whole = orjson.loads(weighed.change), orjson.loads(weighed.whole)

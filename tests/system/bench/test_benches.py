@@ -77,7 +77,7 @@ def test_a_verdict_is_one_line_and_a_status(verdict, code, capsys):
     }  # fmt: skip
 
 
-def test_a_verdict_says_to_people_what_it_misses():
+def test_a_verdict_names_missing_parts_to_people():
     lines = MISSED.sentences().splitlines()
     assert lines[0].split() == ["rounds", "one", "3.00"]
     assert lines[1:] == ["x / y: 1.00 / 2.00, 0.50x (reach 0.60x)", "missed: too slow",

@@ -32,7 +32,7 @@ from tests.support.warm import WarmProcess
 from tests.system.asker import Asker
 from tests.system.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.system.p2p.halting_gate import Choice, HaltingGate, open_gate
-from tests.system.p2p.set_up_parties import DOMAIN, Desk, Here, Party, There, real_time
+from tests.system.p2p.set_up_parties import DOMAIN, Here, Party, There, TokenIssuer, real_time
 from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.system import open_system_network
@@ -84,7 +84,7 @@ class SetUp:
     chaos: ChaosNetwork
     stack: AsyncExitStack
     nursery: trio.Nursery
-    desk: Desk
+    desk: TokenIssuer
     gates: dict[str, HaltingGate] = attrs.field(factory=dict)
     parties: dict[str, Party] = attrs.field(factory=dict)
     tracers: list[AwaitableTracer] = attrs.field(factory=list)
@@ -272,7 +272,7 @@ async def open_set_up(kind: Kind, victim: str, clock: MockClock) -> AsyncIterato
         trio.open_nursery() as nursery,
         AsyncExitStack() as stack,
     ):
-        desk = Desk(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        desk = TokenIssuer(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         chaos = ChaosNetwork(network, Random(1))  # noqa: S311 - chance, no secret
         set_up = SetUp(kind, victim, clock, chaos, stack, nursery, desk)
         await set_up.start()

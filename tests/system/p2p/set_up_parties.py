@@ -20,7 +20,7 @@ DOMAIN = "a.example"
 
 
 @attrs.define
-class Desk(Credentials):
+class TokenIssuer(Credentials):
     """Gives whoever is of the domain a fresh token; a token opens one session."""
 
     folder: Path
@@ -66,11 +66,11 @@ class Here:
     async def wait_while(self, other: str, statuses: set[str | None]) -> None:
         """Wait until its table says something else of the link."""
 
-        async def has_moved() -> bool:
+        async def has_changed() -> bool:
             return await self.status(other) not in statuses
 
         with trio.fail_after(PATIENCE):
-            await self.tracer.until(has_moved)
+            await self.tracer.until(has_changed)
 
 
 @attrs.define

@@ -73,7 +73,7 @@ def check_rows(rows, ledger):
         assert (value["url"], value["runtime"], value["status"]) == (url, runtime, status)
 
 
-async def test_what_was_acknowledged_survives_kills_at_random_moments(tmp_path):
+async def test_acknowledged_records_survive_kills_at_random_moments(tmp_path):
     folder = tmp_path / "registry"
     folder.mkdir()
     file, ledger, answers = folder / "r.sqlite", Ledger(), 0

@@ -76,7 +76,7 @@ async def test_a_domain_is_reached_as_soon_as_it_is_published_and_no_code_is_cha
     assert directory.status == ExitCode.OK
 
 
-async def test_what_is_not_to_be_trusted_is_said_in_one_sentence(tmp_path):
+async def test_an_untrusted_descriptor_is_reported_in_one_sentence(tmp_path):
     async with two_domains(tmp_path) as two:
         two.publish()
         private = await two.ask(two.trust('reach = "public"'))

@@ -118,7 +118,7 @@ async def test_a_peer_that_does_not_finish_its_handshake_is_dropped(listener, ha
             assert await read_all(stream) == b""
 
 
-async def test_what_follows_the_handshake_at_once_is_kept(listener):
+async def test_a_frame_right_after_the_handshake_is_kept(listener):
     async with raw_peer(listener, text(b"early")) as (_, link):
         assert await link.receive() == b"early"
 

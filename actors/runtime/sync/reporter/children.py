@@ -82,6 +82,10 @@ def read_op(message: Message) -> ChildOp:
 def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
     """Read a message at the address of the children of an object: by it, or by a creator.
 
+    Args:
+        message: The message.
+        url: Address of the object.
+
     Raises:
         BadMessageError: It is neither a sign nor anything done to an own child.
     """
@@ -103,14 +107,20 @@ def as_child_value(value: object) -> Json:
 
 
 def child_body(act: Act, name: str, value: Json) -> JsonObject:
-    """Write what is said of a child."""
+    """Write what is said of a child.
+
+    Args:
+        act: Operation of the creator.
+        name: Name of the child.
+        value: Value of the child.
+    """
     return write_body(ChildName(name) if act is Act.DELETE else Child(name, value))
 
 
 Observes: TypeAlias = Callable[[str, str], bool]
 """Says whether a component observes an object."""
 
-_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
+_NOT_OBSERVER = ChildRefused(Code.FORBIDDEN, "only observers and the reporter write children")
 _HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
 _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 
@@ -134,7 +144,12 @@ class ReportedChildren:
     # --- objects come and go --------------------------------------------------------------
 
     async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Keep the children of a new object, and those that it has already."""
+        """Keep the children of a new object, and those that it has already.
+
+        Args:
+            created: The object.
+            listener: Receiver of the messages.
+        """
         children = self._sets[created.url] = ChildSet()
         if created.children_objects is not None:
             children.become(children_in(_of_resource(created.children_objects)))
@@ -153,7 +168,7 @@ class ReportedChildren:
             await self._context.bus.unfollow(address, thing.reporter)
 
     async def _answers_no_more(self, url: str) -> None:
-        """Let who reports no more hear of children as all who observe do, if it does."""
+        """Deliver children to a former reporter that observes like to all observers."""
         before = self._answering.pop(url, None)
         if before is None:
             return
@@ -163,11 +178,16 @@ class ReportedChildren:
                 await self._context.bus.follow(address, before)
 
     def answering(self, url: str) -> str | None:
-        """Return who reports an object here; None: nobody does."""
+        """Return the local reporter of an object; None: there is none."""
         return self._answering.get(url)
 
     async def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Forget the children: they die with their object; repeated is fine."""
+        """Forget the children: they die with their object; repeated is fine.
+
+        Args:
+            gone: The deleted object.
+            listener: Receiver of the messages.
+        """
         self._sets.pop(gone.url, None)
         self._used.discard(gone.url)
         self._signs.forget(gone.url)
@@ -188,7 +208,7 @@ class ReportedChildren:
         return attrs.evolve(snapshot, children_objects={RESOURCES: children.shown()})
 
     def handed(self, handed: HandedOver) -> HandedOver:
-        """Let who takes the object over have its children, too."""
+        """Hand over the children to the new reporter, too."""
         return attrs.evolve(handed, thing=self.with_children(handed.thing))
 
     def whole(self, decision: Granted | Denied) -> Granted | Denied:
@@ -201,7 +221,12 @@ class ReportedChildren:
     # --- what is said of children ---------------------------------------------------------
 
     async def said(self, reported: ReporterCore, message: Message) -> None:
-        """Take what came to the address of an object's children."""
+        """Take what came to the address of an object's children.
+
+        Args:
+            reported: Core of the object.
+            message: The message.
+        """
         of = reported.snapshot
         if message.from_ == of.url:
             # Its own sign, which it does not need.
@@ -233,7 +258,7 @@ class ReportedChildren:
         return children.take(op)
 
     def _keep(self, url: str) -> None:
-        """Have the children of a stored object written, before anybody hears of them."""
+        """Have the children of a stored object written, before they are sent."""
         self._context.gate.keep_children(url, {RESOURCES: self._sets[url].shown()})
 
     async def _refuse(self, message: Message, refusal: ChildRefused) -> None:
@@ -272,7 +297,7 @@ class ReportedChildren:
         return self._signs.deadline()
 
     async def time_over(self, is_observed: IsObserved) -> None:
-        """Send the digest that is due, where anybody observes."""
+        """Send the digest that is due, if there are observers."""
         url = self._signs.due(trio.current_time(), is_observed)
         if url is not None:
             sign = write_body(self._sets[url].sign)

@@ -74,12 +74,17 @@ class ObserverLinks:
         """Return the runtimes that get changes of an object by a link."""
         return self._routes.direct(url)
 
-    # --- who asks -------------------------------------------------------------------------
+    # --- requesters ----------------------------------------------------------------------
 
     async def sent_on(self, url: str, observer: str, request: Message) -> bool:
         """Find out the sender of a request by a link; return whether that was necessary.
 
         `SenderChecked` says what came of it.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            request: The request.
         """
         link = link_of(request)
         if link is None:
@@ -93,9 +98,13 @@ class ObserverLinks:
         return True
 
     async def is_looked_at(self, url: str, request: Message) -> bool:
-        """Find out who leaves or reads by a link; return whether that was necessary.
+        """Check the sender of an unsubscription or read by a link; return whether necessary.
 
         `SenderChecked` says what came of it.
+
+        Args:
+            url: Address of the object.
+            request: The request.
         """
         link = link_of(request)
         if link is None or request.type not in {MessageType.UNSUBSCRIBE, MessageType.READ}:
@@ -120,7 +129,12 @@ class ObserverLinks:
         await self._report(SenderChecked(url, request, link, is_so))
 
     async def is_admitted(self, observer: str, checked: SenderChecked) -> bool:
-        """Say whether a request by a link is to be decided on now; else it is refused."""
+        """Say whether a request by a link is to be decided on now; else it is refused.
+
+        Args:
+            observer: Address of the observer.
+            checked: Result of the check.
+        """
         there = self._asking.get((checked.url, observer))
         if there is checked.request:
             del self._asking[checked.url, observer]
@@ -135,20 +149,30 @@ class ObserverLinks:
         return True
 
     async def is_proven(self, checked: SenderChecked) -> bool:
-        """Say whether a request by a link is from whom it says; else it is refused."""
+        """Return whether a request by a link is from its stated sender; else it is refused."""
         if not checked.is_so:
             why = "where the observer lives is not known here; ask by the node"
             await self._context.refuse(checked.request, Code.UNAUTHENTICATED, why)
         return checked.is_so
 
     def left(self, url: str, observer: str) -> None:
-        """Take it that an observer leaves: what it asked before is not decided on."""
+        """Take it that an observer leaves: what it asked before is not decided on.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         self._asking.pop((url, observer), None)
 
     # --- observers -------------------------------------------------------------------------
 
     async def settle(self, url: str, reported: ReporterCore) -> None:
-        """Notify each runtime that observes an object by its route, before any change."""
+        """Notify each runtime that observes an object by its route, before any change.
+
+        Args:
+            url: Address of the object.
+            reported: Core of the object.
+        """
         if not self._routes.is_used(url):
             return
         active = reported.runtimes
@@ -201,26 +225,47 @@ class Publications:
         return self._repeats.due(trio.current_time(), is_observed)
 
     def decided(self, url: str, decision: Granted | Denied) -> None:
-        """Take note that an observer is let in, or is not."""
+        """Take note that an observer is let in, or is not.
+
+        Args:
+            url: Address of the object.
+            decision: The decision.
+        """
         self._repeats.observed(url, trio.current_time())
         self._was_observed |= {url} if isinstance(decision, Granted) else set()
 
     def written(self, written: DataObject, change: Change) -> None:
-        """Take note of a new version."""
+        """Take note of a new version.
+
+        Args:
+            written: The object.
+            change: The new version.
+        """
         self._context.written(written)
         self._repeats.published(written, change, trio.current_time())
 
     async def publish(self, url: str, reported: ReporterCore, change: Change) -> None:
-        """Send a change to all observers of an object."""
+        """Send a change to all observers of an object.
+
+        Args:
+            url: Address of the object.
+            reported: Core of the object.
+            change: The change.
+        """
         runtimes = frozenset(reported.runtimes)
-        # Also after the last observer has left: the node knows that nobody is there (SC-32).
+        # Also after the last observer has left: the node knows that there are no observers (SC-32).
         if runtimes or url in self._was_observed:
             body, to = write_body(change), f"{url}/{CHANGES}"
             update = self._context.request(MessageType.UPDATE, to, body, url)
             await self._context.publish(update, runtimes, self._links.direct(url))
 
     async def publish_end(self, url: str, runtimes: Iterable[str]) -> None:
-        """Notify all observers of an object that it is gone (M-47)."""
+        """Notify all observers of an object that it is gone (M-47).
+
+        Args:
+            url: Address of the object.
+            runtimes: Addresses of the runtimes.
+        """
         sender = f"{url}/{SUBSCRIPTION}"
         gone = self._context.request(MessageType.DELETE, f"{url}/{CHANGES}", {}, sender)
         await self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
@@ -308,8 +353,8 @@ class ReporterServices:
         listeners: Their addresses.
         links: The links by which observers get changes.
         publications: What is published.
-        pending: Who is to be decided on.
-        invitations: Who was invited.
+        pending: Hyperties whose requests are being decided.
+        invitations: Invited hyperties.
         stored: Which of them are stored, and which rest.
         leases: How long their observers may observe.
     """
@@ -330,7 +375,13 @@ class ReporterServices:
 
 
 def reporter_services(context: SyncContext, spawn: Spawn, report: Report) -> ReporterServices:
-    """Make the parts of one sync manager."""
+    """Make the parts of one sync manager.
+
+    Args:
+        context: Context of the sync manager.
+        spawn: Starts a task of the sync manager.
+        report: Sends a request to a reporter.
+    """
     registrations = ObjectRegistrations(context)
     observers, children = ObserverLists(context), ReportedChildren(context)
     links = ObserverLinks(context, spawn, report)
@@ -370,7 +421,12 @@ class ReportedCores:
         return self._cores
 
     def add(self, url: str, reported: ReporterCore) -> None:
-        """Report an object from now on."""
+        """Report an object from now on.
+
+        Args:
+            url: Address of the object.
+            reported: Core of the object.
+        """
         self._cores[url] = reported
 
     def drop(self, url: str) -> None:
@@ -383,7 +439,7 @@ class ReportedCores:
         return None if reported is None or reported.is_deleted else reported
 
     def is_observed(self, url: str) -> bool:
-        """Say whether anybody observes an object that its reporter may write."""
+        """Return whether a writable object has observers."""
         reported = self.find(url)
         if reported is None or reported.is_held:
             return False
@@ -397,13 +453,24 @@ class ReportedCores:
     # --- what happens ---------------------------------------------------------------------
 
     async def feed(self, url: str, happened: core.ReporterInput) -> None:
-        """Let something happen to an object that nobody is answered for."""
+        """Let something happen to an object without an answer.
+
+        Args:
+            url: Address of the object.
+            happened: The input.
+        """
         reported = self._cores.get(url)
         if reported is not None:
             await self.perform(url, None, reported.feed(happened))
 
     async def ask(self, url: str, request: Message, happened: core.ReporterInput) -> None:
-        """Let something happen to an object that a request asks for, and answer that."""
+        """Let something happen to an object that a request asks for, and answer that.
+
+        Args:
+            url: Address of the object.
+            request: The request.
+            happened: The input.
+        """
         reported = self._cores.get(url)
         if reported is None:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
@@ -411,7 +478,12 @@ class ReportedCores:
             await self.perform(url, request, reported.feed(happened))
 
     async def lease_over(self, url: str, observer: str) -> None:
-        """Let go of an observer that has not renewed; not while the object is handed over."""
+        """Let go of an observer that has not renewed; not while the object is handed over.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         reported = self._cores[url]
         if reported.is_held:
             self._note_lease(url, observer)
@@ -427,7 +499,12 @@ class ReportedCores:
             leases.begin(url, observer, life, trio.current_time())
 
     async def delete(self, url: str, reported: ReporterCore) -> None:
-        """Delete an object for its reporter, unasked."""
+        """Delete an object for its reporter, unasked.
+
+        Args:
+            url: Address of the object.
+            reported: Core of the object.
+        """
         deleting = core.DeleteAsked(reported.snapshot.reporter)
         await self.perform(url, None, reported.feed(deleting))
 
@@ -436,7 +513,13 @@ class ReportedCores:
     async def perform(
         self, url: str, request: Message | None, effects: list[core.ReporterEffect]
     ) -> None:
-        """Do what the core of an object says; `request`, if there is one, is what it answers."""
+        """Do what the core of an object says; `request`, if there is one, is what it answers.
+
+        Args:
+            url: Address of the object.
+            request: The request that is answered; None: none.
+            effects: Effects of the core.
+        """
         self._services.stored.note(url, self._cores[url], effects)
         await self._services.links.settle(url, self._cores[url])
         for effect in effects:

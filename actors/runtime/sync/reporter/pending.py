@@ -74,12 +74,18 @@ OBSERVERS: Final = "observers"
 
 
 def allowed_observers(wanted: CreateObject) -> AllowedObservers:
-    """Return who may observe a new object unasked."""
+    """Return the allowed observers of a new object."""
     return AllowedObservers(wanted.allow or (), is_public=bool(wanted.public))
 
 
 def trace_allowed(context: SyncContext, created: DataObject, allowed: AllowedObservers) -> None:
-    """Trace who may observe a new object unasked (I-D9)."""
+    """Trace the allowed observers of a new object (I-D9).
+
+    Args:
+        context: Context of the sync manager.
+        created: The object.
+        allowed: Allowed observers of the object.
+    """
     for observer in (*allowed.allowed, *((PUBLIC,) if allowed.is_public else ())):
         context.allowed_observer(Op.ADD, created.url, observer, created.reporter)
 
@@ -97,7 +103,12 @@ class ObserverLists:
         self._versions: dict[str, int] = {}
 
     async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Let a reporter hear who observes its object; a part of a runtime wants no such thing."""
+        """Report observers to the object's reporter, unless it is a part of a runtime.
+
+        Args:
+            created: The object.
+            listener: Receiver of the messages.
+        """
         if scheme_of(created.reporter) == RUNTIME_SCHEME:
             return
         self._versions[created.url] = 0
@@ -107,14 +118,24 @@ class ObserverLists:
         await self._context.bus.follow(address, created.reporter)
 
     async def close(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """End it; repeated is fine."""
+        """End it; repeated is fine.
+
+        Args:
+            url: Address of the object.
+            listener: Receiver of the messages.
+        """
         if self._versions.pop(url, None) is not None:
             address = f"{url}/{OBSERVERS}"
             await self._context.bus.remove_listener(address, listener)
             await self._context.bus.unfollow_all(address)
 
     async def changed(self, url: str, row: RowChanged) -> None:
-        """Notify the reporter that somebody observes from now on, or no more (M-53)."""
+        """Notify the reporter that an observer has joined or left (M-53).
+
+        Args:
+            url: Address of the object.
+            row: The changed row.
+        """
         if url not in self._versions:
             return
         self._versions[url] += 1
@@ -125,7 +146,13 @@ class ObserverLists:
         await self._context.bus.publish(event, frozenset({self._context.runtime}))
 
     async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
-        """Show the reporter, and nobody else, who observes."""
+        """Return the observers, to the reporter only.
+
+        Args:
+            url: Address of the object.
+            reported: Core of the object.
+            request: The request.
+        """
         if request.type is not MessageType.READ:
             await self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
         elif request.from_ != reported.snapshot.reporter:
@@ -135,11 +162,15 @@ class ObserverLists:
             await self._context.answer(request, Code.OK, value=write_body(listed))
 
     async def cut_off(self, url: str, cut: CutOff | Expired) -> None:
-        """Have an observer hear nothing more, whatever it does itself (SYN-21).
+        """Stop delivery to an observer, without its cooperation (SYN-21).
 
-        The node stops first what goes to its runtime, if nobody else observes there; then
+        The node stops first what goes to its runtime, unless others observe there; then
         the sync manager there is notified, which serves the others on. One whose lease is over
         may be there all the same: it is asked to subscribe again (M-52).
+
+        Args:
+            url: Address of the object.
+            cut: Reason of the end.
         """
         is_over = isinstance(cut, Expired)
         runtime = runtime_of(cut.manager) if cut.manager else None
@@ -169,17 +200,27 @@ class Invitations:
         return self._core.deadline()
 
     async def silence_ended(self) -> None:
-        """Notify the reporters whose invitations nobody answered."""
+        """Notify the reporters whose invitations were not answered."""
         await self._feed(SilenceEnded())
 
     async def send(self, request: Message, body: InviteObservers) -> None:
-        """Invite one observer for its reporter; both were checked."""
+        """Invite one observer for its reporter; both were checked.
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         (observer,) = body.authorise
         self._requests.setdefault((body.resource, observer), []).append((request, body))
         await self._feed(InviteAsked(body.resource, observer))
 
     async def answered(self, url: str, answer: Message) -> None:
-        """Take an answer, provisional ones and the bus's own included."""
+        """Take an answer, provisional ones and the bus's own included.
+
+        Args:
+            url: Address of the object.
+            answer: The answer.
+        """
         answered = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
         await self._feed(answered)
 
@@ -188,7 +229,7 @@ class Invitations:
         await self._feed(ObjectGone(url))
 
     def let_go(self, url: str) -> None:
-        """End it without a word: everybody is leaving."""
+        """End it without messages: all components are leaving."""
         for effect in self._core.feed(ObjectGone(url), trio.current_time()):
             if isinstance(effect, Step):
                 self._context.step(effect)
@@ -224,7 +265,12 @@ class Invitations:
 
 
 def decision_in(asked: ReporterAsked, answer: Message) -> ReporterAccepted | ReporterRefused:
-    """Say what the reporter decided about an observer."""
+    """Say what the reporter decided about an observer.
+
+    Args:
+        asked: Question to the reporter.
+        answer: The answer.
+    """
     if answer.code <= LAST_SUCCESS:
         return ReporterAccepted(asked.observer, asked.question)
     if answer.code == Code.TIMEOUT:
@@ -247,7 +293,7 @@ def _refused(asked: ReporterAsked, why: str) -> ReporterRefused:
 def notification_in(answer: Message) -> RuntimeNotified | ObserversNotified:
     """Say which observers know that an object is gone.
 
-    A runtime speaks for its own; a router, which names nobody, for all that are left.
+    A runtime speaks for its own; a router, which names none, for all that remain.
     """
     source = answer.body.get("source")
     return RuntimeNotified(source) if isinstance(source, str) else ObserversNotified()
@@ -264,7 +310,13 @@ class PendingSubscriptions:
         self._waiting: dict[tuple[str, str], list[Message]] = {}
 
     def add(self, url: str, observer: str, request: Message) -> bool:
-        """Keep a request until it is decided on; False: too many wait for that already."""
+        """Keep a request until it is decided on; False: too many wait for that already.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            request: The request.
+        """
         waiting = self._waiting.setdefault((url, observer), [])
         if len(waiting) >= MAX_REPEATED_ASKS:
             return False
@@ -272,7 +324,12 @@ class PendingSubscriptions:
         return True
 
     def ask(self, of: DataObject, asked: core.ReporterAsked) -> None:
-        """Have the reporter of an object asked; `Decided` has its answer."""
+        """Have the reporter of an object asked; `Decided` has its answer.
+
+        Args:
+            of: The object.
+            asked: Question to the reporter.
+        """
         self._spawn(partial(self._ask, of, asked, self._question(of.url, asked.observer)))
 
     def _question(self, url: str, observer: str) -> JsonObject:
@@ -289,7 +346,12 @@ class PendingSubscriptions:
         await self._report(Decided(of.url, decision))
 
     async def answer(self, url: str, effect: core.Granted | core.Renewed | core.Denied) -> None:
-        """Answer all that an observer asked."""
+        """Answer all that an observer asked.
+
+        Args:
+            url: Address of the object.
+            effect: The effect.
+        """
         for request in self._waiting.pop((url, effect.observer), ()):
             match effect:
                 case core.Granted():

@@ -137,19 +137,28 @@ class ObjectRestore:
             self._services.spawn(partial(back.announce, there))
 
     async def still_observed(self, report: StillObserved) -> None:
-        """Take note who does not observe any more an object that is back."""
+        """Note the former observers of a resumed object."""
         there = self._cores.all.get(report.url)
         for observer in () if there is None else there.observers:
             if observer not in report.observers:
                 await self._cores.feed(report.url, UnsubscribeAsked(observer, report.manager))
 
     async def resume(self, request: Message, body: Resume) -> None:
-        """Give a reporter the objects that it had (M-51)."""
+        """Give a reporter the objects that it had (M-51).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         whole = self._services.children.with_children
         await self._services.stored.resume(request, body, self._cores.all, whole)
 
     async def store(self, request: Message, body: StoreObject) -> None:
         """Store an object that was handed over to its reporter (M-51, SYN-26).
+
+        Args:
+            request: The request.
+            body: Body of the request.
 
         Raises:
             BadMessageError: The sender does not report it, or nothing is stored here.
@@ -179,8 +188,16 @@ class ObjectLifecycle:
     # --- begin ----------------------------------------------------------------------------
 
     def create(self, request: Message, wanted: CreateObject) -> None:
-        """Create an object (M-32)."""
-        # Before anything is begun: who asks for a hyperty's address gets none.
+        """Create an object (M-32).
+
+        Args:
+            request: The request.
+            wanted: The requested object.
+
+        Raises:
+            BadMessageError: The schema is invalid, or the runtime has no store for it.
+        """
+        # Before anything is begun: a request for a hyperty's address is refused.
         scheme_for(wanted.schema, request.from_)
         if wanted.store and not self._context.gate.stores:
             raise BadMessageError(NO_STORE)
@@ -227,21 +244,31 @@ class ObjectLifecycle:
     # --- while it lives -------------------------------------------------------------------
 
     async def change(self, request: Message, body: ChangeObject) -> None:
-        """Change an object on behalf of its reporter, and publish it (M-40)."""
+        """Change an object on behalf of its reporter, and publish it (M-40).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         check_path(body.attribute)
         await self._cores.ask(body.resource, request, core.ChangeAsked(request.from_, body))
 
     def renew_paths(self, domain: str) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
         if domain == self._context.domain:
-            # Whose one in doubt is, who doubts finds out.
+            # The reporting end checks doubtful senders.
             for url in [url for url, each in self._cores.all.items() if not each.is_held]:
                 self._services.spawn(partial(self._services.registrations.renewals.renew, url))
 
     # --- end ------------------------------------------------------------------------------
 
     async def delete(self, request: Message, body: EndReport) -> None:
-        """Delete an object (M-46)."""
+        """Delete an object (M-46).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         if body.store and self._services.stored.rest(body.resource, request.from_):
             await self._context.answer(request, Code.OK)
         else:
@@ -286,7 +313,12 @@ class Admissions:
     # --- reporters ------------------------------------------------------------------------
 
     async def invite(self, request: Message, body: InviteObservers) -> None:
-        """Invite one observer (M-33)."""
+        """Invite one observer (M-33).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         reported = self._cores.find(body.resource)
         if reported is None:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
@@ -303,19 +335,34 @@ class Admissions:
                 await self._services.invitations.send(request, body)
 
     async def answered(self, url: str, answer: Message) -> None:
-        """Take an answer to an invitation (M-34), or to the word that an object is gone."""
+        """Take an answer to an invitation (M-34), or to the word that an object is gone.
+
+        Args:
+            url: Address of the object.
+            answer: The answer.
+        """
         if answer.from_ != f"{url}/{CHANGES}":
             await self._services.invitations.answered(url, answer)
         elif answer.is_final:
             await self._cores.feed(url, notification_in(answer))
 
     async def allow(self, request: Message, body: AllowObserver) -> None:
-        """Let an observer in without a question, on behalf of the reporter."""
+        """Let an observer in without a question, on behalf of the reporter.
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         allowing = core.AllowAsked(request.from_, body.observer)
         await self._obey(request, body.resource, allowing)
 
     async def expel(self, request: Message, body: ExpelObserver) -> None:
-        """Expel an observer, on behalf of the reporter (SYN-21)."""
+        """Expel an observer, on behalf of the reporter (SYN-21).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+        """
         expelling = core.ExpelAsked(request.from_, body.observer)
         await self._obey(request, body.resource, expelling)
 
@@ -340,7 +387,12 @@ class Admissions:
     # --- observers ------------------------------------------------------------------------
 
     async def asked(self, url: str, request: Message) -> None:
-        """Take a request to one of the objects; to its observers there are no events but ours."""
+        """Take a request to one of the objects; to its observers there are no events but ours.
+
+        Args:
+            url: Address of the object.
+            request: The request.
+        """
         reported = self._cores.all[url]
         if request.is_request and await self._services.stored.refused(request, url):
             return
@@ -401,7 +453,7 @@ class Admissions:
             await self._context.refuse(checked.request, Code.NOT_FOUND, "no such object")
 
     async def _looked_at(self, checked: SenderChecked) -> None:
-        """Let who asked by a link leave or read, if it is who it says (I-D1, S3)."""
+        """Accept an unsubscription or read by a link if its sender is proven (I-D1, S3)."""
         if not await self._services.links.is_proven(checked):
             return
         reported = self._cores.all.get(checked.url)
@@ -427,7 +479,7 @@ def _is_refused(effects: list[core.ReporterEffect]) -> bool:
 
 @final
 class ObjectTransfers:
-    """Gives objects away and takes them over, once it is decided who reports them.
+    """Gives objects away and takes them over, once their reporter is decided.
 
     Attributes:
         cores: The objects reported here.
@@ -446,7 +498,12 @@ class ObjectTransfers:
         return self._services.children.handed(reported.handed())
 
     async def pass_on(self, url: str, to: str) -> None:
-        """Let another component of this runtime report an object (SYN-26)."""
+        """Let another component of this runtime report an object (SYN-26).
+
+        Args:
+            url: Address of the object.
+            to: Address of the new reporter.
+        """
         await self.cores.feed(url, DelegatedTo(to))
         reported = self.cores.find(url)
         if reported is not None:
@@ -472,7 +529,12 @@ class ObjectTransfers:
     # --- the end that takes ---------------------------------------------------------------
 
     async def take_over(self, handed: HandedOver, reporter: str) -> None:
-        """Report an object that was handed over, with its next version (SYN-26)."""
+        """Report an object that was handed over, with its next version (SYN-26).
+
+        Args:
+            handed: The handed over object.
+            reporter: Address of the new reporter.
+        """
         thing = handed.thing
         allowed = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
         reported = ReporterCore(thing, allowed)
@@ -491,7 +553,7 @@ class ReportedObjects:
         links: The links by which observers get changes.
         children: Their children.
         lives: How they begin, change and end.
-        admissions: Who observes them.
+        admissions: Their observers.
         revival: How stored ones come back.
         hands: Delegations to another reporter.
     """

@@ -1,4 +1,4 @@
-"""The stored objects among those that are reported here: what rests, and who takes it up (M-51)."""
+"""The stored objects of local reporters: resting ones, and their resumption (M-51)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, final
@@ -36,7 +36,7 @@ class Restored:
 
     Attributes:
         shown: The object, with its children.
-        managers: The sync managers of those who observe it.
+        managers: The sync managers of its observers.
         effects: What its core says of them.
     """
 
@@ -78,7 +78,13 @@ class StoredReports:
     def note(
         self, url: str, reported: ReporterCore, effects: Iterable[core.ReporterEffect]
     ) -> None:
-        """Have written what is new of an object; before anything is done about the effects."""
+        """Have written what is new of an object; before anything is done about the effects.
+
+        Args:
+            url: Address of the object.
+            reported: Core of the object.
+            effects: Effects of the core.
+        """
         before = self._seen.get(url)
         if before is None:
             reported.guests.changes()
@@ -99,14 +105,19 @@ class StoredReports:
         self._context.gate.stored.discard(url)
         self._resting.discard(url)
 
-    # --- who is there ---------------------------------------------------------------------
+    # --- present observers ------------------------------------------------------------------
 
     def is_resting(self, url: str) -> bool:
         """Say whether the reporter of a stored object is away."""
         return url in self._resting
 
     def rest(self, url: str, by: str) -> bool:
-        """Take note that a reporter is away; say whether its object waits for it."""
+        """Take note that a reporter is away; say whether its object waits for it.
+
+        Args:
+            url: Address of the object.
+            by: Address of the reporter.
+        """
         thing = self._seen.get(url)
         if thing is None or thing.reporter != by:
             return False
@@ -114,7 +125,12 @@ class StoredReports:
         return True
 
     async def refused(self, request: Message, url: str) -> bool:
-        """Refuse what cannot be done now with an object; say whether it was."""
+        """Refuse what cannot be done now with an object; say whether it was.
+
+        Args:
+            request: The request to refuse.
+            url: Address of the object.
+        """
         is_stuck = url in self._seen and self._context.gate.is_broken
         if is_stuck and request.is_request:
             # At once: what is refused need not wait for the disk.
@@ -122,7 +138,13 @@ class StoredReports:
         return is_stuck
 
     async def is_kept_out(self, request: Message, observer: str, reported: ReporterCore) -> bool:
-        """Refuse an observer about whom only the absent reporter can decide."""
+        """Refuse an observer on which only the absent reporter can decide.
+
+        Args:
+            request: The request.
+            observer: Address of the observer.
+            reported: Core of the object.
+        """
         url = reported.snapshot.url
         if not self.is_resting(url) or reported.may_read(observer):
             return False
@@ -131,6 +153,11 @@ class StoredReports:
 
     async def adopt(self, request: Message, reported: ReporterCore, shown: JsonObject) -> None:
         """Store an object that was handed over to its reporter, and its children, too.
+
+        Args:
+            request: The request.
+            reported: Core of the object.
+            shown: The object as it was handed over.
 
         Raises:
             BadMessageError: Nothing is stored here.
@@ -146,7 +173,14 @@ class StoredReports:
     async def resume(
         self, request: Message, body: Resume, cores: Mapping[str, ReporterCore], whole: _Whole
     ) -> None:
-        """Give a reporter what it had, children included (M-51)."""
+        """Give a reporter what it had, children included (M-51).
+
+        Args:
+            request: The request.
+            body: Body of the request.
+            cores: Cores of reported objects, by address.
+            whole: Returns the whole object.
+        """
         there = [cores[url].snapshot for url in self._seen]
         found = asked_for(there, request.from_, body.schema, body.name)
         if not found:

@@ -36,7 +36,7 @@ def test_a_registry_is_a_file_or_a_server():
         ("--qos", {"qos": "ftp://x"}),
     ],
 )
-def test_what_names_no_server_is_one_sentence_that_names_the_option(option, values):
+def test_an_url_without_a_server_is_refused_in_one_sentence_with_the_option(option, values):
     with pytest.raises(CommandError, match=f"names no HTTP server: .*{option}") as caught:
         applied(**values)
     assert caught.value.code == ExitCode.CONFIGURATION

@@ -27,7 +27,7 @@ def test_links_are_wanted_whenever_possible_by_default():
     assert given() == (WHENEVER_POSSIBLE, 0)
 
 
-def test_whatever_is_wanted_can_be_said():
+def test_every_use_of_links_has_an_option():
     peers = (
         PeerPolicy(RB, P2pUse.REQUIRED),
         PeerPolicy("*.b.ex", P2pUse.WHEN_ASKED),
@@ -43,7 +43,7 @@ def test_whatever_is_wanted_can_be_said():
     "peer",
     ["b.ex", "b.ex=sometimes", "=never", "b ex=never", "hyperty://b.ex/h=never", f"{RB}/sm=never"],
 )
-def test_what_says_nothing_is_refused(peer):
+def test_an_empty_option_is_refused(peer):
     output, code = given("--p2p-peer", peer)
     assert code == 2
     assert "--p2p-peer" in output

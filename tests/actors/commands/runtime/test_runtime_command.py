@@ -94,7 +94,7 @@ def test_a_url_that_leads_to_no_node_is_reported():
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/link", "nonsense", "ws://[/link"])
-def test_what_is_no_url_of_a_node_is_wrong_usage(url):
+def test_an_invalid_url_of_a_node_is_a_usage_error(url):
     ended = typed(*runtime(url))
     assert ended.status == ExitCode.USAGE
     assert "cannot be dialled" in ended.err[-1]

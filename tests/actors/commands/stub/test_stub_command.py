@@ -83,13 +83,13 @@ def test_why_a_runtime_would_refuse_it_is_said(publisher, spoil, said):
     )
 
 
-def test_what_is_no_stub_is_verified_as_well(publisher):
+def test_a_descriptor_of_another_type_is_verified_as_well(publisher):
     publisher.sign("--entry", "hyperty/chat")
     done = publisher.verify("--trust", publisher.trust(), where=str(publisher.folder / "d.jws"))
     assert done.status == ExitCode.OK
 
 
-def test_what_stands_in_the_wrong_place_is_said(publisher):
+def test_a_misplaced_descriptor_is_reported(publisher):
     publisher.published()
     path = publisher.catalogue / ENTRY
     path.rename(path.with_name("other"))

@@ -10,7 +10,7 @@ from tests.support.runtime.stub_publisher import ENTRY, refused
 # ---- publishing
 
 
-def test_what_is_published_lies_as_its_address_says(publisher):
+def test_a_published_file_is_at_the_path_of_its_address(publisher):
     publisher.package()
     publisher.publish("--keys", publisher.key["jwks"])
     digest = sha256((publisher.folder / "d.zip").read_bytes()).hexdigest()
@@ -40,7 +40,7 @@ def test_the_same_once_more_is_published(publisher):
     assert publisher.publish().status == ExitCode.OK
 
 
-def test_what_the_published_keys_did_not_sign_is_not_published(publisher):
+def test_a_descriptor_with_an_unpublished_key_is_not_published(publisher):
     publisher.published("--counter", "7")
     publisher.sign("--counter", "8", key=publisher.made("thief", "others"))
     refused(publisher.publish(), "the key 'thief' is not trusted")
@@ -62,7 +62,7 @@ def test_keys_that_did_not_sign_it_are_not_published(publisher):
     assert path.read_bytes() == before
 
 
-def test_what_is_refused_leaves_nothing_in_an_empty_catalogue(publisher):
+def test_a_refused_publication_leaves_an_empty_catalogue_empty(publisher):
     publisher.sign()
     other = publisher.made("thief", "others")
     refused(publisher.publish("--keys", other["jwks"]), "is not trusted")

@@ -13,7 +13,7 @@ from tests.support.runtime.stub_publisher import refused
 # ---- revoking
 
 
-def test_what_is_revoked_is_refused_and_cannot_be_published(publisher):
+def test_a_revoked_descriptor_is_refused_and_cannot_be_published(publisher):
     publisher.published("--counter", "7")
     done = called(
         revoke, "--into", str(publisher.catalogue), "--domain", "b.example",

@@ -61,7 +61,7 @@ def test_the_same_again_is_a_greater_counter_without_a_word(publisher):
     assert first["counter"] == 5 < second["counter"]
 
 
-def test_what_a_draft_says_of_counter_and_expiry_holds_unless_an_option_does(publisher):
+def test_counter_and_expiry_of_a_draft_hold_unless_an_option_is_given(publisher):
     def reported(*more):
         said = json.loads(publisher.sign(*more, draft="old.json").out[0])
         return said["counter"], said["expires"]

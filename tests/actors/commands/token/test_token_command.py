@@ -143,7 +143,7 @@ def test_nothing_but_the_token_is_printed(tmp_path):
         ((), "--user"),
     ],
 )
-def test_what_makes_no_token_is_said(tmp_path, more, said):
+def test_options_that_make_no_token_are_reported(tmp_path, more, said):
     done = called(issue, "--key", made(tmp_path)["key"], "--domain", "a.example", *more)
 
     assert done.status == ExitCode.USAGE
@@ -198,7 +198,7 @@ def test_no_keys_are_verified_without_a_domain(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["nonsense", "a.b.c", ""])
-def test_what_is_no_token_is_said(text):
+def test_an_invalid_token_is_reported(text):
     done, reported = shown(text)
 
     assert (done.status, reported, len(done.err)) == (ExitCode.FAILED, [], 1)

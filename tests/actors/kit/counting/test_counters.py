@@ -6,7 +6,7 @@ from actors.kit.counters import Counters
 from specs.reply_code import DropReason
 
 
-def test_what_was_counted_can_be_read():
+def test_a_counted_event_can_be_read():
     counters = Counters()
     counters.drop(DropReason.LOOP)
     counters.drop(DropReason.LOOP)

@@ -170,7 +170,7 @@ async def test_a_misstep_in_a_restart_is_seen(watch, diary):
     assert watch.tracer.records == [("a", REFUSED)]
 
 
-async def test_it_is_logged_with_all_that_names_it(watch, diary, log_lines):
+async def test_a_step_error_is_logged_with_all_its_names(watch, diary, log_lines):
     async with open_supervisor("s", monitor=watch.monitor) as supervisor:
         ref = await supervisor.start_child(ChildSpec("a", partial(Scribe, diary)))
         await ref.tell(Crash(error()))

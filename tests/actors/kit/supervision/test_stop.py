@@ -39,7 +39,7 @@ async def test_children_stop_in_reverse_order_of_their_start(diary):
     assert deeds(diary) == ["c stops", "b stops", "a stops"]
 
 
-async def test_what_is_in_the_mailbox_is_handled_before_the_stop(diary):
+async def test_messages_in_the_mailbox_are_handled_before_the_stop(diary):
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(scribe(diary))
         for number in range(200):

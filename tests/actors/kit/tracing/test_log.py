@@ -42,7 +42,7 @@ def test_the_log_goes_to_stderr_and_never_to_stdout(capsys):
     assert "event=told actor=a" in captured.err
 
 
-def test_what_is_below_the_level_stays_unsaid():
+def test_lines_below_the_level_are_not_logged():
     stream = io.StringIO()
     configure_log(Level.ERROR, Style.TEXT, stream)
     structlog.get_logger().warning("not told")

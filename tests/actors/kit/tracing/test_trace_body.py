@@ -55,7 +55,7 @@ def test_a_block_of_addresses_is_reported_as_a_hash_in_both_requests():
     assert "Ann" not in freed["resource"]
 
 
-def test_what_came_and_left_is_reported():
+def test_registrations_and_unregistrations_are_recorded():
     body = {"operation": "add", "attributeType": "array", "value": [H]}
 
     reported = body_of(MessageType.UPDATE, f"{R}/registry", f"{R}/registry/changes", body)
@@ -102,7 +102,7 @@ def test_no_text_but_words_and_addresses_is_reported_however_deep(value):
     assert SECRET not in reported.lower()
 
 
-def test_what_no_wire_carries_is_not_reported():
+def test_internal_messages_are_recorded_without_bodies():
     assert body_of(MessageType.CREATE, f"{R}/registry", DR, {"number": 2**70}) is None
 
 

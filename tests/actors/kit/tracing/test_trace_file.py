@@ -251,7 +251,7 @@ async def test_a_disk_with_free_space_again_gets_all_records(tmp_path, log_lines
     assert records[-1]["k"] == "end"
 
 
-async def test_what_json_cannot_say_is_counted_as_dropped(tmp_path):
+async def test_a_value_outside_json_is_counted_as_dropped(tmp_path):
     async with small_trace(tmp_path) as tracer:
         tracer.record("bus", Fact(k=Kind.FAULT, why="\ud800"))
         tracer.record("bus", Fact(k=Kind.FAULT, seq=1 << 64))

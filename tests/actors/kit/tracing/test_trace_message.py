@@ -57,7 +57,7 @@ async def test_a_message_is_never_taken_for_one_that_had_its_place_in_memory():
     assert [record["id"] for record in reported(tracer)] == list(range(1, 50))
 
 
-async def test_what_has_no_place_in_a_trace_is_counted():
+async def test_an_unrecordable_message_is_counted():
     tracer = FileTracer("ra")
     broken = attrs.evolve(REQUEST, to="hyperty://b.ex/\ud800")
     tracer.message("bus", Op.SUBMIT, broken)

@@ -73,7 +73,7 @@ async def test_one_that_stops_reading_is_left_although_little_waits(autojump_clo
         assert world.ended() == {LinkEnd.SLOW_CONSUMER: 1}
 
 
-async def test_what_was_not_written_when_a_peer_vanished_waits_for_it(autojump_clock):
+async def test_messages_that_a_vanished_peer_did_not_read_wait_for_it(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         in_time = FRAMES_IN_FLIGHT + 1

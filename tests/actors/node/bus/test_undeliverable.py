@@ -31,7 +31,7 @@ class NoSpam(Policy):
 
 
 @asynccontextmanager
-async def somebody():
+async def world_with_a_runtime():
     async with open_world(policy=NoSpam(), observation=Observation.OWNER) as world:
         yield world, await world.peer(RA)
 
@@ -47,7 +47,7 @@ WAYS = {
     "back to where it came from":   (UA, f"{RA}/registry", {}, 404, DropReason.NO_TARGET),
     "a source that is foreign":     (f"{RB}/ua", f"{RA}/ua", {}, 401, DropReason.UNKNOWN_SOURCE),
     "a source that is the node's":  (SM, f"{RA}/ua", {}, 401, DropReason.UNKNOWN_SOURCE),
-    "speaking for somebody else":   (UA, f"{MN}/x", {"source": f"{RB}/ua"}, 401,
+    "speaking for world_with_a_runtime else":   (UA, f"{MN}/x", {"source": f"{RB}/ua"}, 401,
                                      DropReason.UNKNOWN_SOURCE),
     "in a circle":                  (UA, f"{MN}/x", {"via": [UA, UA]}, None, DropReason.LOOP),
     "over too many hops":           (UA, f"{MN}/x", {"via": [f"{UA}/{n}" for n in range(9)]}, None,
@@ -64,7 +64,7 @@ def wire(id_, type_, from_, to, body):
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 async def test_a_request_that_goes_nowhere_is_answered(way, autojump_clock):
     from_, to, body, code, reason = way
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         await ra.raw(wire(7, "read", from_, to, body))
 
         if code is None:
@@ -79,7 +79,7 @@ async def test_a_request_that_goes_nowhere_is_answered(way, autojump_clock):
 
 async def test_a_runtime_whose_session_is_over_is_unreachable(autojump_clock):
     """I-A7, MN-25."""
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         rb = await world.peer(RB)
         await rb.control("close")
 
@@ -88,9 +88,9 @@ async def test_a_runtime_whose_session_is_over_is_unreachable(autojump_clock):
 
 @pytest.mark.parametrize("kind", ["event", "answer"])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_what_is_no_request_is_counted_once_with_its_reason(way, kind, autojump_clock):
+async def test_an_undeliverable_event_is_counted_once_with_its_reason(way, kind, autojump_clock):
     from_, to, body, _, reason = way
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         if kind == "event":
             at = to if to.endswith("/changes") else f"{to}/changes"
             await ra.raw(wire(7, "update", from_, at, body))
@@ -103,7 +103,7 @@ async def test_what_is_no_request_is_counted_once_with_its_reason(way, kind, aut
 
 @pytest.mark.parametrize("to", [SM, ALLOCATION, "domain://registry.a.ex"])
 async def test_an_answer_to_a_part_of_the_node_that_asked_nothing_is_counted(to, autojump_clock):
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         await ra.post("response", UA, to, code=200)
 
         assert await ra.silence()
@@ -111,7 +111,7 @@ async def test_an_answer_to_a_part_of_the_node_that_asked_nothing_is_counted(to,
 
 
 async def test_without_a_session_a_request_gets_401_and_the_rest_is_counted(autojump_clock):
-    async with somebody() as (world, _):
+    async with world_with_a_runtime() as (world, _):
         outsider = await world.outsider(RB)
         assert (await outsider.ask("read", f"{RB}/ua", f"{MN}/x")).code == 401
         await outsider.post("response", f"{RB}/ua", UA, code=200)
@@ -122,7 +122,7 @@ async def test_without_a_session_a_request_gets_401_and_the_rest_is_counted(auto
 
 
 async def test_an_event_that_only_its_sender_or_held_paths_would_get_is_counted(autojump_clock):
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         (obj,) = await ra.allocate("comm")
         rx = await world.peer(RX)
         for peer in (ra, rx):
@@ -136,8 +136,8 @@ async def test_an_event_that_only_its_sender_or_held_paths_would_get_is_counted(
         assert world.node.counters.drops == {DropReason.NO_TARGET: 1}
 
 
-async def test_what_waits_for_a_detached_owner_overflows_with_413_or_a_count(autojump_clock):
-    async with somebody() as (world, ra):
+async def test_messages_for_a_detached_owner_overflow_with_413_or_a_count(autojump_clock):
+    async with world_with_a_runtime() as (world, ra):
         rb = await world.peer(RB)
         await rb.link.aclose()
         await wait_all_tasks_blocked()
@@ -150,8 +150,8 @@ async def test_what_waits_for_a_detached_owner_overflows_with_413_or_a_count(aut
         assert world.node.counters.drops == {DropReason.OVERFLOW: 1}
 
 
-async def test_what_waited_for_an_owner_that_did_not_come_back_is_reported_then(autojump_clock):
-    async with somebody() as (world, ra):
+async def test_messages_for_an_owner_that_did_not_return_are_reported_then(autojump_clock):
+    async with world_with_a_runtime() as (world, ra):
         rb = await world.peer(RB)
         await rb.link.aclose()
         await wait_all_tasks_blocked()
@@ -165,7 +165,7 @@ async def test_what_waited_for_an_owner_that_did_not_come_back_is_reported_then(
 
 
 async def test_an_answer_to_a_requester_that_has_left_is_counted(autojump_clock):
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         rb = await world.peer(RB)
         request = await rb.post("read", f"{RB}/ua", UA)
         assert await ra.hear() == request
@@ -178,7 +178,7 @@ async def test_an_answer_to_a_requester_that_has_left_is_counted(autojump_clock)
 
 async def test_the_address_of_another_domain_that_another_session_uses_gets_401(autojump_clock):
     """MN-13."""
-    async with somebody() as (world, ra):
+    async with world_with_a_runtime() as (world, ra):
         rx = await world.peer(RX)
         shared = "hyperty://b.ex/h"
         assert (await rx.ask("read", shared, f"{MN}/x")).code == 404
@@ -193,8 +193,8 @@ async def test_the_address_of_another_domain_that_another_session_uses_gets_401(
     "text",
     [b"nonsense", b'{"id":1}', b'{"id":1,"type":"response","from":"x://a.ex/1","to":"x://a.ex/2"}'],
 )
-async def test_what_is_no_message_is_counted(text, autojump_clock):
-    async with somebody() as (world, ra):
+async def test_an_invalid_message_is_counted(text, autojump_clock):
+    async with world_with_a_runtime() as (world, ra):
         await ra.raw(text)
 
         assert await ra.silence()

@@ -103,7 +103,7 @@ async def test_no_more_is_asked_at_once_and_the_rest_waits_in_order(autojump_clo
         assert puppet.most == 2
 
 
-async def test_what_is_too_much_gets_503_at_once(autojump_clock):
+async def test_requests_above_the_limit_get_503_at_once(autojump_clock):
     async with open_puppet() as (world, puppet):
         ra = await world.peer(RA)
         puppet.hold(*guids(1, 2))
@@ -113,7 +113,7 @@ async def test_what_is_too_much_gets_503_at_once(autojump_clock):
         assert sorted(puppet.started) == guids(1, 2)
 
 
-async def test_what_takes_too_long_gets_504_and_is_stopped(autojump_clock):
+async def test_a_too_slow_request_gets_504_and_is_stopped(autojump_clock):
     async with open_puppet() as (world, puppet):
         ra = await world.peer(RA)
         puppet.hold(GUID)

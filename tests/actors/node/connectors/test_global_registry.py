@@ -42,7 +42,7 @@ async def publish(peer, value, guid=GUID):
     return await peer.ask("create", from_, GLOBAL_REGISTRY, resource=guid, value=value)
 
 
-async def test_what_is_published_is_read():
+async def test_a_published_record_is_read():
     async with open_global() as (ra, fake):
         assert (await read(ra)).code == 404
         assert (await publish(ra, token())).code == 200
@@ -85,7 +85,7 @@ async def test_a_conflict_stays_a_conflict():
         (Said(408), 408),
     ],
 )
-async def test_what_a_server_says_is_passed_on_or_the_server_is_broken(said, code):
+async def test_an_answer_of_a_server_is_passed_on_or_the_server_is_broken(said, code):
     async with open_global() as (ra, fake):
         fake.records[GUID], fake.form = token(), lambda _: said
         assert (await read(ra)).code == code
@@ -95,7 +95,7 @@ async def test_what_a_server_says_is_passed_on_or_the_server_is_broken(said, cod
     ("value", "guid"),
     [("eyJ.jwt", GUID), (f"{token()}.more", GUID), (token(), "user://idp.ex/bob"), ("", GUID)],
 )
-async def test_what_is_no_record_is_not_sent(value, guid):
+async def test_an_invalid_record_is_not_sent(value, guid):
     async with open_global() as (ra, fake):
         assert (await publish(ra, value, guid)).code == 400
         assert fake.records == {}

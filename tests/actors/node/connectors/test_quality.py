@@ -51,7 +51,7 @@ def media_of(broker):
     return [one["wanted"]["mediaType"] for one in broker.held.values()]
 
 
-async def test_what_is_reserved_is_shown_and_given_back():
+async def test_a_reservation_is_shown_and_released():
     async with open_quality() as (world, broker):
         ra = await world.peer(RA)
         granted = await reserve(ra)
@@ -131,7 +131,7 @@ async def test_a_reservation_with_a_lost_answer_is_released():
         await broker.server.until(lambda: not broker.held)
 
 
-async def test_what_may_have_been_granted_too_late_is_given_back():
+async def test_a_reservation_granted_too_late_is_released():
     async with open_quality(limits=RelayLimits(2, 8, 0.2)) as (world, broker):
         ra = await world.peer(RA)
         broker.held_up = trio.Event()
@@ -164,7 +164,7 @@ async def test_a_node_that_stops_gives_everything_back():
     ("type_", "body"),
     [("create", {}), ("create", {"value": {"cspId": "x"}}), ("read", {}), ("update", {})],
 )
-async def test_what_makes_no_sense_is_refused(type_, body):
+async def test_an_invalid_reservation_is_refused(type_, body):
     async with open_quality() as (world, _):
         ra = await world.peer(RA)
         assert (await ra.ask(type_, f"{RA}/ua", QOS, **body)).code == 400

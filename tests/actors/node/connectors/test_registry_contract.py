@@ -49,7 +49,7 @@ def urls(answer):
     return sorted(one["url"] for one in (value if isinstance(value, list) else [value]))
 
 
-async def test_what_is_registered_is_read_as_it_was_written(world):
+async def test_a_registered_record_is_read_unchanged(world):
     """PFY-13."""
     ra, rb = await world.peer(RA), await world.peer(RB)
     url = await registered(rb, guid=GUID, p2pHandler=f"{RB}/p2phandler/1")
@@ -65,7 +65,7 @@ async def test_what_is_registered_is_read_as_it_was_written(world):
 @pytest.mark.parametrize(
     "resource", ["hyperty://a.ex/nobody", "user://idp.ex/nobody", "comm://a.ex/x"]
 )
-async def test_what_is_not_registered_gets_404(world, resource):
+async def test_an_unregistered_address_gets_404(world, resource):
     ra = await world.peer(RA)
     answer = await read(ra, resource)
     assert (answer.code, answer.body["description"]) == (404, "Not Found")
@@ -179,7 +179,7 @@ async def test_a_record_names_its_own_runtime_and_handler(world, value):
     assert "p2pHandler" not in shown.body["value"]
 
 
-async def test_what_is_unknown_or_makes_no_sense_is_refused(world):
+async def test_an_unknown_or_invalid_change_is_refused(world):
     rb = await world.peer(RB)
     url = await registered(rb)
 
@@ -233,7 +233,7 @@ async def test_a_closed_session_takes_its_records_with_it(world):
     assert (await read(ra, url)).code == 408
 
 
-async def test_what_the_rest_form_cannot_say_is_known(world):
+async def test_the_limits_of_the_rest_form_are_known(world):
     rb = await world.peer(RB)
     is_rest = world.kind == "http"
     (url,) = await rb.allocate()

@@ -38,7 +38,7 @@ async def test_a_node_registers_nothing_of_others(record, autojump_clock):
 
 @pytest.mark.parametrize("kind", ["execute", "response"])
 @pytest.mark.parametrize("to", [SESSION, SM, MN, f"{MN}/policy", f"{MN}/protostub/b.ex/status"])
-async def test_what_it_says_to_parts_of_the_node_uninvited_changes_nothing(
+async def test_messages_of_a_foreign_node_to_parts_of_the_node_change_nothing(
     kind, to, autojump_clock
 ):
     async with open_world() as world:
@@ -71,7 +71,7 @@ async def test_a_foreign_node_without_the_owners_consent_receives_no_changes(aut
 
 
 @pytest.mark.parametrize("part", ["", "/subscription", "/secret/part"])
-async def test_it_is_not_given_what_is_addressed_to_others(part, autojump_clock):
+async def test_a_foreign_node_is_not_sent_messages_for_others(part, autojump_clock):
     async with open_world(observation=Observation.OWNER) as world:
         ra = await world.peer(RA)
         (url,) = await ra.allocate("comm")
@@ -96,7 +96,7 @@ async def test_consent_is_not_its_to_give_for_others(autojump_clock):
 # ---- whose the addresses of another domain are, while its node is reachable
 
 
-async def test_a_runtime_here_does_not_take_what_is_its(autojump_clock):
+async def test_a_local_runtime_does_not_take_a_foreign_nodes_addresses(autojump_clock):
     """MN-13 is for domains that cannot be asked: it must not divert what goes to one that can."""
     async with open_world() as world:
         peer = await world.peer(NODE)
@@ -107,7 +107,7 @@ async def test_a_runtime_here_does_not_take_what_is_its(autojump_clock):
         assert await thief.silence()
 
 
-async def test_what_a_runtime_of_its_own_domain_uses_here_is_no_offence_of_the_node(
+async def test_use_of_this_node_by_a_runtime_of_its_domain_is_no_offence_of_the_node(
     autojump_clock,
 ):
     """Or one user of a domain that has two ways here could have its node kept out."""
@@ -120,7 +120,7 @@ async def test_what_a_runtime_of_its_own_domain_uses_here_is_no_offence_of_the_n
         assert (await world.states())[NODE] == "open"
 
 
-async def test_what_was_taken_before_its_node_came_is_given_up(autojump_clock):
+async def test_an_address_taken_before_its_node_connected_is_released(autojump_clock):
     async with open_world() as world:
         thief = await world.peer(RA)
         assert (await thief.ask("read", HX, DR, resource=HX)).code == 404
@@ -167,7 +167,7 @@ async def test_this_node_carries_nothing_of_a_third_domain(from_, source, autoju
         assert await peer.silence()
 
 
-async def test_what_it_observes_here_comes_from_this_domain_only(autojump_clock):
+async def test_a_foreign_node_observes_only_objects_of_this_domain(autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
         (url,) = await ra.allocate("comm")

@@ -20,7 +20,7 @@ async def hyperty_of(world):
 @pytest.mark.parametrize(
     "from_", [HX, f"{RX}/registry", f"{NODE}/sm", "comm://b.ex/o1/subscription", NODE]
 )
-async def test_a_node_speaks_as_whatever_is_of_its_domain(autojump_clock, from_):
+async def test_a_node_sends_as_any_address_of_its_domain(autojump_clock, from_):
     async with open_world() as world:
         ra, address = await hyperty_of(world)
         peer = await world.peer(NODE)
@@ -90,7 +90,7 @@ async def test_a_node_that_goes_on_offending_is_shown_out_and_kept_out(autojump_
         assert (await (await world.outsider(NODE)).control("open", runtimeURL=NODE)).code == 200
 
 
-async def test_what_is_not_found_is_no_offence(autojump_clock):
+async def test_a_message_to_an_unknown_address_is_no_offence(autojump_clock):
     async with open_world() as world:
         peer = await world.peer(NODE)
         for _ in range(2 * PEER_OFFENCES):

@@ -100,7 +100,7 @@ async def test_one_connection_carries_many_requests_but_not_for_ever():
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
     ],
 )
-async def test_what_is_no_request_is_reported_and_hung_up(raw, status):
+async def test_an_invalid_request_is_answered_and_disconnected(raw, status):
     async with served() as url:
         assert (await said(url, raw)).startswith(b"HTTP/1.1 %d " % status)
 
@@ -210,7 +210,7 @@ async def test_the_token_is_not_in_what_a_config_shows():
         max_size=6,
     )
 )
-def test_whatever_comes_the_next_one_is_served(pieces):
+def test_after_any_request_the_next_one_is_served(pieces):
     async def visit():
         async with served() as url:
             async with await connect(url) as stream:

@@ -77,7 +77,7 @@ async def test_a_node_shows_nothing_that_the_page_does_not_name():
 
 
 @pytest.mark.parametrize("form", ["plain", "session", "link"])
-async def test_what_passes_a_node_is_counted_in_its_wire_form(form):
+async def test_a_message_is_counted_in_its_wire_form(form):
     """A session, and one request to nobody."""
     options = ("--domain", "a.ex", "--allow-legacy", "--http", "127.0.0.1:0", *UNHURRIED)
     async with serving("node", *options) as node:

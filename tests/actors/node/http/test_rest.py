@@ -280,7 +280,7 @@ async def test_no_body_is_read_for_a_request_without_a_session(more, status, aut
             assert trio.current_time() == before
 
 
-async def test_nor_for_what_is_not_asked_so(autojump_clock):
+async def test_nor_for_unrequested_streams(autojump_clock):
     async with served() as (world, _):
         place = urlsplit(world.node.rest_url).netloc
         async with await world.network.dial(Kind.STREAM, place) as link:

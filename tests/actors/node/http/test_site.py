@@ -29,14 +29,14 @@ async def status(path, *headers, method="GET", token=None):
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_what_is_served_is_served(path, method):
+async def test_a_known_path_is_served(path, method):
     assert await status(path, method=method) == HTTPStatus.OK
 
 
 @pytest.mark.parametrize(
     "path", ["/", "", "*", "/metrics/", "/Metrics", "/healthz/..", "//metrics"]
 )
-async def test_what_is_not_served_is_404(path):
+async def test_an_unknown_path_is_404(path):
     assert await status(path) == HTTPStatus.NOT_FOUND
 
 

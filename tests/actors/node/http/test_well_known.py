@@ -48,7 +48,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("path", "kind"), KINDS.items())
-async def test_each_file_is_what_it_is(domain, ask, path, kind):
+async def test_each_file_has_its_content_type(domain, ask, path, kind):
     page = await ask(f"/{path}")
     assert (page.status, page.content_type, page.body) == (200, kind, domain.files[path])
 
@@ -116,7 +116,7 @@ async def test_nothing_can_be_changed(ask, method):
     assert (page.status, dict(page.headers)["allow"]) == (405, "GET, HEAD")
 
 
-async def test_what_is_too_large_is_not_served(ask, tmp_path):
+async def test_a_too_large_file_is_not_served(ask, tmp_path):
     (tmp_path / "cat/.well-known/protocolstub/default").write_bytes(bytes(70_000))
     assert (await ask("/.well-known/protocolstub/default")).status == 503
 

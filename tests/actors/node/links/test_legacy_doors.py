@@ -37,7 +37,7 @@ def written(door, message):
     "make", [lambda: SessionAcceptor(SESSION), lambda: PlainAcceptor(SESSION, Upgrade("/", {}))]
 )
 @given(said=st.lists(frames, max_size=4))
-def test_whatever_comes_is_read_and_can_be_answered(make, said):
+def test_every_frame_is_read_and_can_be_answered(make, said):
     door = make()
     items = [item for frame in said for item in door.read(frame)]
     answers = [item.answer if isinstance(item, BadLine) else item for item in items]
@@ -48,7 +48,7 @@ def test_whatever_comes_is_read_and_can_be_answered(make, said):
 
 
 @given(named=st.text() | words)
-def test_a_plain_stub_claims_the_session_it_names_whatever_that_is(named):
+def test_a_plain_stub_claims_the_named_session_in_any_case(named):
     (claim,) = PlainAcceptor(SESSION, Upgrade("/", {"runtimeURL": named})).greeting()
 
     assert isinstance(claim, Claim)

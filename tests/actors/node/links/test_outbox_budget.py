@@ -95,7 +95,7 @@ async def test_every_event_that_is_given_up_is_counted(autojump_clock):
         assert waiting(world) <= BUDGET
 
 
-async def test_it_recovers_by_itself(autojump_clock):
+async def test_the_budget_recovers_by_itself(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         ra, rb, _ = await full_world(world)
         await pile_up(ra, RX, 10)
@@ -108,7 +108,7 @@ async def test_it_recovers_by_itself(autojump_clock):
         assert await again.hear() == request
 
 
-async def test_what_waits_for_detached_sessions_counts_too(autojump_clock):
+async def test_messages_for_detached_sessions_count_too(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         await rb.link.aclose()
@@ -134,7 +134,7 @@ async def test_no_message_waits_after_all_links_have_closed(autojump_clock):
         assert waiting(world) == 0
 
 
-async def audience(world, ra, count, things=1):
+async def subscribers(world, ra, count, things=1):
     """RA publishes objects; so many others subscribe to them by turns, and nobody reads on."""
     published, peers = await ra.allocate("comm", things), []
     for number in range(count):
@@ -159,7 +159,7 @@ async def test_an_update_for_many_counts_once(autojump_clock):
     """L2: 30 updates wait for each of 20 subscribers, 600 in all; the budget has room for 98."""
     async with open_world(limits=LIMITS) as world:
         ra = await world.peer(RA)
-        (thing,), _ = await audience(world, ra, 20)
+        (thing,), _ = await subscribers(world, ra, 20)
 
         await publish(ra, thing, 30)
 
@@ -171,7 +171,7 @@ async def test_of_one_group_with_equal_shares_one_link_gives_way_whole(autojump_
     """L2: only the last one who lets go of a message frees it."""
     async with open_world(limits=LIMITS) as world:
         ra = await world.peer(RA)
-        things, peers = await audience(world, ra, 12, things=2)
+        things, peers = await subscribers(world, ra, 12, things=2)
         while not world.ended():
             for thing in things:
                 await publish(ra, thing, 1)
@@ -185,7 +185,7 @@ async def test_of_many_links_the_one_that_does_not_read_gives_way(autojump_clock
     """L2, L1: what all others have read counts for the one who has not."""
     async with open_world(limits=LIMITS) as world:
         ra = await world.peer(RA)
-        (thing,), peers = await audience(world, ra, 5)
+        (thing,), peers = await subscribers(world, ra, 5)
         async with trio.open_nursery() as nursery:
             for peer in peers[1:]:
                 nursery.start_soon(peer.read_on)

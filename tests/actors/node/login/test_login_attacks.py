@@ -17,13 +17,13 @@ from actors.node.login.token import read_token, verified
 from specs.limits.node import TOKEN_CHARS
 from specs.limits.protocol import MAX_JSON_TEXT
 from specs.reply_code import Code
-from tests.support.node.issuer import Issuer, Shelf, encoded, login_by
+from tests.support.node.issuer import FakeKeySource, Issuer, encoded, login_by
 from tests.support.node.node_peer import RA, SESSION, open_world
 from transports.codec import encode
 
 EDDSA, ES256, OUTSIDER = Issuer(), Issuer.es256("k2"), Issuer()
 RSA = RSAKey.generate_key(2048)
-KEYS = Shelf(EDDSA.jwks(ES256))
+KEYS = FakeKeySource(EDDSA.jwks(ES256))
 NOW = 0.0
 
 
@@ -185,7 +185,7 @@ REASONS = {
 
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize("attack", REASONS)
-def test_each_is_refused_for_what_it_is(attack):
+def test_each_attack_is_refused_for_its_own_reason(attack):
     """Nothing is left to the next check."""
     with pytest.raises(BadTokenError) as refused:
         verified(read_token(ATTACKS[attack]()), read_keys(KEYS.text))

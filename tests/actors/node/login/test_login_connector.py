@@ -73,7 +73,7 @@ async def test_any_provider_may_stand_behind_the_connector(autojump_clock):
     assert provider.closed == 1
 
 
-async def test_what_a_provider_sets_an_end_to_ends_then(autojump_clock):
+async def test_an_identity_ends_when_its_provider_says(autojump_clock):
     async with open_world(login=by(Scripted({"x": alice(until=15.0)}), life=100.0)) as world:
         await opened(await world.outsider(), "x")
         await trio.sleep(14)

@@ -12,7 +12,7 @@ from actors.node.login.key_provider import KeyFile, KeyUrl, by_keys, terms_of
 from actors.node.login.provider import Login, Nobody
 from specs.limits.node import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
 from tests.support.node.http_server import HangupError, Said, open_http_server
-from tests.support.node.issuer import Issuer, Shelf, login_by, opened, written
+from tests.support.node.issuer import FakeKeySource, Issuer, login_by, opened, written
 from tests.support.node.node_peer import RA, open_world
 
 OLD, NEW = Issuer(name="old"), Issuer(name="new")
@@ -45,7 +45,7 @@ async def code_of(world, token, runtime=RA):
         (b" " * (JWKS_BYTES + 1), "larger than"),
     ],
 )
-def test_what_is_no_set_of_keys_is_refused(text, said):
+def test_an_invalid_key_set_is_refused(text, said):
     with pytest.raises(BadKeysError, match=said):
         read_keys(text)
 
@@ -94,7 +94,7 @@ def test_keys_of_other_kinds_are_passed_over():
 
 
 async def test_an_unknown_key_has_the_set_got_anew_but_not_more_often_than_allowed(autojump_clock):
-    shelf = Shelf(OLD.jwks())
+    shelf = FakeKeySource(OLD.jwks())
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token()) == 200
         shelf.text = OLD.jwks(NEW)
@@ -110,7 +110,7 @@ async def test_an_unknown_key_has_the_set_got_anew_but_not_more_often_than_allow
 
 
 async def test_a_key_that_was_taken_away_opens_nothing_any_more(autojump_clock):
-    shelf = Shelf(OLD.jwks(NEW))
+    shelf = FakeKeySource(OLD.jwks(NEW))
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token()) == 200
         shelf.text = NEW.jwks()
@@ -125,7 +125,7 @@ async def test_a_key_that_was_taken_away_opens_nothing_any_more(autojump_clock):
 
 async def test_without_keys_no_runtime_is_admitted_and_all_may_retry(autojump_clock):
     """CON-01: fails closed."""
-    shelf = Shelf(b"", why="no way there")
+    shelf = FakeKeySource(b"", why="no way there")
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token()) == 503
         assert await code_of(world, OLD.token()) == 503
@@ -136,7 +136,7 @@ async def test_without_keys_no_runtime_is_admitted_and_all_may_retry(autojump_cl
 
 
 async def test_keys_with_a_lost_source_are_used_until_they_are_stale(autojump_clock):
-    shelf, issuer = Shelf(OLD.jwks()), Issuer(OLD.key, name="old")
+    shelf, issuer = FakeKeySource(OLD.jwks()), Issuer(OLD.key, name="old")
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, issuer.token()) == 200
         shelf.why = "no way there"
@@ -149,7 +149,7 @@ async def test_keys_with_a_lost_source_are_used_until_they_are_stale(autojump_cl
 
 
 async def test_a_slow_source_delays_only_logins_that_need_it(autojump_clock):
-    shelf = Shelf(OLD.jwks())
+    shelf = FakeKeySource(OLD.jwks())
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token()) == 200
         shelf.delay = 1.0
@@ -163,7 +163,7 @@ async def test_a_slow_source_delays_only_logins_that_need_it(autojump_clock):
 
 
 async def test_a_source_that_never_answers_is_given_up(autojump_clock):
-    shelf = Shelf(OLD.jwks(), delay=3600)
+    shelf = FakeKeySource(OLD.jwks(), delay=3600)
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token()) == 503
         assert trio.current_time() < 3

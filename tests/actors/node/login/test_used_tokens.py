@@ -19,7 +19,7 @@ from actors.node.login.provider import Login
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.assertion import SpentTokens, Use
 from tests.support.command import call, called, serving
-from tests.support.node.issuer import Issuer, Shelf, opened
+from tests.support.node.issuer import FakeKeySource, Issuer, opened
 from tests.support.node.node_peer import DOMAIN, RB, Peer, open_world
 from transports.errors import LinkError
 from transports.link import Kind
@@ -32,7 +32,7 @@ def path(tmp_path):
 
 
 def login_on(path, issuer, now=lambda: 0.0):
-    provider = by_keys(Shelf(issuer.jwks()), terms_of(issuer.domain), UsedTokenFile(path))
+    provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain), UsedTokenFile(path))
     return Login(provider=provider, clock=now)
 
 
@@ -87,7 +87,7 @@ async def test_a_failing_file_is_no_fault_of_the_token(path):
     await provider.aclose()
 
 
-async def test_what_is_over_leaves_the_file_and_stays_used(path):
+async def test_an_expired_token_leaves_the_file_and_stays_used(path):
     await keep(path, *(Use(bytes([n]), float(n)) for n in range(10)))
     await keep(path, *(Use(bytes([n]), 100.0 + n) for n in range(5)), floor=9.0)
     with sqlite3.connect(path) as file:

@@ -132,7 +132,7 @@ async def test_each_message_is_judged_exactly_once(tmp_path, autojump_clock):
         assert {fact.decision for fact in rulings(world)} == {"permit", "deny"}
 
 
-async def test_what_is_refused_before_is_not_judged(tmp_path, autojump_clock):
+async def test_a_message_refused_earlier_is_not_judged(tmp_path, autojump_clock):
     """MN-03: source and circle come first."""
     async with open_world(**policed(tmp_path, LATE)) as world:
         ra = await world.peer(RA)

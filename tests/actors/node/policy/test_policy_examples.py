@@ -9,7 +9,7 @@ import pytest
 from actors.node.config import PolicyConfig
 from tests.support.node.issuer import Issuer, opened
 from tests.support.node.node_peer import open_world
-from tests.support.node.policing import anybody, logged_in
+from tests.support.node.policing import logged_in, optional_login
 
 FOLDER = Path(__file__).parents[4] / "examples" / "policies"
 DOMAIN = "a.example"
@@ -78,7 +78,7 @@ async def test_objects_are_created_in_office_hours(at, code, zone, autojump_cloc
     ],
 )
 async def test_only_our_users_open_sessions(claims, runtime, why, issuer, autojump_clock):
-    async with open_world(**by("own-idp.toml"), **anybody(issuer)) as world:
+    async with open_world(**by("own-idp.toml"), **optional_login(issuer)) as world:
         peer = await world.outsider(runtime)
         token = None if claims is None else issuer.token(**claims)
         answer = await opened(peer, token)
@@ -91,7 +91,7 @@ async def test_only_our_users_open_sessions(claims, runtime, why, issuer, autoju
 async def test_addresses_of_odd_schemes_are_not_given_out(issuer, autojump_clock):
     reported = {
         **by("own-idp.toml"),
-        **anybody(issuer),
+        **optional_login(issuer),
         "object_schemes": frozenset({"comm", "odd"}),
     }
     async with open_world(**reported) as world:
@@ -109,7 +109,7 @@ async def listen(peer, *resources: str) -> int:
 
 
 async def test_a_path_of_another_session_cannot_be_subscribed_to(issuer, autojump_clock):
-    async with open_world(**by("subscriptions.toml"), **anybody(issuer)) as world:
+    async with open_world(**by("subscriptions.toml"), **optional_login(issuer)) as world:
         ra = await world.peer(RA)
         rb = await logged_in(world, issuer, RB, iss=THEIRS, sub=EVE)
         (comm,) = await ra.allocate("comm")
@@ -123,7 +123,7 @@ async def test_a_path_of_another_session_cannot_be_subscribed_to(issuer, autojum
 
 
 async def test_auditors_observe_and_local_users_see_who_is_present(issuer, autojump_clock):
-    async with open_world(**by("subscriptions.toml"), **anybody(issuer)) as world:
+    async with open_world(**by("subscriptions.toml"), **optional_login(issuer)) as world:
         ra = await world.peer(RA)
         (comm,), (hyperty,) = await ra.allocate("comm"), await ra.allocate("hyperty")
         auditor = await logged_in(world, issuer, RB, iss=THEIRS, sub=EVE, roles=["auditor"])

@@ -8,7 +8,7 @@ import pytest
 from specs.bodies.policy import UNTIL_STOP, PoliciesChanged, PoliciesListed, PoliciesShown
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
-from tests.support.node.policing import POLICY, anybody, logged_in, one_policy, policed, rule
+from tests.support.node.policing import POLICY, logged_in, one_policy, optional_login, policed, rule
 from transports.bodies import read_body
 
 NOTHING = one_policy()
@@ -45,7 +45,7 @@ def issuer():
 
 @pytest.fixture
 def reported(tmp_path, issuer):
-    return {**policed(tmp_path, NOTHING), **anybody(issuer)}
+    return {**policed(tmp_path, NOTHING), **optional_login(issuer)}
 
 
 async def test_a_set_is_added_replaced_and_removed(reported, issuer, autojump_clock):
@@ -134,7 +134,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[f"{one[0]}-{one[3]}" for one in WRONG])
-async def test_what_cannot_be_done_is_answered_and_changes_nothing(
+async def test_an_impossible_change_is_answered_and_changes_nothing(
     wrong, reported, issuer, autojump_clock
 ):
     type_, body, code, why = wrong
@@ -147,12 +147,12 @@ async def test_what_cannot_be_done_is_answered_and_changes_nothing(
         assert read_body(await there.ask("read"), PoliciesListed).value.version == 1
 
 
-async def test_what_was_counted_is_reported(tmp_path, issuer, autojump_clock):
+async def test_counters_of_policies_are_reported(tmp_path, issuer, autojump_clock):
     text = one_policy(
         rule("r", 'effect = "permit"\ntarget.actionType.equals = "open"\n'
              'obligations.permit = [{ do = "count", name = "opened" }]')
     )  # fmt: skip
-    async with open_world(**policed(tmp_path, text), **anybody(issuer)) as world:
+    async with open_world(**policed(tmp_path, text), **optional_login(issuer)) as world:
         there = await office(world, issuer)
         book = read_body(await there.ask("read"), PoliciesListed).value
         assert book.counts == {"opened": 2}
@@ -167,7 +167,7 @@ async def test_there_is_an_end_to_the_number_of_sets(reported, issuer, autojump_
 
 async def test_policies_also_apply_to_policy_management(tmp_path, issuer, autojump_clock):
     text = one_policy(rule("shut", 'effect = "deny"\ntarget.msgType.equals = "policyManagement"'))
-    reported = {**policed(tmp_path, text), **anybody(issuer)}
+    reported = {**policed(tmp_path, text), **optional_login(issuer)}
     async with open_world(**reported) as world:
         there = await office(world, issuer)
         assert (await there.ask("read")).code == 403

@@ -11,7 +11,14 @@ from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
-from tests.support.node.policing import anybody, logged_in, one_policy, policed, rule, rulings
+from tests.support.node.policing import (
+    logged_in,
+    one_policy,
+    optional_login,
+    policed,
+    rule,
+    rulings,
+)
 
 SECRET = "a-very-secret-value"  # noqa: S105 - a word to look for
 CREATES = 'target.actionType.equals = "create"\n'
@@ -47,7 +54,7 @@ async def test_a_log_line_has_sender_and_message_without_body(effect, tmp_path, 
 
 async def test_a_log_line_names_the_user(tmp_path, autojump_clock):
     issuer = Issuer()
-    reported = {**policed(tmp_path, duty("deny", LOG)), **anybody(issuer)}
+    reported = {**policed(tmp_path, duty("deny", LOG)), **optional_login(issuer)}
     with structlog.testing.capture_logs() as logs:
         async with open_world(**reported) as world:
             peer = await logged_in(world, issuer)
@@ -106,12 +113,12 @@ async def test_advice_that_cannot_be_followed_is_skipped(tmp_path, autojump_cloc
         assert (await tell(world)).type == "create"
 
 
-async def test_a_denial_stays_one_whatever_its_obligations(tmp_path, autojump_clock):
+async def test_a_denial_stays_a_denial_for_any_obligations(tmp_path, autojump_clock):
     async with open_world(**policed(tmp_path, duty("deny", UNKNOWN, LOG))) as world:
         assert (await tell(world)).code == 403
 
 
-async def test_what_comes_after_comes_after(tmp_path, autojump_clock):
+async def test_an_obligation_after_a_permission_follows_the_message(tmp_path, autojump_clock):
     late = '{ do = "count", name = "late", when = "after" }'
     early = '{ do = "count", name = "early" }'
     async with open_world(**policed(tmp_path, duty("permit", late, early))) as world:
@@ -121,7 +128,7 @@ async def test_what_comes_after_comes_after(tmp_path, autojump_clock):
     assert order == ["early", "xmit", "late"]
 
 
-async def test_what_comes_after_a_denial_comes_after_its_answer(tmp_path, autojump_clock):
+async def test_an_obligation_after_a_denial_follows_its_answer(tmp_path, autojump_clock):
     late = '{ do = "count", name = "late", when = "after" }'
     async with open_world(**policed(tmp_path, duty("deny", late))) as world:
         order = watched(world)
@@ -148,7 +155,7 @@ def watched(world) -> list[str]:
     return order
 
 
-async def test_what_cannot_be_decided_is_denied_and_its_cause_logged(tmp_path, autojump_clock):
+async def test_an_undecidable_message_is_denied_and_its_cause_logged(tmp_path, autojump_clock):
     """POL-14, I-K4."""
     text = one_policy(rule("r", f'effect = "permit"\n{CREATES}condition.srcIDP.equals = "x"'))
     with structlog.testing.capture_logs() as logs:
@@ -159,7 +166,7 @@ async def test_what_cannot_be_decided_is_denied_and_its_cause_logged(tmp_path, a
     assert (ruling.decision, ruling.policy) == ("deny", "s/p/r")
     (line,) = [one for one in logs if one["event"] == "policy undecided"]
     assert line["why"] == "the condition of s/p/r cannot be decided"
-    assert "srcIDP (nobody vouches" in line["missing"]
+    assert "srcIDP (the sender has no valid login" in line["missing"]
 
 
 def test_counters_have_an_end():

@@ -12,9 +12,9 @@ from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.node.policing import (
     POLICY,
-    anybody,
     logged_in,
     one_policy,
+    optional_login,
     policed,
     rule,
     rulings,
@@ -100,7 +100,7 @@ async def test_a_node_does_not_start_with_a_file_that_cannot_be_used(content, wh
 
 async def test_an_administrator_has_the_files_read_again(tmp_path):
     issuer = Issuer()
-    reported = {**policed(tmp_path, one_policy()), **anybody(issuer)}
+    reported = {**policed(tmp_path, one_policy()), **optional_login(issuer)}
     async with open_world(**reported) as world:
         issuer.now = trio.current_time()
         admin = await logged_in(world, issuer, roles=["admin"])
@@ -119,9 +119,9 @@ async def test_an_administrator_has_the_files_read_again(tmp_path):
         assert [one["id"] for one in listed.body["value"]["sets"]] == ["other"]
 
 
-async def test_what_was_changed_by_message_is_as_in_the_files_afterwards(tmp_path):
+async def test_a_reload_replaces_changes_by_message(tmp_path):
     issuer = Issuer()
-    reported = {**policed(tmp_path, one_policy()), **anybody(issuer)}
+    reported = {**policed(tmp_path, one_policy()), **optional_login(issuer)}
     async with open_world(**reported) as world:
         issuer.now = trio.current_time()
         admin = await logged_in(world, issuer, roles=["admin"])

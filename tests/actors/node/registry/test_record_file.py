@@ -55,7 +55,7 @@ async def test_rows_come_back_as_they_were(tmp_path):
     assert rows_in(tmp_path / "r.sqlite") == [ROW]
 
 
-def test_what_a_killed_process_acknowledged_is_there(tmp_path):
+def test_acknowledged_records_of_a_killed_process_are_in_the_file(tmp_path):
     path = tmp_path / "r.sqlite"
     command = [sys.executable, "-c", WRITER, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:  # noqa: S603 - our own

@@ -32,7 +32,7 @@ async def update(peer, url, **more):
     return await peer.ask("update", f"{peer.runtime}/registry", DR, resource=url, **more)
 
 
-async def test_what_is_registered_is_found_with_all_it_said(autojump_clock):
+async def test_a_registered_record_is_found_with_all_fields(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb, p2pHandler=f"{RB}/p2phandler/1", unheard_of=1)
@@ -44,7 +44,7 @@ async def test_what_is_registered_is_found_with_all_it_said(autojump_clock):
         assert answer.from_ == DR
 
 
-async def test_what_is_not_registered_gets_404(autojump_clock):
+async def test_an_unregistered_address_gets_404(autojump_clock):
     async with open_world() as world:
         ra = await world.peer(RA)
 
@@ -92,7 +92,7 @@ async def test_only_its_runtime_changes_a_record(autojump_clock):
         ("delete", {"resource": "hyperty://a.ex/x"}),
     ],
 )
-async def test_what_makes_no_sense_gets_400(type_, body, autojump_clock):
+async def test_an_invalid_request_gets_400(type_, body, autojump_clock):
     async with open_world() as world:
         rb = await world.peer(RB)
 

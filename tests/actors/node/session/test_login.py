@@ -8,7 +8,7 @@ from actors.kit.counters import Tally
 from actors.node.login.provider import Admission
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from specs.reply_code import DropReason
-from tests.support.node.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened
+from tests.support.node.issuer import ALICE, BOB, ISSUER, FakeKeySource, Issuer, login_by, opened
 from tests.support.node.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world
 from transports.errors import LinkError
 
@@ -86,7 +86,7 @@ def view_of(views):
 
 async def test_during_a_login_other_messages_are_refused(autojump_clock):
     issuer = Issuer()
-    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+    async with open_world(login=login_by(issuer, FakeKeySource(issuer.jwks(), delay=1.0))) as world:
         peer = await world.outsider()
         wanted = await peer.post(
             "execute", peer.stub, SESSION, method="open",
@@ -102,7 +102,7 @@ async def test_during_a_login_other_messages_are_refused(autojump_clock):
 
 async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
     issuer = Issuer()
-    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+    async with open_world(login=login_by(issuer, FakeKeySource(issuer.jwks(), delay=1.0))) as world:
         peer = await world.outsider()
         await peer.post(
             "execute", peer.stub, SESSION, method="open",
@@ -121,7 +121,7 @@ async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
 async def test_a_login_on_two_links_opens_one_session(autojump_clock):
     """Both logins are good: the later has the session, and hears nothing that was the first's."""
     issuer = Issuer()
-    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+    async with open_world(login=login_by(issuer, FakeKeySource(issuer.jwks(), delay=1.0))) as world:
         first, second = await world.outsider(), await world.outsider()
         for peer in (first, second):
             params = {"runtimeURL": RA, "token": issuer.token()}
@@ -139,7 +139,7 @@ async def test_a_login_on_two_links_opens_one_session(autojump_clock):
 async def test_a_link_closed_during_its_login_does_not_block_the_next_one(autojump_clock):
     """What was said over the first, also after the wish, does nothing."""
     issuer = Issuer()
-    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+    async with open_world(login=login_by(issuer, FakeKeySource(issuer.jwks(), delay=1.0))) as world:
         first = await world.outsider()
         params = {"runtimeURL": RA, "token": issuer.token()}
         await first.post("execute", first.stub, SESSION, method="open", params=params)
@@ -156,7 +156,7 @@ async def test_a_link_closed_during_its_login_does_not_block_the_next_one(autoju
 
 async def test_a_node_stops_although_a_peer_waits(autojump_clock):
     issuer = Issuer()
-    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+    async with open_world(login=login_by(issuer, FakeKeySource(issuer.jwks(), delay=1.0))) as world:
         peer = await world.outsider()
         await peer.post(
             "execute", peer.stub, SESSION, method="open",

@@ -14,7 +14,7 @@ from actors.node.policy_hook import Decision, Policy, Ruling
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
-from tests.support.node.issuer import BOB, Issuer, Shelf, login_by, opened
+from tests.support.node.issuer import BOB, FakeKeySource, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, RB, open_world
 from transports.errors import LinkError
 
@@ -56,7 +56,7 @@ async def test_another_user_does_not_get_the_session(other, autojump_clock):
 
 async def test_the_sessions_token_needs_no_login(autojump_clock):
     """MN-06."""
-    issuer, shelf = Issuer(), Shelf(b"")
+    issuer, shelf = Issuer(), FakeKeySource(b"")
     shelf.text = issuer.jwks()
     async with open_world(login=login_by(issuer, shelf)) as world:
         first = await world.outsider()
@@ -148,7 +148,7 @@ async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(aut
         assert address in (await world.node.sessions())[0].addresses
 
 
-async def test_what_a_busy_node_reads_too_late_is_refused(mock_clock):
+async def test_a_token_that_expired_while_a_busy_node_waited_is_refused(mock_clock):
     """MN-05: its answer waits for whoever logs in again."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, life=100.0)) as world:

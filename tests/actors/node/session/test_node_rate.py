@@ -62,7 +62,7 @@ async def test_all_sessions_of_one_nodes_identity_share_its_rate(autojump_clock)
     assert bounds.pause("domain://msg-node.c.ex", PEER, 500) == pytest.approx(500 / NODE_RATE)
 
 
-async def test_what_a_node_sends_does_not_count_against_a_runtime(autojump_clock):
+async def test_messages_of_a_node_do_not_count_against_a_runtime(autojump_clock):
     bounds = Bounds(DEFAULT_LIMITS, frozenset(), Counters())
     bounds.pause(NODE, PEER, 3 * NODE_BURST)
 

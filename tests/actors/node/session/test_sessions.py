@@ -156,7 +156,7 @@ async def test_a_lost_link_detaches_and_keeps_all_tables(autojump_clock):
         assert (view.addresses, view.paths) == ((address,), (f"{address}/changes",))
 
 
-async def test_what_came_while_away_goes_out_first_and_in_order(autojump_clock):
+async def test_messages_from_the_absence_go_out_first_and_in_order(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         await lose(world, rb)

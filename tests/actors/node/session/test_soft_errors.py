@@ -43,7 +43,7 @@ def message(body, type_="create"):
 
 
 @pytest.mark.parametrize("much", TOO_MUCH)
-async def test_what_is_over_a_limit_is_refused_with_413_and_counted(autojump_clock, much):
+async def test_a_message_over_a_limit_is_refused_with_413_and_counted(autojump_clock, much):
     async with open_world() as world:
         ra = await world.peer(RA)
         type_ = "subscribe" if much == "list" else "create"

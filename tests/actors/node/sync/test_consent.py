@@ -160,7 +160,7 @@ async def test_an_answer_to_an_unsubscription_of_the_same_id_is_no_consent(first
         assert not await hears(ra, rb, obj)
 
 
-async def test_one_runtimes_consent_is_not_anothers(autojump_clock):
+async def test_consent_for_one_runtime_is_no_consent_for_another(autojump_clock):
     async with watched() as (world, ra, rb, obj):
         rx = await world.peer(RX)
         await rx.ask("subscribe", f"{RX}/sm", SM, resources=[f"{obj}/changes"])

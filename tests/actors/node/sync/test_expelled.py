@@ -49,7 +49,9 @@ async def test_an_expelled_observer_receives_nothing_more(more, autojump_clock):
         assert [new for *_, new in world.steps("node_subscription")] == ["held", "active", "held"]
 
 
-async def test_its_neighbour_hears_on_until_it_is_shut_out_too(autojump_clock):
+async def test_the_neighbour_of_an_expelled_observer_is_served_until_it_is_expelled_too(
+    autojump_clock,
+):
     async with observed(HB, HB2) as (_, ra, rb, obj):
         assert await cut(ra, obj, HB) == 200
         assert await hears(ra, rb, obj)

@@ -43,7 +43,7 @@ async def test_a_bound_address_belongs_to_its_session_until_the_session_is_over(
 
 
 @DOORS
-async def test_a_runtime_that_comes_takes_back_what_is_below_it(door, autojump_clock):
+async def test_a_connecting_runtime_takes_back_addresses_below_its_own(door, autojump_clock):
     async with met(door) as (world, old, _):
         name = "runtime://a.ex/rz/registry"
         assert (await reported(old, "read", f"{MN}/x", {}, from_=name))[0] == 404

@@ -84,7 +84,7 @@ async def test_a_request_to_it_is_answered_by_it(autojump_clock):
         assert answer.body["description"] == "fine"
 
 
-async def test_what_it_subscribes_to_reaches_it(autojump_clock):
+async def test_events_of_its_subscriptions_reach_a_legacy_session(autojump_clock):
     async with old_world() as world:
         old, new = await plain_peer(world), await world.peer(RA)
         (hn,) = await new.allocate("comm")
@@ -110,7 +110,7 @@ async def test_what_it_subscribes_to_reaches_it(autojump_clock):
 @pytest.mark.parametrize("id_", [7, "7"])
 @pytest.mark.parametrize("type_", ["create", "CREATE"])
 @pytest.mark.parametrize("scheme", ["runtime", "hyperty-runtime"])
-async def test_it_is_answered_as_it_spells(id_, type_, scheme, autojump_clock):
+async def test_a_legacy_session_is_answered_in_its_spelling(id_, type_, scheme, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
         from_ = f"{scheme}://a.ex/old/ua"
@@ -154,7 +154,7 @@ async def test_a_runtime_cannot_disconnect_another_runtime(named, autojump_clock
 @pytest.mark.parametrize(
     "frame", [b"", b"{", b"hello", b"[]", b"{}", b'{"cmd":"connect"}', b'{"id":1,"type":"read"}']
 )
-async def test_what_cannot_be_answered_is_counted_and_the_session_kept(frame, autojump_clock):
+async def test_an_unanswerable_bad_message_is_counted_and_keeps_the_session(frame, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
 
@@ -165,7 +165,7 @@ async def test_what_cannot_be_answered_is_counted_and_the_session_kept(frame, au
 
 
 @pytest.mark.parametrize("id_", [3, "3"])
-async def test_what_can_be_answered_gets_400_and_the_session_is_kept(id_, autojump_clock):
+async def test_an_answerable_bad_message_gets_400_and_keeps_the_session(id_, autojump_clock):
     async with old_world() as world:
         old = await plain_peer(world)
 
@@ -292,7 +292,7 @@ async def test_one_that_does_not_come_back_is_forgotten(autojump_clock):
         assert (await world.peer(OLD_INSIDE)).token
 
 
-async def test_its_steps_are_those_of_any_session(autojump_clock):
+async def test_the_steps_of_a_legacy_session_are_those_of_any_session(autojump_clock):
     async with old_world() as world:
         await plain_peer(world)
         second = await plain_peer(world)

@@ -123,7 +123,7 @@ async def test_a_session_that_is_over_is_not_reopened(autojump_clock):
         assert (await old.session("re-open", f"{OLD}/00"))["body"]["code"] == 410
 
 
-async def test_an_open_without_the_token_takes_nobodys_session(autojump_clock):
+async def test_an_open_without_the_token_takes_no_foreign_session(autojump_clock):
     async with old_world() as world:
         old = await session_peer(world)
         await world.peer(RA)
@@ -145,7 +145,7 @@ async def test_an_open_without_the_token_takes_nobodys_session(autojump_clock):
         {"id": 1, "type": "open", "from_": "runtime://a.ex"},
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_400(asked, autojump_clock):
+async def test_an_invalid_message_is_refused_with_400(asked, autojump_clock):
     async with old_world() as world:
         old = await session_outsider(world)
 
@@ -204,7 +204,7 @@ async def test_the_token_of_a_legacy_session_is_sent_to_no_other_peer(autojump_c
         assert not any(old.token in str(fact) for fact in world.tracer.facts)
 
 
-async def test_what_is_sent_to_its_session_address_arrives_there(autojump_clock):
+async def test_messages_to_its_session_address_reach_a_legacy_session(autojump_clock):
     async with old_world() as world:
         old, new = await session_peer(world), await world.peer(RA)
         await old.say(id=1, type="create", from_=old.session_url, to=f"{RA}/ua", body={})
@@ -229,7 +229,7 @@ async def test_our_form_of_session_control_closes_it_too(autojump_clock):
             await old.hear()
 
 
-async def test_what_it_registered_outlives_its_session(autojump_clock):
+async def test_registrations_of_a_legacy_session_outlive_it(autojump_clock):
     """MN-07, I-A7: as upstream's registry, which hears of no session."""
     async with old_world() as world:
         old, ra = await session_peer(world), await world.peer(RA)

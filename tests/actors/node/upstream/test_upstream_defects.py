@@ -147,7 +147,7 @@ async def test_u37_a_registrys_408_stays_one(door, autojump_clock):
         assert (await reported(old, "read", DR, {"resource": url}))[0] == 408
 
 
-async def test_u39_a_known_runtime_is_nobodys_password(autojump_clock):
+async def test_u39_a_known_runtime_name_is_no_password(autojump_clock):
     async with open_world(allow_legacy=True) as world:
         ten = await session_peer(world, "runtime://a.ex/10")
         thief = await session_outsider(world, "runtime://a.ex/1")

@@ -19,25 +19,25 @@ OLD_TARGET = "hyperty-address-allocation"
 OLDER_TARGET = "object-address-allocation"
 
 
-def wish(scheme="hyperty", **value):
+def wanted(scheme="hyperty", **value):
     return {"scheme": scheme, "value": value}
 
 
 # fmt: off
 ALLOCATIONS = {
-    "lower case":         ("create", ALLOCATION, wish(number=2), 2),
-    "upper case":         ("CREATE", ALLOCATION, wish(number=1), 1),
-    "any case":           ("Create", ALLOCATION, wish("comm", number=3), 3),
-    "old hyperty target": ("create", f"{MN}/{OLD_TARGET}", wish(number=1), 1),
-    "old object target":  ("create", f"{MN}/{OLDER_TARGET}", wish("connection", number=1), 1),
-    "a key in value":     ("create", ALLOCATION, wish("comm", number=2, allocationKey="k"), 2),
-    "number absent":      ("create", ALLOCATION, wish(), 400),
-    "number 0":           ("create", ALLOCATION, wish(number=0), 400),
-    "number as text":     ("create", ALLOCATION, wish(number="1"), 400),
+    "lower case":         ("create", ALLOCATION, wanted(number=2), 2),
+    "upper case":         ("CREATE", ALLOCATION, wanted(number=1), 1),
+    "any case":           ("Create", ALLOCATION, wanted("comm", number=3), 3),
+    "old hyperty target": ("create", f"{MN}/{OLD_TARGET}", wanted(number=1), 1),
+    "old object target":  ("create", f"{MN}/{OLDER_TARGET}", wanted("connection", number=1), 1),
+    "a key in value":     ("create", ALLOCATION, wanted("comm", number=2, allocationKey="k"), 2),
+    "number absent":      ("create", ALLOCATION, wanted(), 400),
+    "number 0":           ("create", ALLOCATION, wanted(number=0), 400),
+    "number as text":     ("create", ALLOCATION, wanted(number="1"), 400),
     "value absent":       ("create", ALLOCATION, {"scheme": "hyperty"}, 400),
     "scheme absent":      ("create", ALLOCATION, {"value": {"number": 1}}, 400),
-    "scheme unknown":     ("create", ALLOCATION, wish("gopher", number=1), 400),
-    "another type":       ("update", ALLOCATION, wish(number=1), 400),
+    "scheme unknown":     ("create", ALLOCATION, wanted("gopher", number=1), 400),
+    "another type":       ("update", ALLOCATION, wanted(number=1), 400),
     "no body":            ("create", ALLOCATION, None, 400),
 }
 # fmt: on
@@ -75,7 +75,7 @@ FREEINGS = {
 @pytest.mark.parametrize("free", FREEINGS.values(), ids=FREEINGS)
 async def test_5d_deallocation(door, target, free, autojump_clock):
     async with met(door) as (world, old, _):
-        asked = wish("comm", number=3, allocationKey="k")
+        asked = wanted("comm", number=3, allocationKey="k")
         _, answer = await reported(old, "create", ALLOCATION, asked)
         these = answer["value"]["allocated"]
 
@@ -90,17 +90,17 @@ async def test_5d_deallocation(door, target, free, autojump_clock):
     [{}, None, {"resource": ["k", "l"]}, {"resource": []}, {"childrenResources": [[["x"]]]},
      {"childrenResources": [7]}, {"resource": "k", "childrenResources": []}],
 )  # fmt: skip
-async def test_5d_what_names_nothing_to_free_gets_400(door, body, autojump_clock):
+async def test_5d_a_free_request_without_addresses_gets_400(door, body, autojump_clock):
     async with met(door) as (_, old, _):
         assert (await reported(old, "delete", ALLOCATION, body))[0] == 400
 
 
 @DOORS
-async def test_5d_what_is_allocated_is_reached_without_a_path(door, autojump_clock):
+async def test_5d_an_allocated_address_is_reached_without_a_path(door, autojump_clock):
     """Objects too, which upstream's nodes leave unmapped (U-44)."""
     async with met(door) as (_, old, new):
         for scheme in ("hyperty", "comm"):
-            _, answer = await reported(old, "create", ALLOCATION, wish(scheme, number=1))
+            _, answer = await reported(old, "create", ALLOCATION, wanted(scheme, number=1))
             (address,) = answer["value"]["allocated"]
             sent = await new.post("read", f"{RA}/ua", address)
             assert (await old.hear())["id"] == sent.id
@@ -154,7 +154,7 @@ async def test_5e_the_seeds_form_names_children(door, children, autojump_clock):
     "body",
     [None, {}, {"resources": [PATH], "subscribe": [OBJ]}, {"resources": 7}, {"resources": []}],
 )
-async def test_5e_what_names_no_path_or_two_gets_400(door, body, autojump_clock):
+async def test_5e_a_subscription_with_no_path_or_two_gets_400(door, body, autojump_clock):
     async with met(door) as (world, old, _):
         assert (await reported(old, "subscribe", SM, body))[0] == 400
         assert [view.paths for view in await world.node.sessions()] == [(), ()]
@@ -175,7 +175,7 @@ async def test_5e_an_update_comes_once_and_not_back(door, autojump_clock):
 
 
 @DOORS
-async def test_5d_what_a_runtime_made_itself_is_claimed_by_a_path(door, autojump_clock):
+async def test_5d_an_address_chosen_by_a_runtime_is_claimed_by_a_path(door, autojump_clock):
     """Upstream's newest runtime allocates nothing; nobody else may have it (C-44)."""
     async with met(door) as (_, old, new):
         made = "hyperty://a.ex/5f0e8c1e-guid"

@@ -125,7 +125,7 @@ def vanished(history, world):
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(ACTIONS), max_size=40))
-def test_what_is_submitted_is_delivered_or_answered_or_dropped_with_one_reason(actions):
+def test_each_submitted_message_is_delivered_answered_or_dropped_with_one_reason(actions):
     """I-T9, OBS-06: and the ledger counts exactly what the trace says."""
     history, world, heard = run(actions)
     assert vanished(history, world) == []
@@ -146,7 +146,7 @@ def test_the_histories_know_every_end_of_a_message_here():
     assert vanished(history, world) == []
 
 
-def test_what_vanishes_is_noticed(monkeypatch):
+def test_a_vanished_message_is_noticed(monkeypatch):
     """I-T9: a bus that swallows events does not pass."""
     monkeypatch.setattr(Deliveries, "give", lambda *_: True)
     history, world, _ = run(["event"])

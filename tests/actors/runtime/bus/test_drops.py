@@ -54,7 +54,7 @@ def test_all_are_counted_and_the_last_are_kept():
     assert [drop.id for drop in ledger.last] == list(range(11, DROPS_KEPT + 11))
 
 
-def test_what_is_no_message_is_counted_only():
+def test_an_invalid_message_is_only_counted():
     """OBS-06."""
     counters = Counters()
     counters.drop(DropReason.MALFORMED)

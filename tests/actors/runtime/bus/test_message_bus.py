@@ -178,7 +178,7 @@ async def test_a_status_from_another_sender_is_dropped(world):
 
 
 @pytest.mark.parametrize("via", [["s", "t", "s"], [str(n) for n in range(9)]])
-async def test_what_goes_in_circles_is_dropped(via, world):
+async def test_a_circling_message_is_dropped(via, world):
     await world.component(B)
     await world.component(S, Origin.NODE_STUB)
     await world.port(S).post(ask(1, from_=C, to=B, via=via))

@@ -91,7 +91,7 @@ async def test_no_route_refuses_every_waiting_request_once(world):
     assert [(m.id, m.code) for m in world.heard_by(alice)] == [(1, 503), (2, 503)]
 
 
-async def test_what_waited_too_long_for_a_route_is_not_sent_any_more(world, autojump_clock):
+async def test_a_message_that_waited_too_long_for_a_route_is_not_sent(world, autojump_clock):
     await world.component(A)
     stub = await world.component(S, Origin.NODE_STUB)
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
@@ -152,7 +152,7 @@ async def with_link(world, remote=RC):
     return link
 
 
-async def test_what_an_unproven_sender_says_waits_in_order_until_its_owner_is_read(world):
+async def test_messages_of_an_unproven_sender_wait_in_order_until_its_owner_is_read(world):
     """I-B10: the registry is asked once; others of the same link do not wait."""
     bob = await world.component(B)
     await with_link(world)
@@ -210,7 +210,7 @@ async def test_a_message_of_an_unknown_owner_is_refused_in_time(world, autojump_
     assert not [one for one in world.asked if isinstance(one, LinkForged)]
 
 
-async def test_what_waits_is_decided_though_its_link_is_gone(world):
+async def test_waiting_messages_are_decided_though_their_link_has_ended(world):
     """I-P22: its sender was notified that it arrived."""
     bob = await world.component(B)
     await with_link(world)
@@ -224,7 +224,7 @@ async def test_what_waits_is_decided_though_its_link_is_gone(world):
     assert [m.id for m in world.heard_by(bob)] == [1]
 
 
-async def test_what_waits_is_bounded(world):
+async def test_waiting_messages_are_bounded(world):
     """I-B10: what is more is refused, and proven senders go on."""
     bob, link = await world.component(B), await with_link(world)
     for number in range(HELD_MESSAGES + 1):
@@ -248,7 +248,7 @@ FOREIGN = (
 )
 
 
-async def test_what_cannot_be_a_peers_is_refused_at_once_and_ends_the_link(world):
+async def test_an_impossible_sender_address_is_refused_at_once_and_ends_the_link(world):
     """S1, I-B10: own addresses, another runtime's, and those of services."""
     await world.component(A)
     bob, link = await world.component(B), await with_link(world)
@@ -298,7 +298,7 @@ async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 2}
 
 
-async def test_what_is_handed_back_is_routed_again_before_what_is_younger(world):
+async def test_a_returned_message_is_routed_again_before_younger_ones(world):
     _, stub = await with_route(world)
     link = await world.component(PQ, Origin.P2P_STUB)
     await world.bus.tell(route(url=PQ))
@@ -344,7 +344,7 @@ async def test_nothing_younger_passes_what_was_handed_back_and_has_no_route_yet(
     assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
 
 
-async def test_what_was_handed_back_holds_nothing_up_after_its_408(world, autojump_clock):
+async def test_a_returned_message_delays_nothing_after_its_408(world, autojump_clock):
     stub, to = await handed_back(world)
     await trio.sleep(REPLY_TIMEOUT + 1)
     assert [m.id for m in world.heard_by(stub)] == [3]
@@ -353,7 +353,7 @@ async def test_what_was_handed_back_holds_nothing_up_after_its_408(world, autoju
     assert len(stub) == 1
 
 
-async def test_what_is_handed_back_after_its_408_goes_nowhere(world, autojump_clock):
+async def test_a_returned_message_after_its_408_is_discarded(world, autojump_clock):
     _, stub = await with_route(world)
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
     await world.port(S).hand_back([ask(1, to=C)])
@@ -362,7 +362,7 @@ async def test_what_is_handed_back_after_its_408_goes_nowhere(world, autojump_cl
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["there is no link", "the link goes first"])
-async def test_what_goes_by_a_live_link_or_not_at_all_is_refused_without_one(world, is_lost):
+async def test_a_link_only_message_is_refused_without_a_link(world, is_lost):
     """P2P-30: the way by the node, which is known, is none for it."""
     _, stub = await with_route(world)
     link, answers = await world.component(PQ, Origin.P2P_STUB), []
@@ -410,7 +410,7 @@ async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
     assert link[-1].behind == Behind(A, C)
 
 
-async def test_what_a_link_brings_waits_for_the_node_and_is_reported_in_the_trace(world):
+async def test_a_message_by_a_link_waits_for_the_node_and_is_reported_in_the_trace(world):
     heard = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     await with_link(world)
@@ -427,7 +427,7 @@ async def test_what_a_link_brings_waits_for_the_node_and_is_reported_in_the_trac
     assert ops[:2] == [Op.QUEUE, Op.FLUSH]
 
 
-async def test_what_comes_too_late_by_another_path_is_refused(world):
+async def test_a_late_message_by_another_path_is_refused(world):
     heard = await world.component(A)
     node = await world.component(S, Origin.NODE_STUB)
     await with_link(world)

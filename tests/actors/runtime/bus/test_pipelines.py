@@ -183,7 +183,7 @@ async def test_a_stage_of_one_direction_sees_only_messages_in_that_direction(dir
     assert [message.id for message in stage.saw] == ids[direction]
 
 
-async def test_what_the_runtimes_parts_say_to_each_other_is_no_matter_of_a_stage():
+async def test_messages_between_parts_of_the_runtime_pass_no_stage():
     """BUS-13: nor is the status of its own stubs; but what a stub asks of a part is."""
     stage = Stage(objecting)
     part = f"{R}/registry"

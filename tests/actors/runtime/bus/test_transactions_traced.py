@@ -62,7 +62,7 @@ async def test_a_request_to_an_unknown_address_is_refused_by_the_bus():
     assert moved == ["404 target not found"]
 
 
-async def test_what_is_open_when_the_runtime_ends_is_ended():
+async def test_open_requests_at_the_end_of_the_runtime_are_ended():
     async with open_bus() as world:
         await world.component(A)
         await world.component(B)

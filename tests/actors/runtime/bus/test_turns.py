@@ -71,7 +71,7 @@ async def test_a_cancelled_request_returns_its_permit(world, autojump_clock):
         await port.post(ask(10**6))
 
 
-async def test_answers_wait_for_no_turn(world):
+async def test_answers_wait_for_no_permit(world):
     """R11: they are owed, and no more can come than was asked for."""
     alice = await world.component(A)
     await world.component(B)
@@ -98,7 +98,7 @@ async def test_a_sender_has_only_so_much_open_at_one_receiver(world):
 
 
 @pytest.mark.parametrize("end", ["answered", "silent"])
-async def test_what_is_open_no_longer_is_not_counted(end, world, autojump_clock):
+async def test_closed_requests_are_not_counted(end, world, autojump_clock):
     """R11."""
     await world.component(A)
     await world.component(B)

@@ -226,7 +226,7 @@ async def test_stubs_of_links_ship_and_are_never_fetched(publishing, name, autoj
     assert found.activate is print
 
 
-async def test_what_is_configured_is_not_fetched(publishing, autojump_clock):
+async def test_a_configured_domain_is_not_fetched(publishing, autojump_clock):
     own = BuiltInCatalogue({StubKind.NODE: print}, {B: "ws://configured/link"})
     nowhere = CatalogueAccess(Places(), Trust({}))
     makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
@@ -234,7 +234,7 @@ async def test_what_is_configured_is_not_fetched(publishing, autojump_clock):
     assert found.node_url == "ws://configured/link"
 
 
-async def test_what_is_no_place_in_a_catalogue_is_not_looked_for(publishing, autojump_clock):
+async def test_an_address_outside_catalogues_is_not_looked_up(publishing, autojump_clock):
     makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
     catalogue = fetching(BuiltInCatalogue({}, {}), access(publishing), makers, evidence)
     with pytest.raises(NotInCatalogueError):

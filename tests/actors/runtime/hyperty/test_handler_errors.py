@@ -191,7 +191,7 @@ async def test_one_that_is_undeployed_has_not_failed(autojump_clock):
     assert (await other.failed(), other.state) == (None, "undeployed")
 
 
-async def test_it_ends_the_runtime_if_that_is_wanted(autojump_clock):
+async def test_a_failed_hyperty_ends_the_runtime_if_configured(autojump_clock):
     async def run():
         async with runtime(stop_on_failure=True) as here:
             caller, shop = await here.deploy(Mirror), await here.deploy(Shop, "shop")

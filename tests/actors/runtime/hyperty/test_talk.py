@@ -125,7 +125,7 @@ async def test_after_a_new_session_everything_is_claimed_and_registered_again(au
         assert heard[1][1] == {"resources": [A], "source": R}
 
 
-async def test_what_is_unregistered_while_it_is_claimed_stays_unregistered(autojump_clock):
+async def test_a_hyperty_unregistered_during_its_claim_stays_unregistered(autojump_clock):
     async with open_bus() as world:
         ref, heard = await registrar(world)
         await ref.ask(partial(RegisterWanted, RECORD))
@@ -271,7 +271,7 @@ async def test_a_component_that_reads_nothing_delays_no_other_of_its_sandbox():
         await world.supervisor.stop_child("stuck")
 
 
-async def test_what_a_full_mailbox_does_not_take_is_reported(autojump_clock):
+async def test_a_message_for_a_full_mailbox_is_reported(autojump_clock):
     class Stuck(Listener):
         async def handle(self, message):
             await trio.sleep_forever()

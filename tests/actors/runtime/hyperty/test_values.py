@@ -81,7 +81,7 @@ async def opened(name):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-async def test_what_a_handler_returns_has_the_same_outcome_by_each_delivery(delivery):
+async def test_an_answer_value_has_the_same_outcome_by_each_delivery(delivery):
     """MSG-04, MSG-06: at once, whatever it is; never by the silence of a timeout."""
     async with opened(delivery) as pair:
         answers = {name: await pair.asks.request(pair.url, {"give": name}) for name in CODES}
@@ -95,7 +95,7 @@ async def test_what_a_handler_returns_has_the_same_outcome_by_each_delivery(deli
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-async def test_what_is_asked_has_the_same_outcome_by_each_delivery(delivery):
+async def test_a_request_value_has_the_same_outcome_by_each_delivery(delivery):
     async with opened(delivery) as pair:
         before = (await pair.asks.request(pair.url, {"number": 0})).body["value"]
         for name, value in NO_JSON.items():
@@ -135,7 +135,7 @@ async def test_mutable_values_are_not_shared(delivery):
         assert len((await pair.asks.request(pair.url, {"kept": 0})).body["value"]) == 2
 
 
-async def test_what_is_sent_is_as_it_was_when_it_was_sent():
+async def test_a_sent_value_is_unaffected_by_later_changes():
     """Whoever sends may go on with its value at once, and change it."""
     async with opened("within a runtime") as pair:
         value, answers = {"now": ["this"]}, []
@@ -204,7 +204,7 @@ async def test_a_write_that_is_no_json_raises_where_it_is_written(value, autojum
         assert (thing.version, dict(thing.value), len(thing.children)) == (1, {"a": 1}, 0)
 
 
-async def test_what_an_observer_reads_is_not_the_reporters(autojump_clock):
+async def test_the_value_of_an_observer_is_not_the_reporters_object(autojump_clock):
     """Also where all are in one runtime, by the answers of its own parts."""
     given_value = {"list": [1], "own": [2]}
     async with reported(given_value) as (runtime, _, thing):

@@ -123,7 +123,7 @@ async def test_the_changes_end_when_the_object_is_deleted(autojump_clock):
 
 
 @pytest.mark.parametrize("word", ["", "update", "delete"])
-async def test_what_an_observer_misses_of_a_child_it_reads_within_seconds(autojump_clock, word):
+async def test_an_observer_reads_a_missed_child_within_seconds(autojump_clock, word):
     """I-D4: the sign shows that something is missing."""
     async with world() as here:
         alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)
@@ -141,7 +141,7 @@ async def test_what_an_observer_misses_of_a_child_it_reads_within_seconds(autoju
                 await seen(copy.children, ["new"])
 
 
-async def test_what_a_creator_said_in_vain_it_says_again(autojump_clock):
+async def test_a_lost_message_of_a_creator_is_repeated(autojump_clock):
     async with world() as here:
         alice, bob = await here.here.deploy(Open), await here.there.deploy(Open)
         async with alice.report("comm", {}) as thing, bob.observe(thing.url) as copy:
@@ -259,7 +259,7 @@ async def test_an_expelled_creator_writes_no_more_and_its_children_stay(autojump
 
 
 @pytest.mark.parametrize("value", [None, {1, 2}, float("nan"), "\ud800", 2**70])
-async def test_what_is_no_json_becomes_no_child(autojump_clock, value):
+async def test_a_value_outside_json_becomes_no_child(autojump_clock, value):
     refused = actors.ObjectError if value is None else actors.NotJsonError
     async with world() as here:
         alice = await here.here.deploy(Open)

@@ -96,7 +96,7 @@ def write_list(draw, part):
 
 
 @given(OBJECTS, st.data())
-def test_after_any_writes_it_is_what_plain_python_would_be_and_so_is_a_follower(first, data):
+def test_after_any_writes_live_value_plain_value_and_follower_are_equal(first, data):
     heard, value = live(first)
     model = copy.deepcopy(first)
     held = [value]
@@ -173,7 +173,7 @@ def test_a_write_that_changes_nothing_is_none(write):
 # ---- reading
 
 
-def test_it_reads_like_json():
+def test_a_live_value_reads_like_json():
     _, data = live({"items": [{"done": False}, 2], "a": {"b": None}, "": 1, "x.y": 2})
     assert data.items[0].done is False
     assert data["items"][-1] == 2
@@ -196,7 +196,7 @@ def test_it_reads_like_json():
     assert type(copy.copy(data.a)) is dict
 
 
-def test_what_is_not_there_is_missing_as_ever():
+def test_a_missing_attribute_raises_as_usual():
     _, data = live({"a": {}, "items": [1]})
     with pytest.raises(AttributeError, match=r"the value has no a\.b"):
         data.a.b  # noqa: B018
@@ -238,7 +238,7 @@ def test_attributes_may_have_any_name_but_pythons_own():
         ("data[1] = 2", ""),
     ],
 )
-def test_what_is_no_json_is_named_and_nothing_changes(write, path):
+def test_a_value_outside_json_is_named_and_nothing_changes(write, path):
     heard, value = live({"rows": [{}]})
     with pytest.raises(SchemaError) as refused:
         exec(write, {"data": value})  # noqa: S102 - ours
@@ -261,7 +261,7 @@ def test_an_element_keeps_being_itself_wherever_it_goes():
     assert heard.value["rows"] == [{"id": 0}, {"id": 1}, second]
 
 
-def test_what_was_replaced_or_removed_is_a_part_no_more():
+def test_a_replaced_or_removed_part_is_detached():
     heard, data = live({"a": {"b": {}}, "rows": [{"id": 1}, {"id": 2}]})
     old, inner, first = data.a, data.a.b, data.rows[0]
     data.a = {"c": 1}
@@ -273,7 +273,7 @@ def test_what_was_replaced_or_removed_is_a_part_no_more():
     assert heard.value == {"a": {"c": 1}, "rows": [{"id": 2}]}
 
 
-def test_what_is_put_elsewhere_is_a_copy():
+def test_a_part_that_is_assigned_elsewhere_is_copied():
     heard, data = live({"a": {"n": 1}})
     data.b = data.a
     data.b.n = 2

@@ -104,7 +104,7 @@ async def test_several_readers_are_sent_each_by_itself(autojump_clock):
     assert [each.version for each in await take(late)] == [3]
 
 
-async def test_what_was_changed_before_the_end_is_reported_before_it(autojump_clock):
+async def test_changes_before_the_end_are_reported_before_it(autojump_clock):
     shown = Shown(t=0)
     changes = shown.copy.changes()
     shown.change("t", 1)

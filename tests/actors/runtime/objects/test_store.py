@@ -92,7 +92,7 @@ async def world(folder):
         nursery.cancel_scope.cancel()
 
 
-async def test_a_reporter_takes_up_what_it_had_and_versions_go_on(tmp_path, autojump_clock):
+async def test_a_reporter_resumes_its_stored_object_and_versions_continue(tmp_path, autojump_clock):
     async with world(tmp_path) as there:
         await there.node()
         ra = await there.runtime("ra")

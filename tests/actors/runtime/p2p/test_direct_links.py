@@ -47,7 +47,7 @@ async def test_an_observer_that_wants_a_link_has_one_set_up(autojump_clock):
     """Nobody has asked the reporter for anything: the record says how to link to it."""
     async with pair(UNLINKED, p2p=True) as two:
         await two.link_is("live")
-        await two.way_is(1, "add")
+        await two.path_has_steps(1, "add")
         await trio.sleep(1)
         at_node = two.at_node()
         await two.obj.set("n", 1)
@@ -105,12 +105,12 @@ async def test_one_observer_that_wants_no_link_excludes_the_link_for_its_runtime
     """One runtime, one way: for the time it observes all of it goes by the node."""
     async with pair(p2p=True) as two:
         async with two.another_observer(p2p=False) as other:
-            await two.way_is(1, "del")
+            await two.path_has_steps(1, "del")
             await two.obj.set("n", 1)
             await two.follows(2)
             await reaches(other.copy, 2)
             assert two.at_node() == 1
-        await two.way_is(2, "add")
+        await two.path_has_steps(2, "add")
         await trio.sleep(1)
         before = two.at_node()
         await two.obj.set("n", 2)
@@ -179,7 +179,7 @@ async def test_a_stream_moves_to_a_link_that_comes_to_be_live(autojump_clock):
         nursery.start_soon(streaming(two, 500))
         await two.follows(150)
         await go_live(two.domain)
-        await two.way_is(1, "add")
+        await two.path_has_steps(1, "add")
         moved = two.copy.version
         await two.follows(501)
         assert 0 < moved < 501
@@ -192,8 +192,8 @@ async def test_after_a_cut_the_stream_comes_back_to_the_link(autojump_clock):
     """The requester gets its link back; the observer moves over, and the node has rest."""
     async with pair() as two:
         two.domain.cut_links(Carrier.TCP)
-        await two.way_is(1, "del")
-        await two.way_is(2, "add")
+        await two.path_has_steps(1, "del")
+        await two.path_has_steps(2, "add")
         await trio.sleep(1)
         before = two.at_node()
         for n in range(1, 101):

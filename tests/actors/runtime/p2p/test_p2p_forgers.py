@@ -232,7 +232,7 @@ async def test_a_repeatedly_forging_peer_loses_its_link(role, options, ends, clo
 
 
 @each_end
-async def test_an_answer_in_anothers_name_ends_no_request(role, options, ends, clock):
+async def test_a_forged_answer_ends_no_request(role, options, ends, clock):
     """I-T1, I-B10: also if its number is known."""
     async with attack(options, ends, role) as it:
         context = it.bob.hyperty._context
@@ -266,7 +266,7 @@ async def test_an_answer_in_anothers_name_ends_no_request(role, options, ends, c
 
 
 @each_end
-async def test_changes_of_anothers_object_reach_no_copy(role, options, ends, clock):
+async def test_changes_of_a_foreign_object_reach_no_copy(role, options, ends, clock):
     """I-D1."""
     async with attack(options, ends, role) as it, it.bob.hyperty.observe(it.url) as copy:
         change = {"version": 2, "attribute": "n", "value": 666}
@@ -276,7 +276,7 @@ async def test_changes_of_anothers_object_reach_no_copy(role, options, ends, clo
 
 
 @each_end
-async def test_what_a_peer_announces_of_others_is_not_bound(role, options, ends, clock):
+async def test_announced_foreign_addresses_are_not_bound(role, options, ends, clock):
     """T18, I-R8: by its own registry, whose word it may give."""
     async with attack(options, ends, role) as it:
         registry = f"{it.mallory.runtime.url}/registry"
@@ -333,7 +333,7 @@ async def test_a_new_hyperty_of_the_peer_is_accepted_once_it_is_registered(optio
 
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_whatever_is_sent_from_wherever_is_let_in_only_if_it_is_the_peers(data, monkeypatch):
+def test_only_senders_of_the_peer_are_accepted_in_any_spelling(data, monkeypatch):
     """I-B10, I-D1, S1: all types of messages, kinds of addresses, both ends."""
     role = data.draw(st.sampled_from(ENDS))
     kinds = st.sampled_from([one for one in MessageType if one is not MessageType.RESPONSE])

@@ -23,7 +23,7 @@ BEHINDS = st.builds(
 
 
 @given(BEHINDS | st.just(Behind(A, B)))
-def test_what_is_announced_is_read(behind):
+def test_an_announcement_is_read(behind):
     assert read_control(write_behind(behind)) == behind
 
 

@@ -217,7 +217,7 @@ async def test_the_trace_reports_each_number_once_at_each_end(autojump_clock):
     assert [(Op.RCV, *each[1:]) for each in sent] == read
 
 
-async def test_what_already_crossed_the_stub_is_dropped(autojump_clock):
+async def test_a_message_that_has_crossed_the_stub_is_dropped(autojump_clock):
     async with running_pair() as (pair, _):
         pair.dialler.link.send(message(1, via=[PC]))
         pair.dialler.link.send(message(2))
@@ -289,7 +289,7 @@ async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump
         nursery.cancel_scope.cancel()
 
 
-async def test_what_is_too_big_is_not_taken(autojump_clock):
+async def test_a_too_large_message_is_refused(autojump_clock):
     async with running_pair() as (pair, _):
         assert not pair.dialler.link.send(message(1, value="x" * 100_000))
 

@@ -85,7 +85,7 @@ async def test_traffic_takes_the_live_link_in_both_directions_stamped_by_both_en
 
 
 @pytest.mark.parametrize("value", [2**70, "\ud800", "x" * 70_000])
-async def test_what_cannot_be_written_is_refused_and_harms_no_link(value, autojump_clock):
+async def test_an_unwritable_message_is_refused_and_affects_no_link(value, autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
@@ -165,7 +165,7 @@ async def test_a_cut_link_loses_nothing_doubles_nothing_and_comes_back(autojump_
 
 
 @pytest.mark.parametrize("pause", range(6))
-async def test_what_one_sends_arrives_once_and_in_order_across_cuts(pause, autojump_clock):
+async def test_messages_arrive_once_and_in_order_across_cuts(pause, autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]

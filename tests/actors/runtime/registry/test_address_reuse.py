@@ -85,7 +85,7 @@ async def test_an_address_that_is_not_kept_is_an_error_and_the_node_is_not_asked
         assert asked(tracer) == before
 
 
-async def test_what_is_undeployed_is_not_had_again(autojump_clock):
+async def test_the_address_of_an_undeployed_hyperty_is_not_reused(autojump_clock):
     async with open_one() as (_, _, runtime, _):
         first = await runtime.deploy(ECHO, Echo)
         await runtime.undeploy(first)

@@ -108,7 +108,7 @@ async def test_a_registry_that_cannot_answer_now_is_asked_again_soon(autojump_cl
         assert world.said() == [CREATE, KEEP, KEEP]
 
 
-async def test_what_is_unregistered_is_kept_alive_no_longer(autojump_clock):
+async def test_an_unregistered_hyperty_is_not_kept_alive(autojump_clock):
     """REG-08, REG-09 (U-43): its status is set, and that is the last word of it."""
     async with open_world() as world:
         await world.register()
@@ -119,7 +119,7 @@ async def test_what_is_unregistered_is_kept_alive_no_longer(autojump_clock):
         assert world.heard[-1].message.body["value"] == "disconnected"
 
 
-async def test_what_is_unregistered_is_not_registered_again_for_a_node_that_forgot(
+async def test_an_unregistered_hyperty_is_not_registered_again_after_a_restart_of_the_node(
     autojump_clock,
 ):
     """REG-08, REG-09."""
@@ -131,7 +131,7 @@ async def test_what_is_unregistered_is_not_registered_again_for_a_node_that_forg
         assert world.said() == [CREATE, KEEP]
 
 
-async def test_what_was_unregistered_too_early_can_be_registered_at_once(autojump_clock):
+async def test_a_hyperty_that_was_unregistered_too_early_can_register_at_once(autojump_clock):
     """REG-09: the late answer to the first registration does not end the second one."""
     async with open_world() as world:
         await trio.sleep(0.1)

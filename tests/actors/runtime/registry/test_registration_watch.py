@@ -135,7 +135,7 @@ async def test_a_watcher_that_is_undeployed_follows_nothing(autojump_clock):
         pytest.param("x", id="no list"),
     ],
 )
-async def test_what_cannot_be_followed_is_refused(resources, autojump_clock):
+async def test_an_unfollowable_address_is_refused(resources, autojump_clock):
     async with watching() as (domain, watcher, _):
         registry = f"{domain['alice'].runtime.url}/registry"
         answer = await watcher.ask(registry, MessageType.SUBSCRIBE, {"resources": resources})
@@ -204,7 +204,7 @@ async def test_the_node_of_another_domain_is_not_believed(autojump_clock):
         assert alice.counters.drops == {DropReason.FORGED_STATUS: 1}
 
 
-async def test_what_a_registry_says_wrongly_is_dropped(autojump_clock):
+async def test_an_invalid_report_of_a_registry_is_dropped(autojump_clock):
     async with watching() as (domain, _, _):
         alice, bob = domain["alice"].runtime, domain["bob"]
         stub = await stub_of(alice)
@@ -239,7 +239,7 @@ async def test_after_a_restart_of_the_node_its_records_are_followed_still(autoju
     assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}
 
 
-async def test_what_a_runtime_says_of_its_own_record_does_not_come_back_to_it(autojump_clock):
+async def test_a_runtimes_report_on_its_own_record_is_not_returned_to_it(autojump_clock):
     """REG-16: its registry says it once, and makes nothing of hearing of it."""
     async with open_domain("alice", options=DomainOptions(kinds=())) as domain:
         alice, watcher = domain["alice"], Watcher()

@@ -52,7 +52,7 @@ async def test_each_end_knows_the_addresses_at_the_other_and_their_changes(autoj
         assert judged(member).verdict is Verdict.CONFORMANT
 
 
-async def test_what_was_reported_is_reached_by_the_link_and_no_record_is_read(autojump_clock):
+async def test_a_reported_address_is_reached_by_the_link_without_its_record(autojump_clock):
     """RES-02, I-R8: what a registry lists is where the link leads."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
@@ -65,7 +65,7 @@ async def test_what_was_reported_is_reached_by_the_link_and_no_record_is_read(au
         assert len(reads_of(alice)) == before
 
 
-async def test_what_has_gone_is_asked_for_by_the_node(autojump_clock):
+async def test_a_removed_address_is_requested_by_the_node(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
@@ -78,7 +78,7 @@ async def test_what_has_gone_is_asked_for_by_the_node(autojump_clock):
         assert answer.from_ == second
 
 
-async def test_what_came_and_went_while_the_link_was_lost_is_known_once_it_is_back(
+async def test_changes_during_the_loss_of_a_link_are_known_once_it_is_back(
     autojump_clock,
 ):
     """P2P-26: following ends with the link, and begins anew; nothing stale is left."""
@@ -137,7 +137,7 @@ async def test_only_a_registry_may_follow_and_only_by_a_link(autojump_clock):
         assert [by_hyperty.code, by_node.code, by_link.code] == [403, 403, 403]
 
 
-async def test_what_is_reported_in_the_name_of_a_registry_is_not_believed(autojump_clock):
+async def test_a_report_in_the_name_of_a_registry_is_ignored(autojump_clock):
     """I-R8: an entity is bound by the other registry's own word, over the link itself."""
     async with open_domain("alice", "bob", "carol") as domain:
         alice, bob, carol = (domain[name] for name in ("alice", "bob", "carol"))

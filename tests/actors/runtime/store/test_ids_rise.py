@@ -41,7 +41,7 @@ def slow_disk(monkeypatch):
 
 
 @pytest.mark.usefixtures("slow_disk")
-async def test_what_waited_for_the_disk_has_a_newer_id_than_what_went_first(
+async def test_a_message_that_waited_for_the_disk_has_a_newer_id_than_earlier_ones(
     tmp_path, autojump_clock
 ):
     """A change waits for the disk; the question about an observer that came after it does not."""
@@ -76,7 +76,7 @@ async def test_what_waited_for_the_disk_has_a_newer_id_than_what_went_first(
     assert ids == sorted(set(ids))
 
 
-async def test_messages_of_a_hyperty_that_waits_its_turn_keep_their_order(autojump_clock):
+async def test_messages_of_a_delayed_hyperty_keep_their_order(autojump_clock):
     network, recorder = MemoryNetwork(), Recorder()
     with recorder.process("ra") as trace:
         async with (

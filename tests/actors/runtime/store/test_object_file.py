@@ -122,7 +122,7 @@ def test_the_file_is_for_its_owner_only(tmp_path):
     assert stat.S_IMODE((tmp_path / "s.sqlite").stat().st_mode) == 0o600
 
 
-def test_what_a_killed_process_acknowledged_is_there(tmp_path):
+def test_acknowledged_records_of_a_killed_process_are_in_the_file(tmp_path):
     path = tmp_path / "s.sqlite"
     with subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
@@ -167,7 +167,7 @@ def test_a_file_of_a_registry_is_refused(tmp_path):
         stored(tmp_path / "r.sqlite")
 
 
-def test_what_is_no_database_is_refused(tmp_path):
+def test_a_file_without_a_database_is_refused(tmp_path):
     (tmp_path / "s.sqlite").write_text("hello " * 1000)
     with pytest.raises(StoreFileError, match=r"cannot use the store .*: file is not a database"):
         stored(tmp_path / "s.sqlite")
@@ -209,7 +209,7 @@ class Counted(ObjectFile):
         await super().commit(changes)
 
 
-async def test_what_comes_together_is_written_together_and_copies_wait_a_little(tmp_path):
+async def test_simultaneous_changes_share_a_commit_and_copies_wait_a_little(tmp_path):
     Counted.commits = 0
     file = Counted(tmp_path / "s.sqlite")
     file.load()

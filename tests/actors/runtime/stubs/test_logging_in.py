@@ -22,7 +22,7 @@ from actors.runtime.stubs.credentials import (
 )
 from specs.limits.node import KEYS_PAUSE
 from specs.limits.protocol import RETRY_COOL_DOWN
-from tests.support.node.issuer import Issuer, Shelf, login_by, written
+from tests.support.node.issuer import FakeKeySource, Issuer, login_by, written
 from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes
 from transports.link import Kind
 from transports.memory import MemoryNetwork
@@ -125,7 +125,7 @@ async def test_a_hyperty_that_cannot_be_deployed_for_want_of_a_login_says_so(aut
 async def test_an_identity_provider_that_is_away_is_tried_again(autojump_clock):
     """503 is no refusal: the open is repeated while there is time."""
     purse = Purse(an_issuer())
-    shelf = Shelf(purse.issuer.jwks(), pause=0.1, why="away")
+    shelf = FakeKeySource(purse.issuer.jwks(), pause=0.1, why="away")
     async with opened(login_by(purse.issuer, shelf), purse) as runtime, trio.open_nursery() as all_:
         all_.start_soon(runtime.enter)
         await trio.sleep(1)
@@ -136,7 +136,7 @@ async def test_an_identity_provider_that_is_away_is_tried_again(autojump_clock):
 
 async def test_an_identity_provider_that_stays_away_is_no_refusal(autojump_clock):
     purse = Purse(an_issuer())
-    shelf = Shelf(purse.issuer.jwks(), why="away")
+    shelf = FakeKeySource(purse.issuer.jwks(), why="away")
     async with opened(login_by(purse.issuer, shelf), purse) as runtime:
         with pytest.raises(SessionError) as refused:
             await runtime.enter()

@@ -20,7 +20,7 @@ async def test_the_first_message_opens_the_session_and_goes_stamped(autojump_clo
         assert world.statuses() == ["created", "in-progress", "live"]
 
 
-async def test_what_waits_goes_in_one_frame_in_order(autojump_clock):
+async def test_waiting_messages_go_in_one_frame_in_order(autojump_clock):
     async with open_node_stub() as world:
         await world.send(*(ask(n, to=C) for n in range(1, 21)))
         await world.settle()
@@ -28,7 +28,7 @@ async def test_what_waits_goes_in_one_frame_in_order(autojump_clock):
         assert len(world.node.frames) <= 3
 
 
-async def test_what_comes_is_posted_stamped(autojump_clock):
+async def test_a_received_message_is_posted_with_a_stamp(autojump_clock):
     async with open_node_stub() as world:
         await world.command("connect")
         await world.settle()

@@ -70,7 +70,9 @@ async def test_messages_beyond_the_queue_are_refused_newest_first(autojump_clock
 
 @ALL
 @pytest.mark.parametrize("jitter", [b"\x00\x00", b"\xff\xff"], ids=["least", "most"])
-async def test_it_comes_back_at_once_then_after_growing_spread_pauses(autojump_clock, form, jitter):
+async def test_a_stub_reconnects_at_once_then_after_growing_spread_pauses(
+    autojump_clock, form, jitter
+):
     """STB-09, I-S8."""
     async with open_stub(form, jitter=jitter) as stub:
         await stub.live()
@@ -219,7 +221,7 @@ async def test_a_connection_that_is_cut_is_no_lost_link_over_http(autojump_clock
 
 
 @ALL
-async def test_what_no_wire_takes_is_refused_and_harms_no_other(autojump_clock, form):
+async def test_an_unencodable_message_is_refused_and_affects_no_other(autojump_clock, form):
     """STB-17."""
     async with open_stub(form) as stub:
         large, small = stub.ask(THERE, x="y" * MAX_MESSAGE_BYTES), stub.ask(THERE)

@@ -45,7 +45,7 @@ def test_every_stub_that_ships_is_made_of_a_profile_that_only_says_where(stub):
         ("rest", {"retries": "5"}, "there is no option 'retries'; there are 'receive'"),
     ],
 )
-def test_what_a_stub_does_not_know_is_one_clear_error(stub, options, why):
+def test_an_unknown_option_of_a_stub_is_one_clear_error(stub, options, why):
     with pytest.raises(StubOptionError) as refused:
         SHIPPED[stub](context(stub, options))
     assert str(refused.value).startswith(f"the stub {stub} cannot be configured: ")

@@ -74,7 +74,7 @@ async def test_a_definition_that_is_given_comes_before_it(publishing, autojump_c
         assert await thing.flush() == 2
 
 
-async def test_what_the_catalogue_does_not_have_ships(publishing, autojump_clock):
+async def test_schemas_missing_in_the_catalogue_are_shipped(publishing, autojump_clock):
     async with reporter(publishing) as hyperty:
         error = await refused(hyperty, "comm", {"communicationStatus": "ended"})
         assert error.path == "communicationStatus"
@@ -106,7 +106,7 @@ async def test_without_any_each_value_is_taken(autojump_clock):
         ),
     ],
 )
-async def test_what_cannot_be_trusted_is_refused(publishing, autojump_clock, harm, why):
+async def test_an_untrusted_schema_is_refused(publishing, autojump_clock, harm, why):
     """Not taken for a missing one: whoever could harm it could write anything."""
     describe(publishing)
     harm(publishing)
@@ -160,7 +160,7 @@ async def test_a_definition_that_is_none_is_one_sentence(autojump_clock, definit
 
 
 @pytest.mark.parametrize("name", ["Communication", "Context"])
-async def test_what_ships_is_a_schema(name):
+async def test_a_shipped_schema_is_valid(name):
     found = await DataSchemas().find(f"{HERE}/{name}")
     assert compiled(found).flaw({"of": "no use"}) is None
     assert await DataSchemas().find(f"{HERE}/Weather") is None

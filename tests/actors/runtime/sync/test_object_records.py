@@ -179,7 +179,7 @@ async def end_by_undeploy(party, url):
 
 
 @pytest.mark.parametrize("end", [end_by_delete, end_by_undeploy])
-async def test_what_is_deleted_is_unregistered_and_then_its_address_freed(autojump_clock, end):
+async def test_a_deleted_object_is_unregistered_and_then_its_address_released(autojump_clock, end):
     """REG-10, SYN-22."""
     async with parties() as (alice, bob):
         carol = await neighbour(alice, "carol")

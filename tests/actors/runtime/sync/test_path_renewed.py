@@ -45,7 +45,7 @@ async def place():
         made.node.cancel()
 
 
-async def test_what_was_said_while_the_node_was_away_comes_with_the_path(autojump_clock):
+async def test_changes_during_an_absence_of_the_node_come_with_the_path(autojump_clock):
     async with (
         place() as (made, sensor, watcher),
         sensor.report("ctxt", {"t": 0}) as thing,

@@ -150,7 +150,7 @@ class Busy(actors.Hyperty):
         raise RuntimeError
 
 
-async def test_what_a_hyperty_reports_itself_ends_with_its_life(autojump_clock):
+async def test_objects_that_a_hyperty_itself_reports_end_with_it(autojump_clock):
     async with world() as w:
         urls = []
         busy, there = await w.here.deploy(lambda: Busy(urls)), await w.there.deploy(Closed)

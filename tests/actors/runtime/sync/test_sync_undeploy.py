@@ -37,7 +37,7 @@ async def test_the_objects_of_a_hyperty_that_is_undeployed_are_deleted(autojump_
         assert (await bob.observe(other)).code == 200
 
 
-async def test_what_a_hyperty_that_is_undeployed_observed_is_left(autojump_clock):
+async def test_an_undeployed_hyperty_stops_observing(autojump_clock):
     async with parties() as (alice, bob):
         carol = await neighbour(bob, "carol")
         url = await alice.create()
@@ -84,7 +84,7 @@ async def post(party, kind, **body):
     await hyperty._context.port.post(Message(number, kind, party.url, party.manager, body))
 
 
-async def test_what_a_hyperty_began_when_it_was_undeployed_is_undone(autojump_clock):
+async def test_an_unfinished_report_of_an_undeployed_hyperty_is_undone(autojump_clock):
     async with parties() as (alice, bob):
         carol, observed = await neighbour(alice, "carol"), await bob.create()
         value = {"reporter": carol.url, "runtime": alice.member.runtime.url, "data": {}}

@@ -33,7 +33,7 @@ def test_nor_for_another_runtime_or_for_this_one():
     assert registry.route(f"{RA}/sm") != link
 
 
-def test_what_a_peer_says_of_its_own_domain_counts_once_its_record_says_so_too():
+def test_a_peers_report_on_its_own_domain_counts_once_its_record_confirms_it():
     """I-R8, T18: by the node until then, and no link is set up for it."""
     registry = linked()
     assert registry.feed(rs.Listed(RB, (OTHER,), ())) == [rs.ReadRecord(OTHER)]
@@ -43,7 +43,7 @@ def test_what_a_peer_says_of_its_own_domain_counts_once_its_record_says_so_too()
 
 
 @pytest.mark.parametrize("runtime", [f"{RB}2", None])
-def test_what_its_record_does_not_bear_out_stays_with_the_node(runtime):
+def test_an_unconfirmed_report_stays_with_the_node(runtime):
     """T18: nor is a link set up to wherever it does live, which nobody here wants."""
     registry = linked()
     registry.feed(rs.Listed(RB, (OTHER,), ()))
@@ -54,7 +54,7 @@ def test_what_its_record_does_not_bear_out_stays_with_the_node(runtime):
     assert [entry.remote for entry in registry.core.links()] == [RB]
 
 
-def test_what_a_remembered_record_bears_out_counts_at_once():
+def test_a_report_confirmed_by_a_remembered_record_counts_at_once():
     registry = linked()
     registry.feed(rs.RecordRead(OTHER, Record(OTHER, RB)))
     registry.feed(rs.Listed(RB, (), (OTHER,)))

@@ -160,7 +160,7 @@ def taken_over():
     return registry
 
 
-def invitation_first_then_own_wish():
+def invitation_first_then_own_request():
     """Simultaneous open in the other order: who is invited plans nothing (I-P7)."""
     registry = handling()
     registry.ask()
@@ -264,7 +264,7 @@ HISTORIES = [
     (own_request_loses,                    "placeholder yielding bound"),
     (own_request_goes_on,                  "placeholder yielding placeholder"),
     (both_requests_fail,                   "placeholder yielding removed"),
-    (invitation_first_then_own_wish,       "placeholder bound"),
+    (invitation_first_then_own_request,       "placeholder bound"),
     (invited_again_while_set_up,           "placeholder removed | placeholder"),
     (invited_again_while_live,             "placeholder bound bound bound removed | placeholder"),
     (invited_while_an_own_link_is_live,    "placeholder bound bound"),

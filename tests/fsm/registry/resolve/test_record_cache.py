@@ -35,7 +35,7 @@ def test_no_record_lasts_longer_than_a_registration():
         Record(HB, RB, expires=REGISTRATION_EXPIRES + 1)
 
 
-def test_what_is_away_stays_away_until_no_older_answer_can_come():
+def test_an_absent_record_stays_absent_until_no_older_answer_can_come():
     cache = RecordCache()
     cache.away(HB, 0.0)
     cache.put(HB, RECORD, REPLY_TIMEOUT - 1)

@@ -142,7 +142,7 @@ def record_without_p2p():
     return registry, LINK
 
 
-def lives_here():
+def is_a_local_address():
     registry = with_node()
     registry.ask()
     registry.feed(rs.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
@@ -236,7 +236,7 @@ def by_a_live_link():
     return registry, LINK
 
 
-def nobody_answers():
+def the_read_is_unanswered():
     registry = with_node()
     registry.ask()
     registry.wait()
@@ -281,7 +281,7 @@ HISTORIES = [
     (no_record,                       "lookup query failed"),
     (no_record_a_moment_ago,          "lookup query failed | lookup failed"),
     (record_without_p2p,              "lookup query failed"),
-    (lives_here,                      "lookup query failed"),
+    (is_a_local_address,                      "lookup query failed"),
     (set_up_failed_a_moment_ago,      TWICE),
     (record_known,                    f"{TWICE} | lookup wait bound"),
     (joins_a_set_up,                  "lookup query attached bound"),
@@ -292,7 +292,7 @@ HISTORIES = [
     (link_lost_then_asked_for,        f"lookup query wait bound | {AT_ONCE}"),
     (link_lost_then_given_up,         "lookup query wait bound | lookup attached failed"),
     (by_a_live_link,                  f"lookup query wait bound | {AT_ONCE}"),
-    (nobody_answers,                  "lookup query failed"),
+    (the_read_is_unanswered,                  "lookup query failed"),
     (closed_while_the_record_is_read, "lookup query failed"),
     (closed_while_set_up,             "lookup query wait failed"),
     (closed_while_deployed,           "lookup wait bound"),

@@ -183,7 +183,7 @@ def test_a_link_that_was_never_live_is_only_reported_to_be_gone():
     assert registry.news == [rs.LinkGone(RB)]
 
 
-def test_what_goes_by_a_live_link_or_not_at_all_never_goes_by_the_node():
+def test_a_link_only_message_never_goes_by_the_node():
     """P2P-30: nor is a link set up for it."""
     registry = with_node()
     [none] = registry.ask(HB, Intent.DIRECT)

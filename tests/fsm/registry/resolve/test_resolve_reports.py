@@ -51,7 +51,7 @@ def test_an_answer_that_is_older_than_what_was_reported_does_not_count():
     assert reads(registry) == []
 
 
-def test_what_was_reported_is_believed_only_as_long_as_older_answers_can_come():
+def test_a_report_is_believed_only_while_older_answers_can_come():
     registry = with_node()
     registry.feed(rs.RecordReported(HB, AWAY))
     registry.now += REPLY_TIMEOUT

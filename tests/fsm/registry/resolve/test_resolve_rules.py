@@ -64,7 +64,7 @@ def kind(way):
 
 
 @pytest.mark.parametrize("rule", RESOLVED, ids=[rule.target for rule in RESOLVED])
-def test_what_is_begun_beside_it_is_what_its_rule_says(rule):
+def test_parallel_searches_follow_their_rule(rule):
     """A lost link is called back when it is lost, not by who asks (RES-12)."""
     registry, effects = asked(rule.target)
     begun = [*getattr(registry, "lost", []), *effects]

@@ -45,7 +45,7 @@ def test_a_child_is_created_changed_and_deleted_by_its_creator():
 
 
 @pytest.mark.parametrize("act", [Act.UPDATE, Act.DELETE])
-def test_what_is_late_or_was_here_before_changes_nothing(act):
+def test_a_late_or_repeated_child_changes_nothing(act):
     children = filled(create(1, 5), op(Act.UPDATE, 1, 9, "new"))
     before = children.shown()
     assert children.take(op(act, 1, 9, "again")) is None
@@ -87,7 +87,7 @@ def test_an_empty_set_has_the_sign_of_one_where_nothing_ever_was():
     assert filled(create(1), op(Act.DELETE, 1, 2)).sign == ChildSet().sign
 
 
-def test_what_a_child_holds_cannot_be_changed_in_place():
+def test_the_value_of_a_child_cannot_be_changed_in_place():
     """Whoever reads it gets it as it is."""
     said = filled(create(1, value={"a": [1]}))
     for kept in (said.find(f"{HB}#1"), children_in(said.shown())[f"{HB}#1"]):
@@ -164,7 +164,7 @@ def test_after_that_only_what_is_later_counts():
     assert isinstance(mine.take(create(3, 10)), ChildShown)
 
 
-def test_what_is_shown_and_is_no_child_is_left_out():
+def test_invalid_children_of_a_snapshot_are_left_out():
     """An older peer tells no versions, and more than a value; others tell anything."""
     found = children_in(
         {
@@ -199,7 +199,7 @@ def test_children_that_do_not_fit_beside_the_value_are_known_not_to():
 
 
 @pytest.mark.parametrize("name", ["", "#1", f"{HB}", f"{HB}#", f"{HB}#0", f"{HB}#01", f"{HB}#x"])
-def test_what_is_no_name_of_a_child(name):
+def test_an_invalid_name_of_a_child(name):
     assert named(name) is None
 
 

@@ -87,7 +87,7 @@ def test_messages_in_transit_are_awaited_and_lost_ones_are_read():
     assert core.deadline() == math.inf
 
 
-def test_what_comes_in_time_needs_no_read():
+def test_a_timely_change_needs_no_read():
     core, one = begun(), op(Act.CREATE, 1, 1)
     core.feed(SignHeard(shows(one)[1]), 1.0)
     core.feed(ChildSaid(one), 1.5)
@@ -124,7 +124,7 @@ def test_changes_during_a_read_apply_on_top_of_it():
     assert core.children.sign == shows(old, new)[1]
 
 
-def test_what_is_said_before_the_whole_object_comes_counts_on_top_of_it():
+def test_a_change_before_the_snapshot_applies_on_top_of_it():
     core, old, new = ChildrenCopyCore(HC), op(Act.CREATE, 1, 1), op(Act.UPDATE, 1, 2, "new")
     core.feed(ChildSaid(new), 0.0)
     core.feed(AllChildren(shows(old)[0]), 0.1)

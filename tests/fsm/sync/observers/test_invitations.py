@@ -102,7 +102,7 @@ def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_be
     core.feed(answer(100), 5.0)
     assert core.deadline() == REPLY_TIMEOUT + 1.0
     silent = core.feed(SilenceEnded(), REPLY_TIMEOUT + 1.0)
-    assert said(silent) == [AnswerRelayed(URL, HC, 408, "nobody answered")]
+    assert said(silent) == [AnswerRelayed(URL, HC, 408, "no answer came")]
     assert core.deadline() == REPLY_TIMEOUT + 5.0
 
 

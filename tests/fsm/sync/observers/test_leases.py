@@ -99,7 +99,7 @@ def test_nothing_is_over_while_an_object_is_handed_over():
     assert causes(core.feed(LeaseOver(HB))) == ["expire"]
 
 
-def test_what_is_taken_over_or_recalled_keeps_its_lease():
+def test_a_taken_over_or_resumed_subscription_keeps_its_lease():
     for begin in ("take", "recall"):
         core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
         reported = [Watcher(HB, SM, LIFE)]

@@ -43,7 +43,7 @@ def test_words_without_a_number_are_taken_as_they_come():
     assert core.observers == ()
 
 
-def test_what_is_missing_shows_and_the_list_makes_up_for_it():
+def test_a_missing_report_is_detected_and_the_list_replaces_it():
     core = ObserversCore()
     core.changed(joined(1, HA))
     assert core.changed(joined(3, HC)) == []
@@ -101,7 +101,7 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-def test_whatever_is_lost_and_however_slow_the_reader_the_moves_lead_to_the_list(moves):
+def test_for_any_loss_and_any_slow_reader_the_reports_lead_to_the_list(moves):
     """Losses are made up for by a read; the reader's own list is what is there at the end."""
     core, reader, there, mine = ObserversCore(), ObserversSeen(()), {}, []
     for version, (who, fate, is_read) in enumerate([*moves, (HA, "reported", True)], start=1):

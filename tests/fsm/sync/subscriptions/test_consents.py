@@ -183,7 +183,7 @@ def test_open_requests_are_bounded_and_forgotten_in_time():
     assert len(one) == 1
 
 
-def test_what_a_session_asked_is_forgotten_with_it():
+def test_requests_of_an_ended_session_are_forgotten():
     one = core()
     one.passed(asked(), RB, 0.0)
     one.gone(RB)

@@ -85,7 +85,7 @@ def test_the_change_is_no_bigger_than_any_setting_that_would_do(pair):
 
 
 @given(st.lists(st.booleans() | st.integers(0, 2), max_size=6), st.data())
-def test_what_is_taken_out_of_a_list_goes_alone(elements, data):
+def test_a_removed_list_element_is_removed_alone(elements, data):
     """Of elements that are equal, or in Python equal only, no other goes with it."""
     old = {"a": elements}
     gone = data.draw(st.sets(st.integers(0, max(0, len(elements) - 1))))

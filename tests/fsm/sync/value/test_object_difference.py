@@ -105,7 +105,7 @@ def test_a_published_change_is_reported_as_it_was_made(change, expected):
     assert described(before, changed(before, change), change) == ObjectChange(*expected, 2)
 
 
-def test_what_two_values_share_is_not_looked_at():
+def test_shared_parts_of_two_values_are_not_compared():
     shared = frozen_object({"deep": Unlooked()})
     before, after = frozen_object({"a": shared, "t": 1}), frozen_object({"a": shared, "t": 2})
     assert difference(before, after, 2) == (ObjectChange("t", 1, 2, 2),)

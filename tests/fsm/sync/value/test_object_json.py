@@ -45,7 +45,7 @@ def parts(value):
             yield from parts(each)
 
 
-def test_what_stands_in_two_places_becomes_two():
+def test_a_value_in_two_places_becomes_two():
     shared = {"a": 1}
     copy = taken([shared, shared])
     assert copy[0] is not copy[1]
@@ -63,7 +63,7 @@ def test_what_stands_in_two_places_becomes_two():
         (-(2**63), -(2**63)),
     ],
 )
-def test_what_is_like_json_becomes_json(value, read):
+def test_values_like_json_become_json(value, read):
     copy = taken(value)
     assert (copy, type(copy)) == (read, type(read))
 
@@ -87,7 +87,7 @@ def test_what_is_like_json_becomes_json(value, read):
         ),
     ],
 )
-def test_what_is_no_json_is_named(value, path, why):
+def test_a_value_outside_json_is_named(value, path, why):
     with pytest.raises(NotJsonError) as refused:
         taken(value)
     assert (refused.value.flaw.path, refused.value.flaw.why) == (path, why)

@@ -9,7 +9,7 @@ from specs.limits.protocol import MAX_JSON_DEPTH
 
 
 @pytest.mark.parametrize("path", [None, "t", ".".join("a" * MAX_JSON_DEPTH)])
-def test_what_a_message_can_hold_can_be_reached(path):
+def test_all_parts_of_a_message_can_be_reached(path):
     check_path(path)
     changed({}, Change(2, path, 1))
 

@@ -29,7 +29,7 @@ TODO = {
 }
 
 
-def test_what_obeys_is_taken():
+def test_an_obeying_value_is_accepted():
     assert compiled(TODO).flaw({"title": "x", "items": [{"done": True}], "other": None}) is None
 
 
@@ -43,7 +43,7 @@ def test_what_obeys_is_taken():
         ([], "", 'it is not of type "object"'),
     ],
 )
-def test_what_does_not_is_named(value, path, why):
+def test_a_violating_value_is_named(value, path, why):
     flaw = compiled(TODO).flaw(value)
     assert flaw.path == path
     assert why in flaw.why
@@ -64,7 +64,7 @@ def test_a_sentence_stays_short_however_long_the_value():
         ({"title": "x" * DEFINITION_BYTES}, f"more than {DEFINITION_BYTES} bytes"),
     ],
 )
-def test_what_is_no_schema_is_one_sentence(definition, why):
+def test_an_invalid_schema_is_one_sentence(definition, why):
     with pytest.raises(NoSchemaError, match=r"^the definition is no JSON Schema: ") as refused:
         compiled(definition)
     assert why in str(refused.value)
@@ -124,7 +124,7 @@ SCHEMAS = st.sampled_from(
 
 
 @given(SCHEMAS, VALUES)
-def test_it_says_what_another_validator_says(definition, value):
+def test_our_validator_agrees_with_another_one(definition, value):
     said = jsonschema.Draft202012Validator(definition).is_valid(value)
     assert (compiled(definition).flaw(value) is None) is said
 

@@ -40,7 +40,7 @@ def test_an_element_that_is_not_there_is_not_changed(name):
     assert changed(before, change(f"a.{name}")) == before
 
 
-def test_what_is_not_touched_is_shared():
+def test_untouched_parts_are_shared():
     before = {"a": {"deep": []}, "b": {"c": 1}}
     assert changed(before, change("b.c", 2))["a"] is before["a"]
     assert before["b"] == {"c": 1}
@@ -83,7 +83,7 @@ def test_values_are_the_same_as_json_is(one, other, are_same):
 
 
 @given(LISTS, LISTS)
-def test_what_is_removed_is_all_that_is_the_same(elements, gone):
+def test_equal_elements_are_all_removed(elements, gone):
     elements = [*elements, *gone, 1.0, [1.0], [True], {"a": 1, "b": [0.0]}]
     gone = [*gone, [1], {"b": [0], "a": 1.0}]
     left = [one for one in elements if not any(same(one, each) for each in gone)]

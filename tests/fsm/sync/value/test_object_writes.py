@@ -30,7 +30,7 @@ def test_a_write_is_in_the_value_at_once_and_published_later():
     assert (writes.version, writes.is_over(1), writes.next()) == (2, True, None)
 
 
-def test_what_changes_nothing_is_no_write():
+def test_an_ineffective_write_is_no_write():
     writes = core({"a": 1})
     assert writes.become({"a": 1.0}) == Written(0)
     assert writes.next() is None
@@ -42,7 +42,7 @@ def test_a_requested_change_is_made_even_without_effect():
     assert writes.next() is not None
 
 
-def test_what_the_schema_does_not_take_changes_nothing():
+def test_a_write_against_the_schema_changes_nothing():
     writes = core({"a": 1}, NUMBERS)
     assert writes.become({"a": "x"}) == Flaw("a", 'it is not of type "integer"')
     assert (writes.value, writes.next()) == ({"a": 1}, None)
@@ -91,7 +91,7 @@ def test_one_that_is_reported_otherwise_does_not_hide_one_that_is_not():
 
 
 @pytest.mark.parametrize("code", [Code.NOT_FOUND, Code.GONE])
-def test_what_is_gone_is_gone_for_good(code):
+def test_a_removed_part_stays_removed(code):
     writes = core({"a": 0})
     writes.become({"a": 1})
     writes.failed(code, "gone", frozenset())

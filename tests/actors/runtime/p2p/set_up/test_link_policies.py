@@ -35,7 +35,7 @@ def nowhere(network):
         network.refuse(place)
 
 
-def ways_of(member, other):
+def routes_of(member, other):
     """The stubs by which requests went to another's hyperty."""
     sent = [fact for fact in member.facts(Op.XMIT) if fact.to == other.address]
     return ["link" if "p2prequester" in fact.stub else "node" for fact in sent]
@@ -49,7 +49,7 @@ async def test_with_waiting_the_first_message_goes_by_the_link(autojump_clock):
             await alice.post(bob, number)
         answer = await alice.ask(bob, 50)
         assert (answer.code, bob.hyperty.heard) == (200, list(range(51)))
-        assert set(ways_of(alice, bob)) == {"link"}
+        assert set(routes_of(alice, bob)) == {"link"}
     assert judged(alice).verdict is Verdict.CONFORMANT
 
 
@@ -64,24 +64,24 @@ async def test_a_message_that_waits_in_vain_goes_by_the_node_in_time(autojump_cl
         assert (await alice.ask(bob, 50)).code == 200
         assert trio.current_time() - began <= P2P_TIMEOUT + 1
         assert bob.hyperty.heard == list(range(51))
-        assert set(ways_of(alice, bob)) == {"node"}
+        assert set(routes_of(alice, bob)) == {"node"}
         began = trio.current_time()
         assert (await alice.ask(bob, 51)).code == 200
         assert trio.current_time() - began < 1
     assert judged(alice).verdict is Verdict.CONFORMANT
 
 
-async def test_what_may_go_by_a_link_only_does_or_is_refused(autojump_clock):
+async def test_a_link_only_message_uses_the_link_or_is_refused(autojump_clock):
     async with open_domain("alice", "bob", options=want(alice=STRICT)) as domain:
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, 1)).code == 200
-        assert ways_of(alice, bob) == ["link"]
+        assert routes_of(alice, bob) == ["link"]
     options = DomainOptions(links={"alice": STRICT}, weather=nowhere)
     async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.ask(bob, 1)
         assert (answer.code, bob.hyperty.heard) == (503, [])
-        assert ways_of(alice, bob) == []
+        assert routes_of(alice, bob) == []
 
 
 @pytest.mark.parametrize("who", ["alice", "bob"])
@@ -96,7 +96,7 @@ async def test_either_end_may_want_no_link_to_the_other(who, peer, autojump_cloc
         await trio.sleep(P2P_TIMEOUT)
         assert (await alice.ask(bob, 2)).code == 200
         assert await alice.status(bob) != "live"
-        assert set(ways_of(alice, bob)) == {"node"}
+        assert set(routes_of(alice, bob)) == {"node"}
         assert await bob.runtime.links() == ()
 
 
@@ -112,7 +112,7 @@ async def test_a_link_is_set_up_when_a_message_asks_for_it(autojump_clock):
         await alice.hyperty.ask(bob.address, MessageType.CREATE, body)
         await alice.wait_for("live", bob)
         await alice.ask(bob, 3)
-        assert ways_of(alice, bob)[-1] == "link"
+        assert routes_of(alice, bob)[-1] == "link"
 
 
 async def test_a_runtime_without_wanted_peers_offers_no_link(autojump_clock):
@@ -134,7 +134,7 @@ async def test_peers_that_are_not_named_are_sent_no_private_place(kind, autojump
         await alice.ask(bob, 1)
         await trio.sleep(P2P_TIMEOUT)
         assert (await alice.ask(bob, 2)).code == Code.OK
-        assert set(ways_of(alice, bob)) == {"node"}
+        assert set(routes_of(alice, bob)) == {"node"}
         assert not [fact for one in (alice, bob) for fact in one.facts(Op.OPEN, Kind.LINK)]
 
 

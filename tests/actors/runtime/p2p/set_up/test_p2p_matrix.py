@@ -166,7 +166,7 @@ def cases(ways, fates):
 
 
 @pytest.mark.parametrize(("way", "fate"), cases(WAYS, Fate))
-async def test_whatever_becomes_of_one_message_both_ends_agree(way, fate, autojump_clock):
+async def test_both_ends_agree_on_the_outcome_of_each_message(way, fate, autojump_clock):
     await all_goes_well(Weather(*way, fate), both_ask=False)
 
 

@@ -177,7 +177,7 @@ class LoseOne:
 @pytest.mark.parametrize(
     "lost", [pytest.param(at, marks=[] if at % 2 else [pytest.mark.soak]) for at in range(1, 25)]
 )
-async def test_each_frame_of_signalling_lost_in_turn_leaves_no_half_link(lost, autojump_clock):
+async def test_each_single_lost_frame_of_signalling_leaves_no_half_link(lost, autojump_clock):
     """R9: it ends live at both ends, or at neither; a later try succeeds."""
     one = LoseOne(lost)
 

@@ -14,7 +14,7 @@ STREAM = (
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8).map(sorted))
-def test_it_does_not_matter_where_it_is_cut(cuts):
+def test_events_are_read_from_any_pieces(cuts):
     reader, events = EventReader(), []
     for start, end in zip([0, *cuts], [*cuts, len(STREAM)], strict=True):
         events += reader.take(STREAM[start:end])

@@ -145,7 +145,7 @@ async def test_ids_and_lists_are_spelt_as_the_profile_says(autojump_clock, stub)
 
 
 @BOTH
-async def test_what_comes_is_in_normal_form_inside(autojump_clock, stub):
+async def test_received_messages_are_in_normal_form_inside(autojump_clock, stub):
     async with opened(stub) as (world, node):
         body = {"code": 200, "desc": "yes", "auth": False}
         await node.say({"id": "7", "type": "RESPONSE", "from": SM, "to": f"{OLD}/ua", "body": body})
@@ -197,7 +197,7 @@ async def test_a_node_is_there_as_long_as_its_link_answers(autojump_clock, stub)
     ],
 )
 @BOTH
-async def test_what_is_none_of_all_that_is_counted(autojump_clock, stub, frame):
+async def test_other_frames_are_counted(autojump_clock, stub, frame):
     async with opened(stub) as (world, node):
         await node.links[-1].send(frame)
         await world.settle()

@@ -131,7 +131,7 @@ async def test_only_permitted_hyperties_can_be_handed_an_object(autojump_clock, 
             assert await thing.set("t", 21) == 2
 
 
-async def test_it_goes_on_from_hand_to_hand_and_back(autojump_clock):
+async def test_an_object_is_delegated_several_times_and_back(autojump_clock):
     async with world() as w:
         watcher = await w.there.deploy(Closed)
         heirs = [await heir_of(runtime) for runtime in (w.here, w.there, w.here)]

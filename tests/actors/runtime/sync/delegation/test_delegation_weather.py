@@ -82,7 +82,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("lost", LOSSES)
-async def test_whatever_is_lost_one_of_them_writes_and_the_observers_follow(autojump_clock, lost):
+async def test_for_any_lost_message_one_reporter_writes_and_observers_follow(autojump_clock, lost):
     weather, is_given_then = LOSSES[lost]
     async with world() as w:
         assert await handed_over(w, weather) == (is_given_then, int(is_given_then))

@@ -30,7 +30,7 @@ def test_the_oldest_half_hand_over_is_dropped_beyond_the_limit():
         begun(taking, -1, "hyperty://a.ex/heir")
 
 
-def test_what_comes_to_a_component_that_leaves_is_forgotten():
+def test_a_hand_over_to_a_leaving_component_is_forgotten():
     taking = TakeOvers(None, None, None, None)
     for to in ("hyperty://a.ex/gone", "hyperty://a.ex/stays"):
         begun(taking, 1, to)

@@ -42,7 +42,7 @@ async def test_an_expelled_observer_may_ask_again_and_is_decided_on_anew(autojum
             await copy.wait_for(lambda value: value["n"] == 99)
 
 
-async def test_it_loses_its_allowance_and_may_not_read(autojump_clock):
+async def test_an_expelled_observer_loses_its_allowance_and_may_not_read(autojump_clock):
     async with world() as w:
         room, guest = await w.here.deploy(Closed), await w.there.deploy(Closed)
         async with room.report("comm", {}, allow=(guest.url,)) as thing:
@@ -70,7 +70,7 @@ async def test_a_public_object_asks_about_an_expelled_observer(autojump_clock):
                 pass
 
 
-async def test_a_neighbour_in_its_runtime_observes_on(autojump_clock):
+async def test_a_neighbour_in_the_runtime_of_an_expelled_observer_observes_on(autojump_clock):
     async with met() as m:
         other = await m.w.there.deploy(Closed)
         async with m.guest.observe(m.thing.url) as copy, other.observe(m.thing.url) as beside:
@@ -117,7 +117,7 @@ async def test_one_that_does_not_react_hears_nothing_more_all_the_same(autojump_
         assert (await bob.ask(READ, url)).code == 401
 
 
-async def test_nor_what_its_neighbour_in_the_same_runtime_hears(autojump_clock):
+async def test_nor_the_changes_of_a_neighbour_in_the_same_runtime(autojump_clock):
     async with parties() as (alice, bob):
         carol = await neighbour(bob, "carol")
         url = await alice.create()

@@ -61,7 +61,7 @@ async def test_the_reporters_own_word_is_enough(autojump_clock):
         assert paths(m.w)[-1] == "removed"
 
 
-async def test_what_a_sync_manager_reports_another_is_said_by_the_object(autojump_clock):
+async def test_a_report_by_another_sync_manager_names_the_object_as_sender(autojump_clock):
     async with met() as m, m.guest.observe(m.thing.url) as copy:
         sm = m.w.there.url + "/sm"
         reported = {"resource": m.thing.url, "observer": m.guest.url}
@@ -86,7 +86,7 @@ async def test_a_peer_cannot_subscribe_or_unsubscribe_another_observer(autojump_
         await copy.wait_for(lambda value: value["n"] == 1)
 
 
-async def test_a_crowd_of_requests_for_one_decision_is_bounded(autojump_clock):
+async def test_requests_for_one_decision_are_bounded(autojump_clock):
     """One observer asks again and again while the reporter decides."""
     async with parties() as (alice, bob):
         url = await alice.create()

@@ -7,7 +7,7 @@ from tests.support.report_world import Open, world
 
 
 @pytest.mark.parametrize("kind", [MessageType.CREATE, MessageType.UNSUBSCRIBE])
-async def test_what_was_refused_is_not_traced(autojump_clock, kind):
+async def test_refused_observers_are_not_traced(autojump_clock, kind):
     async with world() as w:
         sensor, other = await w.here.deploy(Open), await w.here.deploy(Open)
         async with sensor.report("ctxt", {}) as thing:

@@ -67,7 +67,7 @@ async def changes(old):
 
 
 @DOORS
-async def test_it_is_decided_on_and_hears_the_changes(door, autojump_clock):
+async def test_a_legacy_observer_is_decided_on_and_receives_changes(door, autojump_clock):
     async with met(door) as (thing, old):
         answer = await observe(old, thing)
         assert (answer["code"], answer["value"]["data"]) == (200, {"n": 0})
@@ -78,7 +78,7 @@ async def test_it_is_decided_on_and_hears_the_changes(door, autojump_clock):
 
 
 @DOORS
-async def test_it_is_refused_and_reported_why(door, autojump_clock):
+async def test_a_refused_legacy_observer_gets_the_reason(door, autojump_clock):
     async with met(door, Closed) as (thing, old):
         answer = await observe(old, thing)
         assert answer["code"] == 403
@@ -88,7 +88,7 @@ async def test_it_is_refused_and_reported_why(door, autojump_clock):
 
 @DOORS
 @pytest.mark.parametrize("wanted", [{"public": True}, {"allow": (INSIDE,)}])
-async def test_it_is_let_in_and_reads_unasked(door, wanted, autojump_clock):
+async def test_an_allowed_legacy_observer_reads_without_a_decision(door, wanted, autojump_clock):
     async with met(door, Closed, **wanted) as (thing, old):
         assert (await ask(old, "read", thing.url, {}, HYPERTY))["value"]["data"] == {"n": 0}
         assert (await observe(old, thing))["code"] == 200
@@ -108,7 +108,7 @@ async def test_an_unsubscription_of_a_legacy_observer_is_answered_and_ends_it(do
 
 
 @DOORS
-async def test_it_is_shut_out_although_it_knows_no_word_for_that(door, autojump_clock):
+async def test_a_legacy_observer_is_expelled_without_a_message(door, autojump_clock):
     async with met(door) as (thing, old):
         await observe(old, thing)
         await trio.sleep(1)

@@ -91,7 +91,7 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
         assert reported == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
 
 
-async def test_it_is_reported_on_when_the_hyperty_crashed_and_was_made_anew(autojump_clock):
+async def test_observers_are_reported_to_a_restarted_hyperty(autojump_clock):
     class Fragile(Open):
         async def on_request(self, message):
             self.spawn(self.fall)
@@ -109,7 +109,7 @@ async def test_it_is_reported_on_when_the_hyperty_crashed_and_was_made_anew(auto
                 assert thing.observers == (guest.url,)
 
 
-async def test_what_is_missed_is_read(autojump_clock):
+async def test_missed_reports_are_read(autojump_clock):
     """The mailbox was full, say: the next word shows that one is missing."""
     async with world() as w:
         room, guest = await w.here.deploy(Open), await w.there.deploy(Closed)

@@ -130,7 +130,7 @@ async def test_observers_in_the_reporters_runtime_take_nothing_from_others(autoj
         assert removals(alice) == {beside.url, bob.url}
 
 
-async def test_what_is_observed_beside_its_reporter_only_stays_in_the_runtime(autojump_clock):
+async def test_an_object_observed_beside_its_reporter_only_stays_in_the_runtime(autojump_clock):
     async with parties() as (alice, _):
         beside = await neighbour(alice, "beside")
         url = await alice.create()
