@@ -21,11 +21,10 @@ from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.machines.session import SESSION
 from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
+from fsm.machines.sync.delegation import OBJECT_DELEGATION, OBJECT_TAKE_OVER
 from fsm.machines.sync.invitation import INVITATION
 from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION
-from fsm.machines.sync.object_delegation import OBJECT_DELEGATION
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
-from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
 from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table

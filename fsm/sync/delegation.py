@@ -14,9 +14,14 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.machines.sync import object_take_over as taking
-from fsm.machines.sync.object_delegation import OBJECT_DELEGATION, State, Trigger
-from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
+from fsm.machines.sync.delegation import (
+    OBJECT_DELEGATION,
+    OBJECT_TAKE_OVER,
+    State,
+    TakeOver,
+    TakeOverTrigger,
+    Trigger,
+)
 from specs.bodies.sync import DataObject
 from specs.limits.sync import HAND_OVER_GRACE, HAND_OVER_PAUSE
 from specs.reply_code import LAST_SUCCESS, Code
@@ -384,15 +389,15 @@ class TakeOverCore:
         self._entity = Entity(OBJECT_TAKE_OVER, f"{url}|{to}|{number}")
 
     @property
-    def state(self) -> taking.State | None:
+    def state(self) -> TakeOver | None:
         """True if the object is reported here; None: it was not begun."""
         state = self._entity.state
-        return None if state is None else taking.State(state)
+        return None if state is None else TakeOver(state)
 
     @property
     def may_write(self) -> bool:
         """True if the new reporter writes."""
-        return self.state is taking.State.TAKEN
+        return self.state is TakeOver.TAKEN
 
     @property
     def is_over(self) -> bool:
@@ -405,13 +410,13 @@ class TakeOverCore:
             return []
         match happened:
             case Begun():
-                return [self._entity.step(taking.Trigger.TAKE), AddressTaken()]
+                return [self._entity.step(TakeOverTrigger.TAKE), AddressTaken()]
             case Answered(code) if code <= LAST_SUCCESS:
-                return [self._entity.step(taking.Trigger.GRANT), TookOver()]
+                return [self._entity.step(TakeOverTrigger.GRANT), TookOver()]
             case Answered(code, why) if code in _FINAL_NO:
                 return self._drop(_code(code), why)
             case Answered(_, why):
-                step = self._entity.step(taking.Trigger.AGAIN, why)
+                step = self._entity.step(TakeOverTrigger.AGAIN, why)
                 return [step, AddressTaken(HAND_OVER_PAUSE)]
             case Left():
                 return self._drop(Code.GONE, _LEAVING) if self.state is not None else []
@@ -419,7 +424,7 @@ class TakeOverCore:
                 assert_never(happened)
 
     def _drop(self, code: Code, why: str) -> list[TakeOverEffect]:
-        return [self._entity.step(taking.Trigger.DENY, why), Dropped(code, why)]
+        return [self._entity.step(TakeOverTrigger.DENY, why), Dropped(code, why)]
 
 
 def _kept(answer: Answered) -> Kept:

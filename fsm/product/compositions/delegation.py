@@ -21,8 +21,7 @@ import attrs
 from typing_extensions import override
 
 from fsm.effects import Refused
-from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
-from fsm.machines.sync.object_take_over import State as TakeOver
+from fsm.machines.sync.delegation import OBJECT_TAKE_OVER, TakeOver
 from fsm.product.composition import (
     Bounds,
     Channel,

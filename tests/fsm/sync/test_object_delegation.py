@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fsm.engine import Step
-from fsm.machines.sync.object_delegation import OBJECT_DELEGATION, State
-from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
+from fsm.machines.sync.delegation import OBJECT_DELEGATION, OBJECT_TAKE_OVER, State
 from fsm.registry.addresses import AddressOffers, Move, Offer, Take, Withdraw
 from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore, TakeOverCore

@@ -1,9 +1,14 @@
-"""The hand-over of a data object to another reporter, at the end that gives it (ours).
+"""The hand-over of a data object to another reporter, at both ends (ours, SYN-26, M-54, I-D1).
 
-One entity per object, new reporter and attempt (SYN-26, M-54, I-D1): the sync manager of the
-reporter keeps it. From `offered` to its end there are no writes here. Only the node decides
-whose the address is, so in doubt it is asked until it has said so: no time being over
-makes this end a writer again.
+One entity per object, new reporter and attempt, at each end.
+
+The end that gives is kept by the sync manager of the reporter. From `offered` to its end there are
+no writes here. Only the node decides whose the address is, so in doubt it is asked until it has
+said so: no time being over makes this end a writer again.
+
+The end that takes is kept by the sync manager of the new reporter. It has the whole object before
+it asks the node for the address, and writes only after the node has said yes; it asks until the
+node has answered.
 """
 
 from enum import StrEnum, unique
@@ -11,7 +16,16 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["OBJECT_DELEGATION", "State", "Trigger"]
+__all__ = [
+    "OBJECT_DELEGATION",
+    "OBJECT_TAKE_OVER",
+    "State",
+    "TakeOver",
+    "TakeOverTrigger",
+    "Trigger",
+]
+
+# --- the end that gives -----------------------------------------------------------------
 
 
 @unique
@@ -102,3 +116,63 @@ OBJECT_DELEGATION: Final = Table(
     claims=("I-D1", "I-D2"),
 )
 """The hand-over of a data object, at the end that gives it."""
+
+
+# --- the end that takes -----------------------------------------------------------------
+
+
+@unique
+class TakeOver(StrEnum):
+    """The states of a take-over."""
+
+    TAKING = "taking"
+    TAKEN = "taken"
+    DROPPED = "dropped"
+
+
+@unique
+class TakeOverTrigger(StrEnum):
+    """The triggers."""
+
+    TAKE = "take"
+    AGAIN = "again"
+    GRANT = "grant"
+    DENY = "deny"
+
+
+_TAKE: Final = "ours: the object was handed over whole"
+_ASK_AGAIN: Final = "ours: the node has not answered"
+_GRANT: Final = "ours: the node has moved the address, and its paths, to this runtime"
+_DENY: Final = "ours: the offer was taken back, or the runtime leaves"
+
+
+# fmt: off
+_TAKE_OVER_ROWS: Final = (
+    Transition(None,            TakeOverTrigger.TAKE,  TakeOver.TAKING,  _TAKE,      origin=_OURS),
+    Transition(TakeOver.TAKING, TakeOverTrigger.AGAIN, TakeOver.TAKING,  _ASK_AGAIN, origin=_OURS),
+    Transition(TakeOver.TAKING, TakeOverTrigger.GRANT, TakeOver.TAKEN,   _GRANT,     origin=_OURS),
+    Transition(TakeOver.TAKING, TakeOverTrigger.DENY,  TakeOver.DROPPED, _DENY,      origin=_OURS),
+)
+# fmt: on
+
+OBJECT_TAKE_OVER: Final = Table(
+    name="object_take_over",
+    owner="sync manager of the new reporter's runtime",
+    key="<object>|<new reporter>|<number>",
+    states=TakeOver,
+    triggers=TakeOverTrigger,
+    rows=_TAKE_OVER_ROWS,
+    may_end=frozenset({TakeOver.TAKEN, TakeOver.DROPPED}),
+    extension_ends=frozenset({TakeOver.TAKEN, TakeOver.DROPPED}),
+    deadlines=(
+        Deadline(TakeOver.TAKING, "REPLY_TIMEOUT", TakeOverTrigger.AGAIN, "only the node knows"),
+    ),
+    meanings={
+        TakeOver.TAKING: "The object is here, and the node is asked for its address.",
+        TakeOver.TAKEN: "This runtime reports the object.",
+        TakeOver.DROPPED: "The object stays with who had it.",
+    },
+    drawn_in="ours, for protocol page 05, delegation",
+    claims=("I-D1", "I-D2"),
+)
+"""The hand-over of a data object, at the end that takes it."""
