@@ -15,7 +15,7 @@ import click
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.claims.fold import Fold, GroupKey
 from fsm.judge.manifest import ManifestError, read_manifest
-from fsm.judge.online import MONITORED
+from fsm.judge.process import MONITORED
 from spark.errors import SparkMissingError, TraceMissingError
 from specs.claims import CATALOGUE, Claim
 from specs.errors import ProtoflyError

@@ -6,8 +6,8 @@ from typing import final
 
 import attrs
 
+from fsm.judge.crossings import Skew
 from fsm.judge.replay import Told
-from fsm.judge.skew import Skew
 from fsm.judge.trace_line import Flaw, Verdict
 
 __all__ = [

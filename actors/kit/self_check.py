@@ -17,7 +17,7 @@ from actors.kit.trace import More, Ruling, Tracer
 from fsm.bus.transactions import is_sampled
 from fsm.engine import Step
 from fsm.judge.claims.fold import Finding
-from fsm.judge.online import OnlineJudge
+from fsm.judge.process import OnlineJudge
 from fsm.judge.trace_line import TraceLine
 from specs.message import Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op

@@ -10,11 +10,11 @@ import click
 from fsm.commands.shared import UsageError, counted, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
+from fsm.judge.crossings import clock_lines
 from fsm.judge.manifest import ManifestError, read_manifest
 from fsm.judge.missing import Missing
 from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
-from fsm.judge.skew import clock_lines
 from fsm.judge.trace_files import Reading, TraceFileError, folders_of, parts_in, silent
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders

@@ -14,6 +14,7 @@ import attrs
 
 from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
+from fsm.judge.crossings import Skew, skews
 from fsm.judge.manifest import Manifest, not_there
 from fsm.judge.missing import Missing, Trail, unsent
 from fsm.judge.process import (
@@ -24,7 +25,6 @@ from fsm.judge.process import (
     judge_across,
 )
 from fsm.judge.replay import order_of
-from fsm.judge.skew import Skew, skews
 from fsm.judge.trace_files import Part, Reading
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.claims import CLAIMS

@@ -22,7 +22,7 @@ from fsm.engine import Step
 from fsm.judge.trace_line import wire_name
 from fsm.machine_list import MACHINES
 from fsm.product.composition import Composition, Event, Sent, Wire
-from fsm.product.run import Run, Taken
+from fsm.product.explorer import Run, Taken
 from fsm.product.steps import Kind
 from specs.jsonvalue import Json, JsonObject
 from specs.trace import ABSENT, SCHEMA, Fact, Op, Stamp

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
-from fsm.judge.skew import clock_lines
+from fsm.judge.crossings import clock_lines
 from fsm.judge.trace_line import Claim, Flaw, Verdict
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims import CLAIMS

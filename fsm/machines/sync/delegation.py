@@ -170,7 +170,7 @@ OBJECT_TAKE_OVER: Final = Table(
     meanings={
         TakeOver.TAKING: "The object is here, and the node is asked for its address.",
         TakeOver.TAKEN: "This runtime reports the object.",
-        TakeOver.DROPPED: "The object stays with who had it.",
+        TakeOver.DROPPED: "The object stays with its reporter.",
     },
     drawn_in="ours, for protocol page 05, delegation",
     claims=("I-D1", "I-D2"),

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.judge.claims.catalogue import FOLDS
-from fsm.judge.online import MONITORED, OnlineJudge
+from fsm.judge.process import MONITORED, OnlineJudge
 from specs.claims import CLAIMS, Reach
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.histories import reported

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.judge.crossings import Crossing, Part
-from fsm.judge.skew import clock_lines, skews
+from fsm.judge.crossings import Crossing, Part, clock_lines, skews
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.clocks import shifted
