@@ -339,7 +339,7 @@ class OnlineJudge:
 
     def take(self, record: TraceLine) -> Sequence[Finding]:
         """Take the next record; return which claims it breaks."""
-        spot = record.k, record.op, record.machine, record.table
+        spot = _spot(record)
         handlers = self._handlers.get(spot)
         if handlers is None:
             handlers = self._handlers[spot] = tuple(

@@ -45,6 +45,13 @@ def test_a_claim_that_is_broken_is_found_while_the_process_runs(claim):
     assert claim in broken
 
 
+def test_what_another_component_records_hides_nothing_of_the_message_bus():
+    twice = "bus callback 200@RB 1 HB>HA\n" * 2
+    lines = reported("minibus callback 200@RB 1 HB>HA\n" + twice)
+
+    assert found(lines, HOMES["ra"]) == ["I-T2"]
+
+
 def test_only_what_one_process_decides_at_once_is_judged_by_it():
     for fold in MONITORED:
         assert fold in FOLDS
