@@ -6,25 +6,16 @@ for any earlier loss; any other is late, or a repeat. No place needs to know the
 between different creators, and places that have the same children at the same versions are
 alike: the digest of a set is the sum of digests of its members, so that it costs the same
 however many there are.
-
-`SignsCore` says when the reporter's end publishes the sign of an object's children (I-D4).
-A lost message about a child can be detected in no other way: the next message is about
-another child. So the sign is published when the children have been at rest for a while, and
-then at pauses that double, for as long as there is an observer; if the children are never
-at rest, at the longest pause. One such core serves all objects of a runtime: signs keep a
-distance from each other.
 """
 
 import json
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum, unique
 from hashlib import blake2b
 from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.limits.timers import Alarms
 from specs.bodies.object import ChildrenSign
 from specs.child import named
 from specs.jsonvalue import Json, JsonObject, frozen
@@ -36,9 +27,6 @@ from specs.limits.sync import (
     CHILDREN_OF_OBJECT,
     CREATOR_BYTES,
     CREATORS_KEPT,
-    REPEAT_FIRST,
-    REPEAT_LAST,
-    REPEAT_SPACING,
     VALUE_BYTES,
 )
 from specs.message import Message, MessageType
@@ -62,7 +50,6 @@ __all__ = [
     "Kept",
     "SaidAgain",
     "SignHeard",
-    "SignsCore",
     "Taken",
     "children_in",
     "op_in",
@@ -231,93 +218,6 @@ class SaidAgain:
 
 
 ChildrenEffect: TypeAlias = ChildShown | ChildGone | ChildRefused | ChildrenNeeded | SaidAgain
-
-
-@final
-@attrs.define(slots=True)
-class _Rest:
-    """The children of one object, since they changed.
-
-    Attributes:
-        when: When their sign is due; infinity: not before there is an observer again.
-        pause: Seconds until the sign after that.
-        latest: When the sign is due even if the children are not at rest.
-    """
-
-    when: float
-    pause: float
-    latest: float
-
-
-@final
-class SignsCore:
-    """The due times of the signs of all objects."""
-
-    def __init__(self) -> None:
-        self._rests: dict[str, _Rest] = {}
-        self._alarms: Final[Alarms[str]] = Alarms()
-        self._not_before = -math.inf
-
-    def changed(self, url: str, now: float) -> None:
-        """Note that the children of an object changed.
-
-        Args:
-            url: Address of the object.
-            now: Seconds on the host's clock.
-        """
-        before = self._rests.get(url)
-        is_waiting = before is not None and before.latest < math.inf
-        latest = before.latest if before is not None and is_waiting else now + REPEAT_LAST
-        when = min(now + REPEAT_FIRST, latest)
-        self._rests[url] = _Rest(when, 2 * REPEAT_FIRST, latest)
-        self._alarms.set(url, when)
-
-    def observed(self, url: str, now: float) -> None:
-        """Note that an observer came: it has all children, and nothing is urgent.
-
-        Args:
-            url: Address of the object.
-            now: Seconds on the host's clock.
-        """
-        rest = self._rests.get(url)
-        if rest is not None and rest.when == math.inf:
-            rest.when, rest.pause = now + REPEAT_LAST, REPEAT_LAST
-            self._alarms.set(url, rest.when)
-
-    def forget(self, url: str) -> None:
-        """Publish no sign of an object any more. Idempotent."""
-        self._rests.pop(url, None)
-        self._alarms.set(url, math.inf)
-
-    def deadline(self) -> float:
-        """Return the time of the next call of `due`; infinity: never."""
-        return max(self._alarms.deadline(), self._not_before)
-
-    def due(self, now: float, is_observed: Callable[[str], bool]) -> str | None:
-        """Return the object whose sign is to be published now; None: no sign is due.
-
-        Args:
-            now: Seconds on the host's clock.
-            is_observed: Returns whether the object of an address has an observer.
-        """
-        while self.deadline() <= now:
-            url = self._alarms.pop()
-            rest = self._rests[url]
-            if rest.when > now:
-                self._alarms.set(url, rest.when)
-            elif is_observed(url):
-                return self._signed(url, rest, now)
-            else:
-                # A later observer has them from the beginning.
-                rest.when = rest.latest = math.inf
-        return None
-
-    def _signed(self, url: str, rest: _Rest, now: float) -> str:
-        self._not_before = now + REPEAT_SPACING
-        rest.when, rest.latest = now + rest.pause, math.inf
-        rest.pause = min(2 * rest.pause, REPEAT_LAST)
-        self._alarms.set(url, rest.when)
-        return url
 
 
 _DIGEST_BYTES: Final = 8

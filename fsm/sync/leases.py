@@ -1,4 +1,4 @@
-"""Timers of data objects: leases of subscriptions at both ends, and repeated changes.
+"""Timers of data objects: leases of subscriptions at both ends, and repeats.
 
 The message by which an observer leaves may be lost, and a runtime that is killed sends none.
 So a subscription is granted for a time, its lease, which the observer's sync manager renews
@@ -8,8 +8,11 @@ again.
 The loss of a change shows when the next one comes; after the last one there is no next. So
 the last change is published again, the same change in a new message (I-D4): soon at first, then
 at pauses that double, for as long as there is an observer. An observer that has it already
-ignores it by its version. Repeats keep a distance from each other, the one that is due longest
-goes first, and so they never use up the rate of a session.
+ignores it by its version. A lost message about a child can be detected in no other way: the next
+message is about another child. So the sign of an object's children is published when they have
+been at rest for a while, and then repeated as well; if they are never at rest, at the longest
+pause. Repeats keep a distance from each other, the one that is due longest goes first, and so
+they never use up the rate of a session.
 
 One core of each kind serves all objects of a runtime. Times are of a clock that never goes
 back; it may stand still, or leap, while the machine sleeps.
@@ -27,7 +30,14 @@ from specs.bodies.sync import Change, DataObject
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import LEASE_SLACK, PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
-__all__ = ["IsObserved", "LeasesCore", "RenewalsCore", "RepeatedChange", "RepeatsCore"]
+__all__ = [
+    "IsObserved",
+    "LeasesCore",
+    "RenewalsCore",
+    "RepeatTimes",
+    "RepeatedChange",
+    "RepeatsCore",
+]
 
 
 IsObserved: TypeAlias = Callable[[str], bool]
@@ -221,7 +231,7 @@ def _parts(key: str) -> tuple[str, str]:
     return url, observer
 
 
-# ---- repeated changes
+# ---- repeats
 
 
 @final
@@ -235,18 +245,98 @@ class RepeatedChange:
 
 @final
 @attrs.define(slots=True)
+class _Rest:
+    """What is repeated of one object, since it is new.
+
+    Attributes:
+        when: When it is due; infinity: not before there is an observer again.
+        pause: Seconds until it is due after that.
+        latest: When it is due the first time, however often it becomes new until then.
+    """
+
+    when: float
+    pause: float
+    latest: float
+
+
+@final
+class RepeatTimes:
+    """The due times of what is repeated of each object."""
+
+    def __init__(self) -> None:
+        self._rests: dict[str, _Rest] = {}
+        self._alarms: Final[Alarms[str]] = Alarms()
+        self._not_before = -math.inf
+
+    def begin(self, url: str, now: float, within: float = math.inf) -> None:
+        """Note that something is new: it is due soon, and then at pauses that double.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+            within: Seconds after which it is due although it becomes new again and again.
+        """
+        before = self._rests.get(url)
+        latest = now + within if before is None else min(before.latest, now + within)
+        when = min(now + REPEAT_FIRST, latest)
+        self._rests[url] = _Rest(when, 2 * REPEAT_FIRST, latest)
+        self._alarms.set(url, when)
+
+    def observed(self, url: str, now: float) -> None:
+        """Note that an observer came: it has all that there is, and nothing is urgent.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+        """
+        rest = self._rests.get(url)
+        if rest is not None and rest.when == math.inf:
+            rest.when, rest.pause = now + REPEAT_LAST, REPEAT_LAST
+            self._alarms.set(url, rest.when)
+
+    def forget(self, url: str) -> None:
+        """Repeat nothing of an object any more. Idempotent."""
+        self._rests.pop(url, None)
+        self._alarms.set(url, math.inf)
+
+    def deadline(self) -> float:
+        """Return when `due` is to be asked; infinity: never."""
+        return max(self._alarms.deadline(), self._not_before)
+
+    def due(self, now: float, is_observed: IsObserved) -> str | None:
+        """Return the object of which something is repeated now; None: of none.
+
+        Args:
+            now: Seconds on the host's clock.
+            is_observed: Returns whether the object of an address has an observer.
+        """
+        while self.deadline() <= now:
+            url = self._alarms.pop()
+            rest = self._rests[url]
+            if rest.when > now:
+                self._alarms.set(url, rest.when)
+            elif is_observed(url):
+                self._not_before = now + REPEAT_SPACING
+                rest.when, rest.latest = now + rest.pause, math.inf
+                rest.pause = min(2 * rest.pause, REPEAT_LAST)
+                self._alarms.set(url, rest.when)
+                return url
+            else:
+                # A later observer has it from the beginning.
+                rest.when = rest.latest = math.inf
+        return None
+
+
+@final
+@attrs.define(slots=True)
 class _Last:
     """The last change of an object.
 
     Attributes:
-        when: When its repeat is due; infinity: not before there is an observer again.
-        pause: Seconds until the repeat after that.
         left: Repeats still to be made; infinity: as long as there is an observer.
     """
 
     change: Change
-    when: float
-    pause: float
     left: float
 
 
@@ -256,8 +346,7 @@ class RepeatsCore:
 
     def __init__(self) -> None:
         self._last: dict[str, _Last] = {}
-        self._alarms: Final[Alarms[str]] = Alarms()
-        self._not_before = -math.inf
+        self._times: Final = RepeatTimes()
 
     def published(self, written: DataObject, change: Change, now: float) -> None:
         """Note a published change: its repeats begin, and those of older changes end.
@@ -271,9 +360,8 @@ class RepeatsCore:
             now: Seconds on the host's clock.
         """
         is_of_part = scheme_of(written.reporter) == RUNTIME_SCHEME
-        left = PART_REPEATS if is_of_part else math.inf
-        self._last[written.url] = _Last(change, now + REPEAT_FIRST, 2 * REPEAT_FIRST, left)
-        self._alarms.set(written.url, now + REPEAT_FIRST)
+        self._last[written.url] = _Last(change, PART_REPEATS if is_of_part else math.inf)
+        self._times.begin(written.url, now)
 
     def observed(self, url: str, now: float) -> None:
         """Note that an observer came: it has the newest version, and nothing is urgent.
@@ -282,19 +370,16 @@ class RepeatsCore:
             url: Address of the object.
             now: Seconds on the host's clock.
         """
-        last = self._last.get(url)
-        if last is not None and last.when == math.inf:
-            last.when, last.pause = now + REPEAT_LAST, REPEAT_LAST
-            self._alarms.set(url, last.when)
+        self._times.observed(url, now)
 
     def forget(self, url: str) -> None:
         """Repeat nothing of an object any more. Idempotent."""
         self._last.pop(url, None)
-        self._alarms.set(url, math.inf)
+        self._times.forget(url)
 
     def deadline(self) -> float:
         """Return when `due` is to be asked; infinity: never."""
-        return max(self._alarms.deadline(), self._not_before)
+        return self._times.deadline()
 
     def due(self, now: float, is_observed: IsObserved) -> RepeatedChange | None:
         """Take the change to repeat now; None: none is due.
@@ -303,25 +388,11 @@ class RepeatsCore:
             now: Seconds on the host's clock.
             is_observed: Returns whether the object of an address has an observer.
         """
-        while self.deadline() <= now:
-            url = self._alarms.pop()
-            last = self._last[url]
-            if last.when > now:
-                self._alarms.set(url, last.when)
-            elif is_observed(url):
-                return self._repeat(url, last, now)
-            else:
-                # A later observer has it from the beginning.
-                last.when = math.inf
-        return None
-
-    def _repeat(self, url: str, last: _Last, now: float) -> RepeatedChange:
-        self._not_before = now + REPEAT_SPACING
+        url = self._times.due(now, is_observed)
+        if url is None:
+            return None
+        last = self._last[url]
         last.left -= 1
-        last.when = now + last.pause
-        last.pause = min(2 * last.pause, REPEAT_LAST)
         if last.left <= 0:
-            del self._last[url]
-        else:
-            self._alarms.set(url, last.when)
+            self.forget(url)
         return RepeatedChange(url, last.change)

@@ -25,13 +25,12 @@ from fsm.sync.children import (
     ChildSet,
     ChildShown,
     SignHeard,
-    SignsCore,
     Taken,
     children_in,
     op_in,
 )
 from fsm.sync.delegation import HandedOver
-from fsm.sync.leases import IsObserved
+from fsm.sync.leases import IsObserved, RepeatTimes
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted
 from fsm.sync.value.json import NotJsonError, as_json
@@ -40,6 +39,7 @@ from specs.bodies.sync import DataObject
 from specs.child import RESOURCES, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.sync import REPEAT_LAST
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
@@ -139,7 +139,7 @@ class ReportedChildren:
         self._sets: dict[str, ChildSet] = {}
         self._used: set[str] = set()
         self._answering: dict[str, str] = {}
-        self._signs = SignsCore()
+        self._signs = RepeatTimes()
 
     # --- objects come and go --------------------------------------------------------------
 
@@ -244,7 +244,7 @@ class ReportedChildren:
             self._trace(of.url, taken, op)
             self._used.add(of.url)
             self._keep(of.url)
-            self._signs.changed(of.url, trio.current_time())
+            self._signs.begin(of.url, trio.current_time(), REPEAT_LAST)
         await self._pass_on(of.reporter, message)
 
     def _taken(self, reported: ReporterCore, op: ChildOp) -> Taken:
