@@ -11,7 +11,6 @@ from typing import Final
 
 import attrs
 
-from specs.errors import SpecError
 from specs.reply_code import Code, DropReason
 
 
@@ -220,15 +219,3 @@ NODE_CHECKS: Final = (
     Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "MN-03, I-M8, I-B9"),
 )
 """Order of checks at a node, once per message (I-M8)."""
-
-
-def rule_for(target: Target, rules: tuple[Rule, ...] = RULES) -> Rule:
-    """Return the row that decides for a kind of target.
-
-    Raises:
-        SpecError: The table has no such row.
-    """
-    for rule in rules:
-        if rule.target is target:
-            return rule
-    raise SpecError(f"no rule says where a message for {target} goes")
