@@ -10,7 +10,6 @@ runtime, and says whether a link can be set up. The record is read, or known alr
 by a registry. The search then waits for the link, or ends because there will be none.
 """
 
-import math
 from typing import Final, assert_never, final
 
 import attrs
@@ -69,7 +68,7 @@ from specs.limits.protocol import NEGATIVE_CACHE, RETRY_COOL_DOWN, SANDBOX_COOL_
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["NodeStubTable", "ResolveConfig", "ResolveCore", "Topology"]
+__all__ = ["ResolveCore"]
 
 _TABLE: Final = "stubs"
 _WRITER: Final = "registry"
@@ -104,7 +103,7 @@ class _Cooling:
 
 
 @final
-class NodeStubTable:
+class _NodeStubs:
     """The stub of each domain's node; each search for one is in `jobs`."""
 
     def __init__(self, runtime: str, jobs: ResolveJobs) -> None:
@@ -125,9 +124,7 @@ class NodeStubTable:
         """Return all stubs that are deployed."""
         return tuple(row.url for row in self._rows.values() if row.is_deployed)
 
-    def ask(
-        self, domain: str, asked: tuple[str, Intent], now: float, until: float = math.inf
-    ) -> list[Effect]:
+    def ask(self, domain: str, asked: tuple[str, Intent], now: float, until: float) -> list[Effect]:
         """Answer with the domain's stub, now or when it is deployed.
 
         Args:
@@ -234,10 +231,6 @@ class NodeStubTable:
         known, self._sessions[domain] = self._sessions.get(domain), seen.link
         is_new = known is not None and known != seen.link
         return [changed, *([PathsLost(domain)] if is_new else [])]
-
-    def has(self, url: str) -> bool:
-        """Return whether this is a stub of this table."""
-        return self._find(url) is not None
 
     def _find(self, url: str) -> tuple[str, _Row] | None:
         return next(((d, row) for d, row in self._rows.items() if row.url == url), None)
@@ -354,7 +347,7 @@ class ResolveCore:
         self.handler: str | None = None
         self._config = config
         self._jobs = ResolveJobs()
-        self._stubs = NodeStubTable(config.runtime, self._jobs)
+        self._stubs = _NodeStubs(config.runtime, self._jobs)
         self._records = RecordCache()
         self._links = LinkTable(config.runtime, self._jobs, self._records)
         self._search = _LinkSearch(config, self._jobs, self._records, self._links)
@@ -457,7 +450,7 @@ class ResolveCore:
             case HandlerReady() | LocalAdded() | LocalRemoved() | Closing() | Stopped():
                 return self._own(happened)
             case TimePassed():
-                return self._passed(now)
+                return [*self._search.late(now), *self._links.tick(now), *self._owners.tick(now)]
             case Deployed() | DeployFailed() | StubGone() | PathSet() | LinkRegistered():
                 return self._stub(happened, now)
             case _:
@@ -595,9 +588,6 @@ class ResolveCore:
 
     def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
         return self._stubs.ask(self.node_of(to), (to, intent), now, now + NEGATIVE_CACHE)
-
-    def _passed(self, now: float) -> list[Effect]:
-        return [*self._search.late(now), *self._links.tick(now), *self._owners.tick(now)]
 
     def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
         if seen.resource is None:
