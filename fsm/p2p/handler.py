@@ -36,12 +36,10 @@ from fsm.p2p.link_io import (
     DisconnectAsked,
     Ended,
     InvitationAnswered,
-    Invite,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
-    Listen,
     ObjectCreated,
     ObjectRefused,
     Observe,
@@ -63,7 +61,7 @@ from fsm.p2p.negotiation import Role, is_plea, negotiation_of, own_is_smaller
 from specs.addresses.address import domain_of
 from specs.bodies.sync import ConnectionData
 from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import Code
 
 __all__ = ["HandlerQuota", "P2PControllerCore", "P2PHandlerCore", "PerLink"]
 
@@ -174,15 +172,8 @@ class P2PControllerCore:
                 return [*self._side.begin(now), step, AskRow()]
             case RowReported(has_own_request):
                 return self._decide(has_own_request)
-            case ObjectCreated():
-                return [*self._side.object_returned(now), Listen(), Invite()]
-            case ObjectRefused(why):
-                return self._side.give_up(why)
-            case InvitationAnswered(code, why):
-                refused = f"refused {code}" if code > LAST_SUCCESS else ""
-                return self._side.refused(refused and (why or refused))
-            case CandidatesReady():
-                return self._side.offer(happened)
+            case ObjectCreated() | ObjectRefused() | InvitationAnswered() | CandidatesReady():
+                return self._side.own_object(happened, now)
             case _:
                 assert_never(happened)
 
@@ -192,10 +183,8 @@ class P2PControllerCore:
                 return [AnswerInvitation(url, Code.CONFLICT, "the invitation came before")]
             case PeerObjectSeen(data):
                 return self._offer_seen(data, now)
-            case ObserveRefused(why):
-                return self._side.refused(why)
-            case PeerObjectDeleted():
-                return self._side.give_up("the peer deleted its object")
+            case ObserveRefused() | PeerObjectDeleted():
+                return self._side.peer_object_gone(happened)
             case _:
                 assert_never(happened)
 

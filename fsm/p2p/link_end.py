@@ -1,7 +1,7 @@
 """The common part of both ends of a P2P link: its states, its links, its dialling."""
 
 import math
-from typing import Final, final
+from typing import Final, assert_never, final
 
 from fsm.engine import Entity, Step
 from fsm.machines.p2p_connection import (
@@ -23,15 +23,20 @@ from fsm.p2p.link_io import (
     Dial,
     DisconnectAsked,
     Ended,
+    InvitationAnswered,
+    Invite,
     LinkLost,
     LinkOpened,
     LinkTerms,
     Listen,
     Loss,
     ObjectCreated,
+    ObjectRefused,
+    ObserveRefused,
     Offer,
     Opening,
     PeerInvited,
+    PeerObjectDeleted,
     Plead,
     ReleaseLink,
     Renew,
@@ -45,7 +50,7 @@ from fsm.p2p.link_io import (
 from fsm.p2p.negotiation import FIRST, Role, beginning, plea
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
-from specs.reply_code import Code
+from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = ["LinkSide", "after_the_end"]
 
@@ -120,11 +125,39 @@ class LinkSide:
         trigger = DialTrigger.ROUND if self._role is Role.REQUESTER else DialTrigger.STOP
         return [*effects, self._dialling.step(trigger)]
 
-    def object_returned(self, now: float) -> list[SideEffect]:
-        """Enter `in-progress`, which does not prolong the time for the set-up."""
-        effects = self._move(Trigger.OBJECT_RETURNED)
-        self._deadline = min(self._deadline, now + self._entity.patience)
-        return effects
+    def own_object(
+        self,
+        happened: ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady,
+        now: float,
+    ) -> list[SideEffect]:
+        """Take a step of the own object's set-up, which is alike at both ends.
+
+        Args:
+            happened: The step.
+            now: Seconds on the host's clock.
+        """
+        match happened:
+            case ObjectCreated():
+                effects = self._move(Trigger.OBJECT_RETURNED)
+                # The state `in-progress` does not prolong the time for the set-up.
+                self._deadline = min(self._deadline, now + self._entity.patience)
+                return [*effects, Listen(), Invite()]
+            case ObjectRefused(why):
+                return self.give_up(why)
+            case InvitationAnswered(code, why):
+                return self._refused(why or f"refused {code}") if code > LAST_SUCCESS else []
+            case CandidatesReady(candidates, negotiation):
+                # The listeners of an older negotiation are closed by now.
+                is_current = negotiation == self.negotiation
+                return [Offer(candidates)] if is_current and candidates else []
+            case _:
+                assert_never(happened)
+
+    def peer_object_gone(self, happened: ObserveRefused | PeerObjectDeleted) -> list[SideEffect]:
+        """Give up without the peer's object; a link stands if it is only not to be observed."""
+        if isinstance(happened, ObserveRefused):
+            return self._refused(happened.why)
+        return self.give_up("the peer deleted its object")
 
     def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:
         step = self._entity.step(trigger, why)
@@ -246,11 +279,6 @@ class LinkSide:
             effects += self._begin_round()
         return [*effects, Renew(negotiation, beginning(negotiation)), Listen()]
 
-    def offer(self, ready: CandidatesReady) -> list[SideEffect]:
-        """Offer the own candidates, unless their listeners are closed by now."""
-        is_current = ready.negotiation == self.negotiation
-        return [Offer(ready.candidates)] if is_current and ready.candidates else []
-
     # --- dialling -----------------------------------------------------------------------
 
     def learn(self, candidates: tuple[Candidate, ...]) -> None:
@@ -300,9 +328,9 @@ class LinkSide:
             return []
         return self.give_up("timeout" if self.is_setting_up else "the link did not come back")
 
-    def refused(self, why: str) -> list[SideEffect]:
-        """Give up a set-up that was refused; empty: it was not. A link stands without it."""
-        return self.give_up(why) if why and self.is_setting_up else []
+    def _refused(self, why: str) -> list[SideEffect]:
+        """Give up a set-up that was refused; a link stands without it."""
+        return self.give_up(why) if self.is_setting_up else []
 
     def give_up(self, why: str) -> list[SideEffect]:
         """End for good, from any state: failed if never live, else disconnected."""

@@ -24,12 +24,10 @@ from fsm.p2p.link_io import (
     DialFailed,
     DisconnectAsked,
     InvitationAnswered,
-    Invite,
     LinkInput,
     LinkLost,
     LinkOpened,
     LinkTerms,
-    Listen,
     ObjectCreated,
     ObjectRefused,
     Observe,
@@ -50,7 +48,7 @@ from fsm.p2p.link_io import (
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import Code
 
 __all__ = ["P2PRequesterCore"]
 
@@ -135,15 +133,8 @@ class P2PRequesterCore:
         match happened:
             case Started():
                 return [*self._side.begin(now), CreateObject()]
-            case ObjectCreated():
-                return [*self._side.object_returned(now), Listen(), Invite()]
-            case ObjectRefused(why):
-                return self._side.give_up(why)
-            case InvitationAnswered(code, why):
-                refused = f"refused {code}" if code > LAST_SUCCESS else ""
-                return self._side.refused(refused and (why or refused))
-            case CandidatesReady():
-                return self._side.offer(happened)
+            case ObjectCreated() | ObjectRefused() | InvitationAnswered() | CandidatesReady():
+                return self._side.own_object(happened, now)
             case RowReported():
                 return []
             case _:
@@ -155,10 +146,8 @@ class P2PRequesterCore:
                 return self._peer_invited(url, source)
             case PeerObjectSeen(data):
                 return self._peer_seen(data)
-            case ObserveRefused(why):
-                return self._side.refused(why)
-            case PeerObjectDeleted():
-                return self._side.give_up("the peer deleted its object")
+            case ObserveRefused() | PeerObjectDeleted():
+                return self._side.peer_object_gone(happened)
             case _:
                 assert_never(happened)
 

@@ -86,6 +86,13 @@ def test_a_refused_invitation_fails_from_in_progress(make):
 
 
 @BOTH
+def test_a_refused_observation_fails_also_without_a_reason(make):
+    core = make()
+    fed(core, *TO_PROGRESS[make], seen.ObserveRefused(""))
+    assert core.state is State.FAILED
+
+
+@BOTH
 @pytest.mark.parametrize("late", [seen.InvitationAnswered(408), seen.ObserveRefused("late")])
 def test_a_refusal_that_comes_late_harms_no_live_link(make, late):
     core = live(make)
