@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, final
 
-import structlog
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext, observer_of
@@ -27,7 +26,7 @@ from actors.runtime.sync.messages import (
     SenderChecked,
     StillObserved,
 )
-from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations, scheme_for
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, scheme_for
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices, reporter_services
 from actors.runtime.sync.reporter.pending import (
     OBSERVERS,
@@ -35,7 +34,7 @@ from actors.runtime.sync.reporter.pending import (
     notification_in,
     trace_allowed,
 )
-from actors.runtime.sync.reporter.stored import NO_STORE, Restored
+from actors.runtime.sync.reporter.stored import NO_STORE, RestoredObjects
 from fsm.engine import Step
 from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
@@ -43,7 +42,7 @@ from fsm.sync.delegation import HandedOver
 from fsm.sync.reporter import AllowedObservers, ReporterCore
 from fsm.sync.reporter_io import DelegatedTo, UnsubscribeAsked
 from fsm.sync.value.value import check_path
-from specs.bodies.object import AllowObserver, ExpelObserver, ObjectBack, Resume, StoreObject
+from specs.bodies.object import AllowObserver, ExpelObserver, Resume, StoreObject
 from specs.bodies.sync import (
     ChangeObject,
     CreateObject,
@@ -54,10 +53,8 @@ from specs.bodies.sync import (
 )
 from specs.child import child_resources, parent_of
 from specs.errors import BadMessageError
-from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import RESTORE_TRIES, RESTORES_AT_ONCE
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 
@@ -66,55 +63,7 @@ __all__ = ["Admissions", "ObjectTransfers", "ReportedObjects"]
 if TYPE_CHECKING:
     from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["ObjectLifecycle", "ObjectRestore", "RestoredObjects"]
-
-_log = structlog.get_logger("actors.runtime")
-
-
-@final
-class RestoredObjects:
-    """Sets up anew what stored objects have outside of their reporter's runtime."""
-
-    def __init__(
-        self, context: SyncContext, registrations: ObjectRegistrations, report: Report
-    ) -> None:
-        self._context = context
-        self._registrations = registrations
-        self._report = report
-        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
-
-    async def announce(self, back: Restored) -> None:
-        """Have an object found and observed again; as often as it takes."""
-        url = back.shown.url
-        if not await self._registrations.renewals.renew(url):
-            return
-        refusal = await self._registrations.register(back.shown)
-        if refusal is not None:
-            _log.warning("stored object is not registered", url=url, why=refusal.why)
-        await self._context.registry.tell(LocalLive(url))
-        managers = back.managers - {self._context.bus.url}
-        async with trio.open_nursery() as nursery:
-            for manager in sorted(managers):
-                nursery.start_soon(self._call, url, manager)
-
-    async def _call(self, url: str, manager: str) -> None:
-        """Notify one sync manager; remove the observers that it reports as gone."""
-        async with self._limiter:
-            pause = READ_PAUSE
-            for _ in range(RESTORE_TRIES):
-                answer = await self._context.bus.request(self._word(url, manager))
-                if answer.code <= LAST_SUCCESS:
-                    there = answer.body.get("value")
-                    observers = frozenset(map(str, there if isinstance(there, list) else ()))
-                    await self._report(StillObserved(url, manager, observers))
-                    return
-                await trio.sleep(pause)
-                pause *= 2
-
-    def _word(self, url: str, manager: str) -> Message:
-        body = write_body(ObjectBack(url))
-        sender = f"{url}/{SUBSCRIPTION}"
-        return self._context.request(MessageType.SUBSCRIBE, manager, body, sender)
+__all__ = ["ObjectLifecycle", "ObjectRestore"]
 
 
 @final

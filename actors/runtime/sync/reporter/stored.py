@@ -4,20 +4,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, final
 
 import attrs
+import structlog
+import trio
 
 from actors.runtime.sync.context import SyncContext
+from actors.runtime.sync.messages import Report, StillObserved
+from actors.runtime.sync.registration import SUBSCRIPTION, ObjectRegistrations
+from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.stored import ObjectForgotten, asked_for, begun, kept
-from specs.bodies.object import Resume
+from specs.bodies.object import ObjectBack, Resume
 from specs.bodies.sync import DataObject
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.message import Message, refuse
-from specs.reply_code import Code
+from specs.limits.protocol import READ_PAUSE
+from specs.limits.sync import RESTORE_TRIES, RESTORES_AT_ONCE
+from specs.message import Message, MessageType, refuse
+from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "StoredReports"]
+__all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "RestoredObjects", "StoredReports"]
+
+_log = structlog.get_logger("actors.runtime")
 
 NO_STORE: Final = "this runtime stores nothing: open it with a store"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
@@ -191,3 +200,49 @@ class StoredReports:
             self._resting.difference_update(one.url for one in found)
             shown = [write_body(whole(one)) for one in found]
             await self._context.answer(request, Code.OK, value=[*shown])
+
+
+@final
+class RestoredObjects:
+    """Sets up anew what stored objects have outside of their reporter's runtime."""
+
+    def __init__(
+        self, context: SyncContext, registrations: ObjectRegistrations, report: Report
+    ) -> None:
+        self._context = context
+        self._registrations = registrations
+        self._report = report
+        self._limiter = trio.CapacityLimiter(RESTORES_AT_ONCE)
+
+    async def announce(self, back: Restored) -> None:
+        """Have an object found and observed again; as often as it takes."""
+        url = back.shown.url
+        if not await self._registrations.renewals.renew(url):
+            return
+        refusal = await self._registrations.register(back.shown)
+        if refusal is not None:
+            _log.warning("stored object is not registered", url=url, why=refusal.why)
+        await self._context.registry.tell(LocalLive(url))
+        managers = back.managers - {self._context.bus.url}
+        async with trio.open_nursery() as nursery:
+            for manager in sorted(managers):
+                nursery.start_soon(self._call, url, manager)
+
+    async def _call(self, url: str, manager: str) -> None:
+        """Notify one sync manager; remove the observers that it reports as gone."""
+        async with self._limiter:
+            pause = READ_PAUSE
+            for _ in range(RESTORE_TRIES):
+                answer = await self._context.bus.request(self._word(url, manager))
+                if answer.code <= LAST_SUCCESS:
+                    there = answer.body.get("value")
+                    observers = frozenset(map(str, there if isinstance(there, list) else ()))
+                    await self._report(StillObserved(url, manager, observers))
+                    return
+                await trio.sleep(pause)
+                pause *= 2
+
+    def _word(self, url: str, manager: str) -> Message:
+        body = write_body(ObjectBack(url))
+        sender = f"{url}/{SUBSCRIPTION}"
+        return self._context.request(MessageType.SUBSCRIBE, manager, body, sender)
