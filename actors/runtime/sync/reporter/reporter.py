@@ -1,13 +1,8 @@
 """The objects that this runtime reports (M-32..M-35, M-38..M-41, M-43, M-46, M-47).
 
-Four classes work on the same cores: for the lifecycle of objects (M-32, M-35, M-51), for the
-admission of their observers (M-33..M-39, M-45), for objects that are restored from the store, and
-for their transfer from or to another reporter (SYN-26).
-
-After a restart the node gives a runtime the addresses that it had. The node may have forgotten
-them, and the paths of observers. So the sync manager of each observer is notified that the object
-is back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object
-is served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
+After a restart the node may have forgotten addresses and the paths of observers. So the sync
+manager of each observer is notified that the object is back (SYN-25) and subscribes again. The
+object is served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
 """
 
 from collections.abc import Sequence
@@ -428,12 +423,7 @@ def _is_refused(effects: list[core.ReporterEffect]) -> bool:
 
 @final
 class ObjectTransfers:
-    """Gives objects away and takes them over, once their reporter is decided.
-
-    Attributes:
-        cores: The objects reported here.
-        listeners: Their addresses.
-    """
+    """Gives objects away and takes them over, once their reporter is decided."""
 
     def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
         self._services = services
