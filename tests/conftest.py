@@ -1,5 +1,6 @@
 """Every session of tests writes down which steps the machines took: `make check` reads it."""
 
+import gc
 import json
 import os
 from collections import Counter
@@ -104,6 +105,18 @@ def in_order(items):
     places = [(at * SPREAD / max(len(waiting), 1), one) for at, one in enumerate(waiting)]
     places += [(at / max(len(computing), 1), one) for at, one in enumerate(computing)]
     return first + [one for _, one in sorted(places, key=itemgetter(0))]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for garbage once, afterwards: what is collected stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
