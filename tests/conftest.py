@@ -1,9 +1,12 @@
 """Every session of tests writes down which steps the machines took: `make check` reads it."""
 
+import gc
 import json
 import os
+from collections import Counter
 from operator import itemgetter
 from pathlib import Path
+from unittest import TestCase
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -71,8 +74,26 @@ WAITING = (
 )
 """Wait for other processes, or for real time: spread among those that compute all the time."""
 
+QUICK = ("tests/fsm/", "tests/specs/", "tests/transports/")
+"""Whose tests take milliseconds each: a worker is given those of a module at once.
+
+To hand out thousands of tests one by one takes ten seconds of processor time, and each worker waits
+for its next.
+"""
+
+TOGETHER = 40
+"""How many of them at most, so that no worker is left behind with a large module."""
+
 SPREAD = 0.7
 """Over which part of the run they are spread; the end is for short tests."""
+
+
+def takes_long(item):
+    """Say whether a test tries many examples, or was given a time of its own."""
+    is_tried = getattr(item.obj, "is_hypothesis_test", False) or issubclass(
+        item.cls or object, TestCase
+    )
+    return is_tried or any(item.get_closest_marker(name) for name in ("chance", "timeout"))
 
 
 def in_order(items):
@@ -86,6 +107,18 @@ def in_order(items):
     return first + [one for _, one in sorted(places, key=itemgetter(0))]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for garbage once, afterwards: what is collected stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Group tests that share a costly fixture, and order them.
@@ -93,12 +126,18 @@ def pytest_collection_modifyitems(config, items):
     A worker of xdist runs a group in order. Tests with the Spark session share one Java
     process; the tests of a module share its module fixtures.
     """
+    places = Counter()
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs
         if "spark_session" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif any(one[-1].scope in {"module", "package"} for one in fixtures.values()):
             item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
+        elif item.nodeid.startswith(QUICK) and not takes_long(item):
+            places[item.path] += 1
+            part = places[item.path] // TOGETHER
+            name = f"{item.path.relative_to(config.rootpath)} {part}"
+            item.add_marker(pytest.mark.xdist_group(name))
         if config.getoption("hypothesis_profile", None) == "soak":
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT), append=False)
     if config.getoption("loadscopereorder", None) is False:

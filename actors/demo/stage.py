@@ -40,6 +40,7 @@ __all__ = [
     "TerminalShow",
     "choose_show",
     "judge",
+    "judged_by_both",
     "open_children",
     "perform",
 ]
@@ -235,6 +236,25 @@ async def judge(
     options = ("--json", "--manifest", str(manifest))
     steps = await _said("spark", "validate", *options, "--report", str(report), *places)
     messages = await _said("fsm", "judge", *options, *places)
+    return judged_by_both(steps, messages, director)
+
+
+def judged_by_both(
+    steps: list[JsonObject], messages: list[JsonObject], director: Director
+) -> JsonObject:
+    """Show what both judges printed.
+
+    Args:
+        steps: Objects that `spark validate --json` printed.
+        messages: Objects that `fsm judge --json` printed.
+        director: Shows what the judges say.
+
+    Returns:
+        As of `judge`.
+
+    Raises:
+        CommandError: One of them is no verdict.
+    """
     both = _last(steps, _STEPS), _last(messages, _MESSAGES)
     verdict = next(word for word in _WORST_FIRST if word in {one["verdict"] for one in both})
     for line in [*_heads(verdict, *both), *map(_line, _found(messages)), *_lines(both[0])]:

@@ -8,12 +8,10 @@ import trio.testing
 from actors.cli.command_error import CommandError
 from actors.demo.child import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.demo.script import Beat, Line, ObservingTracer, What, read_line, report
-from actors.demo.stage import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show, judge
+from actors.demo.stage import Director, JsonShow, PlainShow, TerminalShow, choose_show, judge
 from actors.kit.trace import MemoryTracer
-from fsm.judge.manifest import Manifest, Participant
 from specs.message import Message, MessageType
-from specs.trace import Fact, Kind, Op, trace_folder
-from tests.support.trace.trace_files import records, session, whole, write_trace
+from specs.trace import Fact, Kind, Op
 
 LINK = "R|S|requester|R/p2prequester/1"
 
@@ -138,40 +136,3 @@ async def test_without_a_verdict_the_demonstration_fails(tmp_path):
     place = tmp_path / "nowhere"
     with pytest.raises(CommandError, match="could not be judged"):
         await judge([place], place, tmp_path / "report", Director(PlainShow()))
-
-
-class Sentence(Show):
-    """Keeps the lines that are shown."""
-
-    def __init__(self):
-        self.lines = []
-
-    def line(self, line, act):
-        self.lines.append(line.text)
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(300)
-async def test_the_verdict_is_that_of_both_judges(tmp_path):
-    """Each step is right, but a message names a participant of whom there is no trace."""
-    stub = "hyperty-runtime://a.example/bob/protostub/1"
-    ends = {
-        "type": "read",
-        "id": 1,
-        "from_": "hyperty://a.example/1",
-        "to": "hyperty://a.example/2",
-    }
-    came = Fact(k=Kind.MSG, op=Op.RCV, mid="m", link="l", via=stub, **ends)
-    run = tmp_path / trace_folder("r1", "alice")
-    write_trace(run, records(whole([*session("open", "closed"), came])))
-    show = Sentence()
-    manifest = tmp_path / "manifest.json"
-    alice = Participant("hyperty-runtime://a.example/alice", "alice")
-    manifest.write_text(Manifest((alice,)).text())
-    verdict = await judge([tmp_path / "run=r1"], manifest, tmp_path / "report", Director(show))
-
-    assert verdict["verdict"] == "incomplete"
-    assert {verdict[one]["verdict"] for one in ("steps", "messages")} == {"incomplete"}
-    (flaw,) = [text for text in show.lines if text.startswith("incomplete: ")]
-    assert "there is no trace of hyperty-runtime://a.example/bob" in flaw
-    assert "/run=r1/node=alice/part-00000.jsonl:4: " in flaw

@@ -22,6 +22,8 @@ from tests.support.chance import examples
 BOOKS, CASES, ROUND = examples(800), 400, 25
 """A hundred thousand pairs: so many books, each held against so many of the messages."""
 
+SEED = 4
+
 
 def request_of(case: Case) -> Request:
     raw = case.message
@@ -84,7 +86,8 @@ def differences(seed: int, books: int) -> Iterator[tuple[Pair, Case]]:
 @pytest.mark.chance
 @pytest.mark.timeout(120)
 def test_thousands_of_random_pairs_are_decided_as_by_the_reference():
-    assert next(differences(20261121, BOOKS), None) is None
+    """The first of them are those by which wrong evaluators are found below."""
+    assert next(differences(SEED, BOOKS), None) is None
 
 
 def test_the_pairs_are_about_everything():
@@ -164,8 +167,4 @@ WRONG = {
 def test_a_wrong_evaluator_is_found(name, monkeypatch):
     what, make = WRONG[name]
     monkeypatch.setattr(pdp, what, make(getattr(pdp, what)))
-    assert next(differences(4, 300), None) is not None
-
-
-def test_the_evaluator_that_is_right_passes_the_same_search():
-    assert next(differences(4, 300), None) is None
+    assert next(differences(SEED, 300), None) is not None
