@@ -27,7 +27,7 @@ from fsm.table import Table
 from spark.findings import Scope
 from spark.load import read_source
 from spark.pipeline import Question, validate
-from spark.report.xes import write_xes
+from spark.report.export import write_xes
 from spark.run import convert
 from spark.session import Cluster, Effort, open_session
 from specs.trace import ABSENT
