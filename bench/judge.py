@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 import orjson
+from pyspark.sql import SparkSession
 
 from bench.verdict import Verdict as Told
 from fsm.judge.trace_files import folders_of, parts_in
@@ -29,6 +30,9 @@ __all__ = ["main", "write_runtime"]
 
 _REACH: Final = 60_000.0
 """Records per second by Spark from Parquet, all claims, two cores."""
+
+_GAIN: Final = 1.8
+"""Times as fast by two cores as by one."""
 
 _EACH: Final = 12
 """Records of one request and its answer."""
@@ -49,19 +53,19 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         )
         alone = [_rate(count, lambda: _alone(lines), time.process_time) for _ in range(rounds)]
         effort = Effort.LONG if count > _REACH else Effort.SHORT
-        with open_session(Cluster(f"local[{cores}]"), effort=effort) as session:
-            convert(session, [str(lines)], str(columns))
-
-            def by_spark(place: Path) -> float:
-                asked = Question(traces=(str(place),))
-                done = [
-                    _rate(count, lambda: validate(session, asked).verdict, time.perf_counter)
-                    for _ in range(rounds)
+        by_cores: dict[int, list[float]] = {}
+        for used in sorted({cores, 1}, reverse=True):
+            with open_session(Cluster(f"local[{used}]"), effort=effort) as session:
+                if used == cores:
+                    convert(session, [str(lines)], str(columns))
+                by_cores[used] = [
+                    _by_spark(session, place, count, rounds) for place in (lines, columns)
                 ]
-                return statistics.median(done)
-
-            from_lines, from_columns = by_spark(lines), by_spark(columns)
+    from_lines, from_columns = by_cores[cores]
+    gain = from_columns / by_cores[1][1]
     missed = [] if from_columns >= _REACH else [f"{from_columns:,.0f} of {_REACH:,.0f} records/s"]
+    if cores > 1 and gain < _GAIN:
+        missed.append(f"{gain:.2f}x of {_GAIN}x by {cores} cores")
     Told(
         bench="judge",
         what="records/s by Spark from Parquet / those to reach",
@@ -78,9 +82,20 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
                 "fsm judge, of its processor time": statistics.median(alone),
                 "Spark from JSON Lines": from_lines,
                 "Spark from Parquet": from_columns,
+                "Spark from JSON Lines, one core": by_cores[1][0],
+                "Spark from Parquet, one core": by_cores[1][1],
             },
+            "gain by cores": gain,
         },
     ).tell(as_json=as_json)
+
+
+def _by_spark(session: SparkSession, place: Path, count: int, rounds: int) -> float:
+    asked = Question(traces=(str(place),))
+    return statistics.median(
+        _rate(count, lambda: validate(session, asked).verdict, time.perf_counter)
+        for _ in range(rounds)
+    )
 
 
 def _rate(count: int, judge: Callable[[], Verdict], clock: Callable[[], float]) -> float:

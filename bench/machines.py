@@ -17,12 +17,10 @@ from typing import Final
 import click
 
 from bench.verdict import Verdict as Told
-from fsm.engine import by_trigger, machine_of
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
-from fsm.machine_list import MACHINES
-from spark.files import find_files, part_of
+from spark.files import part_of
 from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.run import convert
@@ -30,7 +28,7 @@ from spark.screen import screened
 from spark.session import Cluster, Effort, open_session
 from specs.trace import trace_folder
 
-__all__ = ["main", "write_process"]
+__all__ = ["LAST", "by_columns", "by_fsm", "main", "many", "median_rate", "write_process"]
 
 _REACH: Final = 2_000_000.0
 """Records per second from Parquet, two cores."""
@@ -40,7 +38,7 @@ _REACH_LINES: Final = 400_000.0
 
 _CYCLE: Final = (("open", "link-lost", "detached"), ("detached", "reopened", "open"))
 _FIRST: Final = ("[*]", "opened", "open")
-_LAST: Final = ("open", "close", "closed")
+LAST: Final = ("open", "close", "closed")
 _REPLAYED: Final = 200_000
 """Records that are replayed step by step, to compare with."""
 
@@ -83,22 +81,16 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
                 asked = Question(traces=(str(place),), scope=Scope.MACHINES)
                 return validate(session, asked).verdict
 
-            def alone(place: Path) -> Verdict:
-                files = find_files(session, [str(place)])
-                for folder in folders_of(map(part_of, files)):
-                    if screened(folder).suspects:
-                        return Verdict.VIOLATIONS
-                return Verdict.CONFORMANT
-
             for name, place in (("JSON Lines", lines), ("Parquet", columns)):
                 key = f"{shape}, {name}"
-                rates[key] = _median(rounds, count, by_spark, place, time.perf_counter)
-                rates[f"{key}, columns alone"] = _median(1, count, alone, place, time.process_time)
+                rates[key] = median_rate(rounds, count, by_spark, place, time.perf_counter)
+                rates[f"{key}, columns alone"] = median_rate(
+                    1, count, by_columns, place, time.process_time
+                )
             rmtree(Path(directory, shape))
         replayed = Path(directory, "replayed")
-        count = write_process(replayed, "n", _many(min(records, _REPLAYED)))
-        rates["fsm judge"] = _median(1, count, _replayed, replayed, time.process_time)
-        rates["transitions, steps only"] = _by_transitions(min(records, _REPLAYED))
+        count = write_process(replayed, "n", many(min(records, _REPLAYED)))
+        rates["fsm judge"] = median_rate(1, count, by_fsm, replayed, time.process_time)
     ours, peer = rates["many, Parquet"], rates["fsm judge"]
     missed = [
         f"{name}: {rates[name]:,.0f} of {reach:,.0f} records/s"
@@ -118,9 +110,9 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
     ).tell(as_json=as_json)
 
 
-def _many(records: int) -> Iterator[tuple[int, Row]]:
+def many(records: int) -> Iterator[tuple[int, Row]]:
     """Entities of four steps each."""
-    life = (_FIRST, *_CYCLE, _LAST)
+    life = (_FIRST, *_CYCLE, LAST)
     for at in range(records - records % len(life)):
         yield at // len(life), life[at % len(life)]
 
@@ -128,7 +120,7 @@ def _many(records: int) -> Iterator[tuple[int, Row]]:
 def _one(records: int) -> Iterator[tuple[int, Row]]:
     """One entity."""
     turns = (records - 2) // len(_CYCLE)
-    steps = chain((_FIRST,), islice(cycle(_CYCLE), turns * len(_CYCLE)), (_LAST,))
+    steps = chain((_FIRST,), islice(cycle(_CYCLE), turns * len(_CYCLE)), (LAST,))
     return ((0, step) for step in steps)
 
 
@@ -139,17 +131,17 @@ def _skewed(records: int) -> Iterator[tuple[int, Row]]:
     turns = max((records - 4 * light) // heavy // len(_CYCLE), 1)
     numbers = range(light, light + heavy)
     yield from ((number, _FIRST) for number in numbers)
-    others = _many(4 * light)
+    others = many(4 * light)
     for turn in range(turns):
         for step in _CYCLE:
             yield from ((number, step) for number in numbers)
         if turn % 2:
             yield from islice(others, 4 * light // max(turns // 2, 1))
     yield from others
-    yield from ((number, _LAST) for number in numbers)
+    yield from ((number, LAST) for number in numbers)
 
 
-_SHAPES: Final = {"many": _many, "one": _one, "skewed": _skewed}
+_SHAPES: Final = {"many": many, "one": _one, "skewed": _skewed}
 
 
 def write_process(directory: Path, node: str, steps: Iterator[tuple[int, Row]]) -> int:
@@ -163,7 +155,7 @@ def write_process(directory: Path, node: str, steps: Iterator[tuple[int, Row]]) 
     folder = directory / trace_folder(f"r-{node}", node)
     folder.mkdir(parents=True)
     name = node.encode()
-    words = {row: tuple(word.encode() for word in row) for row in (_FIRST, *_CYCLE, _LAST)}
+    words = {row: tuple(word.encode() for word in row) for row in (_FIRST, *_CYCLE, LAST)}
     with Path(folder, "part-00000.jsonl").open("wb", buffering=1 << 20) as part:
         part.write(_EDGE % (name, name, 1, 1, 1, 0.0, b"start"))
         ln = 1
@@ -173,13 +165,14 @@ def write_process(directory: Path, node: str, steps: Iterator[tuple[int, Row]]) 
     return ln + 1
 
 
-def _median(
+def median_rate(
     rounds: int,
     count: int,
     judge: Callable[[Path], Verdict],
     place: Path,
     clock: Callable[[], float],
 ) -> float:
+    """Return how many records a second are judged, the median of some rounds."""
     rates = []
     for _ in range(rounds):
         begun = clock()
@@ -190,24 +183,19 @@ def _median(
     return statistics.median(rates)
 
 
-def _replayed(place: Path) -> Verdict:
+def by_columns(place: Path) -> Verdict:
+    """Judge in this process, by the columns that Spark's workers judge by."""
+    files = [str(file) for end in ("parquet", "jsonl") for file in place.rglob(f"part-*.{end}")]
+    for folder in folders_of(map(part_of, files)):
+        if screened(folder).suspects:
+            return Verdict.VIOLATIONS
+    return Verdict.CONFORMANT
+
+
+def by_fsm(place: Path) -> Verdict:
+    """Judge in this process, record by record."""
     judged = judge_folders(folders_of(parts_in([place])))
     return combined([one for folder in judged for one in folder.processes]).verdict
-
-
-def _by_transitions(records: int) -> float:
-    """Return how many steps a second the library's own triggers make of the same machine."""
-    table = MACHINES["session"]
-    take = by_trigger(machine_of(table))
-    triggers = {one.value: one for one in table.triggers}
-    states: dict[int, str] = {}
-    begun = time.process_time()
-    for entity, (old, cause, _) in _many(records):
-        state = take(states.get(entity, old), triggers[cause], frozenset())
-        if state is None:
-            raise click.ClickException(f"no {cause} from {old}")
-        states[entity] = state
-    return records / (time.process_time() - begun)
 
 
 if __name__ == "__main__":

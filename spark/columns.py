@@ -26,8 +26,8 @@ __all__ = ["ROWS", "Batch", "UndecidedError", "batches_of", "records_about"]
 ROWS: Final = 1 << 20
 """The most records of a batch."""
 
-_BYTES: Final = 1 << 23
-"""Of lines that are read at a time."""
+_BYTES: Final = 1 << 21
+"""Of lines that are read at a time: decoded, few enough for the caches of a processor."""
 
 _NUMBERS: Final = {"ln": pa.int64(), "t": pa.float64()}
 _TEXTS: Final = ("k", "op", "machine", "key", "old", "new", "cause")

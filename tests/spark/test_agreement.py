@@ -31,7 +31,7 @@ from tests.support.trace.trace_files import generated, records, session, whole, 
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-STORIES = CASES[::3]
+STORIES = CASES
 """Both judges run the same folds: what differs is how the records get there."""
 
 TRACES = 200
