@@ -136,7 +136,7 @@ def test_nothing_but_the_token_is_printed(tmp_path):
     [
         (("--user", "hyperty://a.example/1"), "no user"),
         (("--user", "alice"), "no address"),
-        (("--user", ALICE, "--life", "601"), "601"),
+        (("--user", ALICE, "--life", "86401"), "86401"),
         (("--user", ALICE, "--life", "0"), "0"),
         (("--user", ALICE, "--not-before", "-1"), "-1"),
         (("--user", ALICE, "--runtime", "hyperty://a.example/1"), "no runtime"),

@@ -92,7 +92,9 @@ ATTACKS = {
     "public key as a secret": lambda: hmac_signed("HS256", EDDSA.key.as_bytes(private=False)),
     "key set as a secret": lambda: hmac_signed("HS256", KEYS.text),
     "RSA key as a secret": lambda: hmac_signed("HS256", RS256.key.as_pem(private=False), "k4"),
-    "RSA key as a secret, in DER": lambda: hmac_signed("HS256", RS256.key.as_der(False), "k4"),
+    "RSA key as a secret, in DER": lambda: hmac_signed(
+        "HS256", RS256.key.as_der(private=False), "k4"
+    ),
     "RSA key as a secret, its modulus": lambda: hmac_signed(
         "HS256", base64.urlsafe_b64decode(RS256.public()["n"] + "=="), "k4"
     ),

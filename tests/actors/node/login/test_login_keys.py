@@ -37,12 +37,12 @@ async def code_of(world, token, runtime=RA):
         (b"<html>", "no JSON"),
         (b"[]", "list 'keys'"),
         (b'{"keys":{}}', "list 'keys'"),
-        (b'{"keys":[]}', "EdDSA or ES256 or ES384 or RS256 or PS256"),
+        (b'{"keys":[]}', "no key of it is for EdDSA or ES256 or"),
         (b'{"keys":[1]}', "no object"),
-        (b'{"keys":[{}]}', "EdDSA or ES256 or ES384 or RS256 or PS256"),
+        (b'{"keys":[{}]}', "no key of it is for EdDSA or ES256 or"),
         (
             b'{"keys":[{"kty":"oct","k":"AAAA","kid":"1"}]}',
-            "EdDSA or ES256 or ES384 or RS256 or PS256",
+            "no key of it is for EdDSA or ES256 or",
         ),
         (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1"}]}', "damaged"),
         (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"AAAA"}]}', "damaged"),
@@ -65,10 +65,10 @@ def key_set(**changed):
     [
         ({"kid": None}, "no 'kid'"),
         ({"kid": 1}, "no 'kid'"),
-        ({"use": "enc"}, "EdDSA or ES256 or ES384 or RS256 or PS256"),
-        ({"key_ops": ["sign"]}, "EdDSA or ES256 or ES384 or RS256 or PS256"),
-        ({"key_ops": "verify"}, "EdDSA or ES256 or ES384 or RS256 or PS256"),
-        ({"alg": "HS256"}, "EdDSA or ES256 or ES384 or RS256 or PS256"),
+        ({"use": "enc"}, "no key of it is for EdDSA or ES256 or"),
+        ({"key_ops": ["sign"]}, "no key of it is for EdDSA or ES256 or"),
+        ({"key_ops": "verify"}, "no key of it is for EdDSA or ES256 or"),
+        ({"alg": "HS256"}, "no key of it is for EdDSA or ES256 or"),
         ({"d": "AAAA"}, "private"),
     ],
 )
@@ -146,7 +146,7 @@ def test_each_key_has_one_algorithm(kind, alg, meant):
 
 
 async def test_a_token_that_names_no_key_has_the_set_got_anew_as_well(autojump_clock):
-    shelf = Shelf(OLD.jwks())
+    shelf = FakeKeySource(OLD.jwks())
     async with open_world(login=login_by(OLD, shelf)) as world:
         assert await code_of(world, OLD.token({"kid": None})) == 200
         shelf.text = NEW.jwks()

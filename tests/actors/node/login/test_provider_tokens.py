@@ -14,7 +14,7 @@ from jwt.algorithms import get_default_algorithms
 
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
-from tests.support.node.issuer import Shelf
+from tests.support.node.issuer import FakeKeySource
 from tests.support.node.node_peer import open_world
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -59,7 +59,7 @@ def by_jose(shape):
 
 
 def a_node(shape, keys, **terms):
-    shelf = Shelf(json.dumps({"keys": keys}).encode())
+    shelf = FakeKeySource(json.dumps({"keys": keys}).encode())
     provider = by_keys(shelf, terms_of("a.ex", **{**shape["node"], **terms}))
     return open_world(login=Login(provider=provider, clock=lambda: NOW))
 
