@@ -66,8 +66,7 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
 _ADVICE: Final = {
     Code.UNAUTHENTICATED: (
         ExitCode.REFUSED,
-        "correct --node and --domain, or bring a fresh token with --token-file, "
-        "--token-command or --token-url",
+        "correct --node and --domain, or bring a fresh token with --token-file or --token-url",
     ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
