@@ -42,7 +42,14 @@ if TYPE_CHECKING:
     from actors.runtime.policy import Policy
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
-    from actors.runtime.stubs.credentials import GivenToken, SessionError, TokenFile
+    from actors.runtime.stubs.credentials import (
+        Credentials,
+        CredentialsError,
+        GivenToken,
+        SessionError,
+        TokenFile,
+    )
+    from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.errors import UnknownMachineError
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
@@ -62,6 +69,8 @@ __all__ = [
     "ChildChange",
     "Children",
     "Code",
+    "Credentials",
+    "CredentialsError",
     "Delegated",
     "Deployed",
     "DeployedApart",
@@ -85,6 +94,7 @@ __all__ = [
     "Node",
     "NodeConfig",
     "NotJsonError",
+    "OAuthCredentials",
     "ObjectChange",
     "ObjectError",
     "ObjectState",
@@ -105,6 +115,7 @@ __all__ = [
     "SandboxError",
     "SchemaError",
     "SessionError",
+    "TokenCommand",
     "TokenFile",
     "UnknownMachineError",
     "open_node",
@@ -126,7 +137,14 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.registry.allocation": ("AllocationError",),
         "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
         "actors.runtime.config": ("RuntimeConfig",),
-        "actors.runtime.stubs.credentials": ("GivenToken", "SessionError", "TokenFile"),
+        "actors.runtime.stubs.credentials": (
+            "Credentials",
+            "CredentialsError",
+            "GivenToken",
+            "SessionError",
+            "TokenFile",
+        ),
+        "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.hyperty": (
             "Delegated",

@@ -36,6 +36,7 @@ from actors.runtime.hyperty.hyperty import (
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.runtime import Runtime as RunningRuntime
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.errors import BadUrlError
@@ -444,6 +445,7 @@ def open_runtime(
     network: Network | None = None,
     trace: Trace = None,
     store: str | Path | None = None,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> AbstractAsyncContextManager[Runtime]: ...
 
 
@@ -455,6 +457,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
     network: Network | None = None,
     trace: Trace = None,
     store: str | Path | None = None,
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> AbstractAsyncContextManager[Runtime]:
     """Run a hyperty runtime while the context is open.
 
@@ -474,6 +477,8 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         trace: Directory or tracer that takes the trace of the runtime; None: no trace.
         store: SQLite file for data objects that outlive the process; it is made if it does not
             exist. See `report` of a hyperty. A complete configuration names its own file.
+        credentials: Source of the tokens for logins at the node. A complete configuration names
+            its own one.
 
     Returns:
         An async context manager that yields the running runtime.
@@ -493,7 +498,9 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
     """
     if isinstance(domain, str):
         place = None if store is None else Path(store)
-        domain = RuntimeConfig(domain=domain, name=name, node=node, store=place)
+        domain = RuntimeConfig(
+            domain=domain, name=name, node=node, store=place, credentials=credentials
+        )
     return _open(domain, network, trace)
 
 

@@ -1,25 +1,29 @@
 """Access of a command's runtime to its node: reachability, credentials and login."""
 
-from collections.abc import Container
+import os
+import shlex
+from collections.abc import Container, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Final
 
 import click
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import FILE, Handler, more_trust
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import (
     NO_CREDENTIALS,
-    Credentials,
+    CredentialsError,
     SessionError,
     TokenFile,
-    TokenFileError,
 )
+from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
 from specs.reply_code import Code
 from transports.errors import ListenError
 from transports.link import Kind, Network
 
-__all__ = ["check_host", "check_node", "credentials_of", "enter", "token_option"]
+__all__ = ["check_host", "check_node", "credentials_options", "enter"]
 
 
 async def check_node(network: Network, url: str) -> None:
@@ -62,7 +66,7 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
 _ADVICE: Final = {
     Code.UNAUTHENTICATED: (
         ExitCode.REFUSED,
-        "correct --node and --domain, or bring a fresh token with --token-file",
+        "correct --node and --domain, or bring a fresh token with --token-file or --token-url",
     ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
@@ -72,32 +76,125 @@ _ADVICE: Final = {
 
 _FAILED: Final = ExitCode.FAILED, "see the log of the node"
 
-token_option = click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Log in at the node with the token in this file, read again for each new session.",
+_VARIABLE: Final = "PROTOFLY_CLIENT_SECRET"
+"""Variable of the environment with the secret of the client; no option may show it."""
+
+_OPTIONS: Final = (
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=FILE,
+        help="Log in at the node with the token in this file, read again for each new session.",
+    ),
+    click.option(
+        "--token-command",
+        metavar="COMMAND",
+        help="Log in with the first line that this command prints; run for each new session.",
+    ),
+    click.option(
+        "--token-url",
+        metavar="URL",
+        help="Log in with a token of this OAuth 2.0 token endpoint, asked for each new session.",
+    ),
+    click.option("--client-id", metavar="TEXT", help="Name of the client there."),
+    click.option(
+        "--client-secret-file",
+        metavar="FILE",
+        type=FILE,
+        help=f"File with the secret of the client [default: the variable {_VARIABLE}].",
+    ),
+    click.option(
+        "--refresh-token-file",
+        metavar="FILE",
+        type=FILE,
+        help="Ask with the refresh token in this file, which new ones replace "
+        "[default: as the client itself].",
+    ),
+    click.option("--token-scope", metavar="TEXT", help="Scope to ask for there."),
+    click.option(
+        "--token-audience",
+        metavar="TEXT",
+        help="Audience to ask for there [default: the domain of the node].",
+    ),
 )
-"""The option `--token-file FILE`."""
 
 
-def credentials_of(token_file: Path | None) -> Credentials:
-    """Return what a runtime logs in with.
+def credentials_options(command: Handler) -> Handler:
+    """Add the options of the login; the command gets `credentials`.
 
-    Raises:
-        CommandError: The file holds no token.
+    They stand outside of `client_tls_options`, whose `ca` the token endpoint needs too.
     """
-    if token_file is None:
-        return NO_CREDENTIALS
-    source = TokenFile(token_file)
-    try:
-        source.read()
-    except TokenFileError as exc:
-        raise CommandError(
-            f"cannot use the token file {token_file}: {exc}; "
-            "put a token into it, such as `token issue` makes"
-        ) from exc
-    return source
+
+    @wraps(command)
+    def logging_in(  # noqa: PLR0913 - one for each option
+        *,
+        token_file: Path | None,
+        token_command: str | None,
+        token_url: str | None,
+        client_id: str | None,
+        client_secret_file: Path | None,
+        refresh_token_file: Path | None,
+        token_scope: str | None,
+        token_audience: str | None,
+        ca: Path | None,
+        **values: object,
+    ) -> int:
+        endpoint = {
+            "--client-id": client_id,
+            "--client-secret-file": client_secret_file,
+            "--refresh-token-file": refresh_token_file,
+            "--token-scope": token_scope,
+            "--token-audience": token_audience,
+        }
+        _check_one_source(token_file, token_command, token_url, endpoint)
+        try:
+            credentials = NO_CREDENTIALS
+            if token_file is not None:
+                credentials = TokenFile(token_file)
+                credentials.read()
+            elif token_command is not None:
+                credentials = TokenCommand(shlex.split(token_command))
+            elif token_url is not None:
+                credentials = OAuthCredentials(
+                    url=token_url,
+                    client_id=client_id or "",
+                    secret=client_secret_file or os.environ.get(_VARIABLE),
+                    refresh=refresh_token_file,
+                    scope=token_scope,
+                    audience=token_audience,
+                    tls=more_trust(ca),
+                )
+                credentials.check()
+        except CredentialsError as exc:
+            raise CommandError(f"{exc.reason}; {_SOURCES}") from exc
+        except ValueError as exc:
+            raise CommandError(f"--token-command is no command: {exc}", ExitCode.USAGE) from exc
+        return command(credentials=credentials, ca=ca, **values)
+
+    made: Handler = logging_in
+    for option in reversed(_OPTIONS):
+        made = option(made)
+    return made
+
+
+_SOURCES: Final = (
+    "put a token into the --token-file, such as `token issue` makes, or correct --token-url, "
+    "--client-secret-file and --refresh-token-file"
+)
+
+
+def _check_one_source(
+    file: Path | None, command: str | None, url: str | None, endpoint: Mapping[str, object]
+) -> None:
+    given = {"--token-file": file, "--token-command": command, "--token-url": url}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise CommandError(f"{' and '.join(named)} exclude each other", ExitCode.USAGE)
+    more = [name for name, value in endpoint.items() if value is not None]
+    if url is None and more:
+        raise CommandError(f"{more[0]} needs a token endpoint; add --token-url", ExitCode.USAGE)
+    if url is not None and "--client-id" not in more:
+        raise CommandError("--token-url needs a client; add --client-id", ExitCode.USAGE)
 
 
 async def enter(runtime: Runtime) -> None:

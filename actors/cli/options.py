@@ -42,6 +42,7 @@ __all__ = [
     "insecure_option",
     "log_option",
     "monitor_option",
+    "more_trust",
     "node_option",
     "trace_options",
 ]
@@ -318,6 +319,25 @@ def client_tls(
         return client_context(ca, cert, key)
     except TlsFileError as exc:
         raise CommandError(str(exc)) from exc
+
+
+def more_trust(ca: Path | None) -> ssl.SSLContext | None:
+    """Return what servers of others are dialled with; None: as the operating system has it.
+
+    Args:
+        ca: PEM file of authorities that are trusted beside those of the operating system.
+
+    Raises:
+        CommandError: The file cannot be used.
+    """
+    if ca is None:
+        return None
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca)
+    except (OSError, ssl.SSLError) as exc:
+        raise CommandError(f"cannot use the authorities in {ca}: {exc}; correct --ca") from exc
+    return context
 
 
 def check_plain(urls: Iterable[str], *, insecure: bool) -> None:

@@ -13,7 +13,7 @@ from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
-from actors.cli.node_access import check_node, credentials_of, enter, token_option
+from actors.cli.node_access import check_node, credentials_options, enter
 from actors.cli.options import (
     OpenTracer,
     check_address,
@@ -37,6 +37,7 @@ from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.stubs.credentials import Credentials
 from fsm.registry.resolve.resolve_io import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
@@ -83,7 +84,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @nodes_option
 @catalogue_option
 @trust_option
-@token_option
+@credentials_options
 @client_tls_options
 @trace_options
 @config_option
@@ -99,7 +100,7 @@ def command(  # noqa: PLR0913 - one for each option
     foreign: dict[str, str],
     places: Places | None,
     trust: Path | None,
-    token_file: Path | None,
+    credentials: Credentials,
     tls: ssl.SSLContext | None,
     trace: OpenTracer,
 ) -> int:
@@ -116,7 +117,7 @@ def command(  # noqa: PLR0913 - one for each option
         topology=Topology(topology),
         nodes=foreign,
         catalogues=catalogue_access(places, trust, f"{domain}.request"),
-        credentials=credentials_of(token_file),
+        credentials=credentials,
         ids=fresh_ids(),
     )
     return run(partial(_ask, config, trace, to, value))

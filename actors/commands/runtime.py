@@ -20,7 +20,7 @@ from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
-from actors.cli.node_access import check_host, check_node, credentials_of, enter, token_option
+from actors.cli.node_access import check_host, check_node, credentials_options, enter
 from actors.cli.options import (
     Handler,
     OpenTracer,
@@ -53,6 +53,7 @@ from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
+from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from fsm.registry.resolve.resolve_io import Topology
@@ -276,7 +277,7 @@ async def _deploy_apart(code: HypertyCode, spawn: Spawn, runtime: Runtime, name:
 @nodes_option
 @catalogue_option
 @trust_option
-@token_option
+@credentials_options
 @client_tls_options
 @click.option(
     "--store",
@@ -304,7 +305,7 @@ def command(  # noqa: PLR0913 - one for each option
     foreign: dict[str, str],
     places: Places | None,
     trust: Path | None,
-    token_file: Path | None,
+    credentials: Credentials,
     tls: ssl.SSLContext | None,
     store: Path | None,
     trace: OpenTracer,
@@ -326,7 +327,7 @@ def command(  # noqa: PLR0913 - one for each option
         topology=Topology(topology),
         nodes=foreign,
         catalogues=catalogue_access(places, trust, f"{domain}.{name}"),
-        credentials=credentials_of(token_file),
+        credentials=credentials,
         store=store,
         ids=fresh_ids(),
         monitor=monitor,

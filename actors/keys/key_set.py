@@ -1,6 +1,6 @@
-"""A set of public keys that verify signatures (RFC 7517), and their two algorithms.
+"""A set of public keys that verify signatures (RFC 7517), and their algorithms.
 
-No other algorithm is accepted (RFC 8725, 3.1).
+Each key has one algorithm, and no other algorithm is accepted (RFC 8725, 3.1).
 """
 
 from collections.abc import Mapping
@@ -11,27 +11,64 @@ import attrs
 import orjson
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from joserfc.jwa import JWSAlgModel
-from joserfc.jwk import ECKey, OKPKey
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 from typing_extensions import override
 
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.node import JWKS_BYTES, JWKS_KEYS
+from specs.limits.node import JWKS_BYTES, JWKS_KEYS, RSA_BITS_MAX, RSA_BITS_MIN
 
-__all__ = ["ALGORITHMS", "EDDSA", "REGISTRY", "BadKeysError", "Keys", "read_keys"]
+__all__ = [
+    "ALGORITHMS",
+    "EDDSA",
+    "REGISTRY",
+    "BadKeysError",
+    "Key",
+    "Keys",
+    "VerifyingKey",
+    "algorithm_of",
+    "canonical",
+    "import_key",
+    "read_keys",
+]
 
 EDDSA: Final = "EdDSA"
 
-ALGORITHMS: Final = MappingProxyType({("OKP", "Ed25519"): EDDSA, ("EC", "P-256"): "ES256"})
-"""By type and curve of a key, the one algorithm it is used with; no others are taken."""
+_SYNONYMS: Final = MappingProxyType({"Ed25519": EDDSA})
+"""The same algorithm by another name: EdDSA with a key for Ed25519 (RFC 9864)."""
 
-_TAKEN: Final = frozenset(ALGORITHMS.values())
+_BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxyType(
+    {
+        ("OKP", "Ed25519"): (EDDSA,),
+        ("EC", "P-256"): ("ES256",),
+        ("EC", "P-384"): ("ES384",),
+        ("RSA", None): ("RS256", "PS256"),
+    }
+)
+"""By type and curve of a key, its possible algorithms; the first is that of a key without `alg`."""
+
+ALGORITHMS: Final = tuple(one for names in _BY_KIND.values() for one in names)
+"""The accepted algorithms, each by its usual name."""
+
+_TAKEN: Final = frozenset({*ALGORITHMS, *_SYNONYMS})
+
+Key: TypeAlias = OKPKey | ECKey | RSAKey
+
+
+def canonical(algorithm: str) -> str | None:
+    """Return the usual name of an algorithm; None: it is not accepted.
+
+    Args:
+        algorithm: A name of it.
+    """
+    name = _SYNONYMS.get(algorithm, algorithm)
+    return name if name in ALGORITHMS else None
 
 
 @final
 class _Registry(JWSRegistry):
-    """Knows two algorithms.
+    """Knows the accepted algorithms.
 
     The library warns of `EdDSA` because newer documents write `Ed25519` for the same
     thing (RFC 9864); issuers go on writing what RFC 8037 says.
@@ -57,7 +94,10 @@ class BadKeysError(ReasonError):
 
 _PRIVATE: Final = "it holds a private key, which must stay secret"
 
-_MATERIAL: Final = ("kty", "crv", "x", "y")
+_SECRET: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
+"""Members of a key that belong to its private part."""
+
+_MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e")
 
 
 @final
@@ -70,7 +110,7 @@ class VerifyingKey:
     """
 
     algorithm: str
-    key: OKPKey | ECKey
+    key: Key
 
 
 Keys: TypeAlias = Mapping[str, VerifyingKey]
@@ -87,7 +127,7 @@ def read_keys(text: bytes) -> Keys:
     for one in _entries(text):
         if not isinstance(one, dict):
             raise BadKeysError("an entry is no object")
-        if "d" in one:
+        if _SECRET & one.keys():
             raise BadKeysError(_PRIVATE)
         read = _read(one)
         if read is None:
@@ -99,7 +139,7 @@ def read_keys(text: bytes) -> Keys:
             raise BadKeysError(f"two keys are called {name!r}")
         found[name] = read
     if not found:
-        raise BadKeysError("no key of it is for EdDSA or ES256")
+        raise BadKeysError(f"no key of it is for {' or '.join(ALGORITHMS)}")
     return MappingProxyType(found)
 
 
@@ -111,7 +151,7 @@ def _entries(text: bytes) -> list[Json]:
     except orjson.JSONDecodeError as exc:
         raise BadKeysError("it is no JSON") from exc
     keys = content.get("keys") if isinstance(content, dict) else None
-    if isinstance(content, dict) and "d" in content:
+    if isinstance(content, dict) and _SECRET & content.keys():
         raise BadKeysError(_PRIVATE)
     if not isinstance(keys, list):
         raise BadKeysError("it is no object with a list 'keys'")
@@ -120,27 +160,73 @@ def _entries(text: bytes) -> list[Json]:
     return keys
 
 
+def algorithm_of(entry: JsonObject) -> str | None:
+    """Return the one algorithm of a key; None: it has none that is accepted.
+
+    Args:
+        entry: The key as a set has it; of an RSA key without `alg` it is RS256, as identity
+            providers mean it.
+    """
+    kind = str(entry.get("kty"))
+    names = _BY_KIND.get((kind, None if kind == "RSA" else str(entry.get("crv"))))
+    if names is None:
+        return None
+    algorithm = canonical(str(entry.get("alg", names[0])))
+    return algorithm if algorithm in names else None
+
+
 def _read(entry: JsonObject) -> VerifyingKey | None:
     """Read a key; None: it is not for verifying what we take."""
-    kind, curve = entry.get("kty"), entry.get("crv")
-    algorithm = ALGORITHMS.get((str(kind), str(curve)))
-    if algorithm is None or entry.get("alg", algorithm) != algorithm:
+    algorithm = algorithm_of(entry)
+    if algorithm is None:
         return None
     operations = entry.get("key_ops", ["verify"])
     if entry.get("use", "sig") != "sig" or not _has(operations, "verify"):
         return None
-    material = [(name, entry[name]) for name in _MATERIAL if name in entry]
-    words: dict[str, str | list[str]] = {
-        name: value for name, value in material if isinstance(value, str)
-    }
     try:
-        key = OKPKey.import_key(words) if kind == "OKP" else ECKey.import_key(words)
+        key = import_key(entry, _MATERIAL)
         # Keys are made when first used: a damaged one is found here, not at a login.
         key.check_key_op("verify")
         _ = key.public_key
     except (JoseError, ValueError, KeyError) as exc:
         raise BadKeysError(f"a key for {algorithm} is damaged") from exc
+    _check_size(key, entry.get("kid"))
     return VerifyingKey(algorithm, key)
+
+
+def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
+    """Make a key of some members of an entry.
+
+    Args:
+        entry: The key as a set or file has it.
+        members: The members that are read.
+
+    Raises:
+        JoseError: The members are no key.
+        ValueError: As above.
+        KeyError: As above.
+    """
+    material = [(name, entry[name]) for name in members if name in entry]
+    words: dict[str, str | list[str]] = {
+        name: value for name, value in material if isinstance(value, str)
+    }
+    match words.get("kty"):
+        case "OKP":
+            return OKPKey.import_key(words)
+        case "EC":
+            return ECKey.import_key(words)
+        case _:
+            return RSAKey.import_key(words)
+
+
+def _check_size(key: Key, name: Json) -> None:
+    if not isinstance(key, RSAKey):
+        return
+    bits = key.public_key.key_size
+    if not RSA_BITS_MIN <= bits <= RSA_BITS_MAX:
+        raise BadKeysError(
+            f"the RSA key {name!r} has {bits} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted"
+        )
 
 
 def _has(operations: Json, wanted: str) -> bool:

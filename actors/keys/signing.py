@@ -3,25 +3,32 @@
 A key file is a JSON Web Key with its private part.
 """
 
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
-from joserfc.jwk import ECKey, OKPKey
+from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from actors.keys.key_set import ALGORITHMS, EDDSA, REGISTRY, BadKeysError
+from actors.keys.key_set import (
+    ALGORITHMS,
+    REGISTRY,
+    BadKeysError,
+    Key,
+    algorithm_of,
+    canonical,
+    import_key,
+)
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.node import RSA_BITS_MIN
 
 __all__ = ["SigningKey", "make_key", "read_key"]
-
-_Key: TypeAlias = OKPKey | ECKey
 
 _NAME_CHARS: Final = 16
 """Characters of a key's thumbprint that are enough for a name."""
 
-_MATERIAL: Final = ("kty", "crv", "x", "y", "d")
+_MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e", "d", "p", "q", "dp", "dq", "qi")
 
 
 @final
@@ -35,7 +42,7 @@ class SigningKey:
 
     name: str
     algorithm: str
-    _key: _Key = attrs.field(repr=False)
+    _key: Key = attrs.field(repr=False)
 
     def private(self) -> JsonObject:
         """Return the private key as it is stored; keep it secret."""
@@ -68,13 +75,28 @@ def make_key(algorithm: str, name: str | None = None) -> SigningKey:
     """Make a new key.
 
     Args:
-        algorithm: `EdDSA` or `ES256`.
+        algorithm: One of `ALGORITHMS`.
         name: Name of the key; None: its fingerprint.
+
+    Raises:
+        ValueError: The algorithm is none of `ALGORITHMS`.
     """
-    key: _Key = (
-        OKPKey.generate_key("Ed25519") if algorithm == EDDSA else ECKey.generate_key("P-256")
-    )
+    key = _generated(algorithm)
     return SigningKey(name or f"k{key.thumbprint()[:_NAME_CHARS]}", algorithm, key)
+
+
+def _generated(algorithm: str) -> Key:
+    match canonical(algorithm):
+        case "EdDSA":
+            return OKPKey.generate_key("Ed25519")
+        case "ES256":
+            return ECKey.generate_key("P-256")
+        case "ES384":
+            return ECKey.generate_key("P-384")
+        case "RS256" | "PS256":
+            return RSAKey.generate_key(RSA_BITS_MIN)
+        case _:
+            raise ValueError(f"there is no algorithm {algorithm!r}")
 
 
 def read_key(text: bytes) -> SigningKey:
@@ -88,14 +110,12 @@ def read_key(text: bytes) -> SigningKey:
     except orjson.JSONDecodeError as exc:
         raise BadKeysError("it is no JSON") from exc
     words = content if isinstance(content, dict) else {}
-    algorithm = ALGORITHMS.get((str(words.get("kty")), str(words.get("crv"))))
+    algorithm = algorithm_of(words)
     name = words.get("kid")
     if algorithm is None or not isinstance(name, str) or not name or "d" not in words:
-        raise BadKeysError("it is no private key for EdDSA or ES256 with a 'kid'")
-    texts: dict[str, str | list[str]] = {one: str(words[one]) for one in _MATERIAL if one in words}
-    kind = OKPKey if algorithm == EDDSA else ECKey
+        raise BadKeysError(f"it is no private key for {' or '.join(ALGORITHMS)} with a 'kid'")
     try:
-        key = kind.import_key(texts)
+        key = import_key(words, _MATERIAL)
         _ = key.private_key
     except (JoseError, ValueError, KeyError) as exc:
         raise BadKeysError("the key is damaged") from exc

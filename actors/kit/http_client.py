@@ -212,6 +212,7 @@ class HttpClient:
     Args:
         limit: Bytes an answer may have.
         keep_alive: Seconds an idle connection is kept.
+        tls: What https is dialled with; None: the authorities of the operating system are trusted.
     """
 
     def __init__(
@@ -220,12 +221,13 @@ class HttpClient:
         limit: int = BACKEND_ANSWER_BYTES,
         dial: Dial | None = None,
         keep_alive: float = KEEP_ALIVE,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.server: Final = server
         self._limit = limit
         self._headers = {"host": server.authority, "accept": _JSON}
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=ssl.create_default_context() if server.scheme == "https" else None,
+            ssl_context=(tls or ssl.create_default_context()) if server.scheme == "https" else None,
             max_connections=BACKEND_CONNECTIONS,
             max_keepalive_connections=BACKEND_CONNECTIONS,
             keepalive_expiry=keep_alive,
@@ -252,7 +254,17 @@ class HttpClient:
             HttpDialError: The server takes no connection.
             HttpError: No answer came, it is too large, or it points elsewhere.
         """
-        return await self._read(await self.open(method, path, body), self._limit)
+        return await self.rest(await self.open(method, path, body))
+
+    async def rest(self, stream: HttpStream) -> HttpAnswer:
+        """Return an answer whole, once it is read and closed.
+
+        If cancelled, its connection is closed.
+
+        Raises:
+            HttpError: The connection broke, the answer is too large, or it points elsewhere.
+        """
+        return await self._read(stream, self._limit)
 
     async def read(self, path: str, limit: int) -> HttpAnswer:
         """Ask for what stands at a path; of an answer no more than these bytes are taken.
@@ -290,7 +302,7 @@ class HttpClient:
         content = None
         if body is not None:
             content = body if isinstance(body, bytes) else orjson.dumps(body)
-            sent["content-type"] = _BYTES if content is body else _JSON
+            sent.setdefault("content-type", _BYTES if content is body else _JSON)
             sent["content-length"] = str(len(content))
         request = httpcore.Request(
             method,

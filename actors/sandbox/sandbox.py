@@ -188,12 +188,12 @@ class PipeCredentials(Credentials):
         self._outlet = outlet
         self._numbers = count(1)
         self._number = 0
-        self._token: str | None = None
+        self._token = ""
         self._answered = trio.Event()
 
     @override
-    async def fresh(self) -> str | None:
-        self._number, self._token, self._answered = next(self._numbers), None, trio.Event()
+    async def token(self, audience: str) -> str:
+        self._number, self._token, self._answered = next(self._numbers), "", trio.Event()
         with trio.move_on_after(OPEN_TIMEOUT):
             await self._outlet.send(PipeMessage(Word.LOGIN, self._number))
             await self._answered.wait()
@@ -202,7 +202,7 @@ class PipeCredentials(Credentials):
     def heard(self, item: PipeMessage) -> None:
         """Take the host's answer; ignore one that is no longer awaited."""
         if item.number == self._number:
-            self._token = item.text or None
+            self._token = item.text
             self._answered.set()
 
 

@@ -14,7 +14,7 @@ import click
 import trio
 from typing_extensions import override
 
-from actors.keys.key_set import Keys, read_keys
+from actors.keys.key_set import ALGORITHMS, Keys, read_keys
 from actors.keys.signing import SigningKey, make_key
 from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
@@ -36,7 +36,7 @@ __all__ = ["main"]
 
 _DOMAIN: Final = "a.example"
 _ROUNDS: Final = 300
-_ALGORITHMS: Final = ("EdDSA", "ES256")
+_ALGORITHMS: Final = ALGORITHMS
 
 
 @final
@@ -62,7 +62,7 @@ class _Given(KeySource):
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
 def main(*, as_json: bool) -> None:
-    """Measure logins by EdDSA and ES256."""
+    """Measure logins by each algorithm."""
     configure_log(Level.ERROR)
     without = trio.run(_opens, None)
     by_algorithm = {algorithm: _taken(make_key(algorithm)) for algorithm in _ALGORITHMS}

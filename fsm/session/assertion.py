@@ -131,10 +131,14 @@ class AssertionTerms:
     Attributes:
         audiences: What the token must be meant for: one of these.
         issuers: The accepted issuers; empty: every holder of a key of the set.
+        clients: The accepted clients that a token says it was issued to, beside the audiences.
+        life: Seconds from when a token is issued until it must be over.
     """
 
     audiences: frozenset[str]
     issuers: frozenset[str] = frozenset()
+    clients: frozenset[str] = frozenset()
+    life: float = TOKEN_LIFE
 
 
 @final
@@ -176,19 +180,20 @@ class AssertionCore:
         self._terms = terms
         self._spent = SpentTokens() if spent is None else spent
 
-    def judge(self, claims: JsonObject, now: float) -> Acceptable | Unacceptable:
+    def judge(self, claims: JsonObject, digest: str, now: float) -> Acceptable | Unacceptable:
         """Judge a token and, if it is acceptable, use it up.
 
         How long the login then lasts is not the token's to say.
 
         Args:
             claims: What it claims.
+            digest: Hash of what was signed; the name of a token that has none of its own.
             now: Seconds since the epoch.
         """
         try:
             identity = self._identity(claims)
-            end = _check_times(claims, now)
-            name = _text(claims, "jti")
+            end = _check_times(claims, now, self._terms.life)
+            name = _text(claims, "jti") if "jti" in claims else digest
         except _BadClaimError as exc:
             return Unacceptable(str(exc))
         use = self._spent.spend(identity.issuer, name, end + CLOCK_SKEW, now)
@@ -212,16 +217,21 @@ class AssertionCore:
     def _check_audience(self, claims: JsonObject) -> None:
         """Refuse a token that another party could use here."""
         aud = claims.get("aud")
-        party = _text(claims, "azp") if "azp" in claims else None
-        meant = list(_texts(aud if isinstance(aud, list) else [aud], "aud"))
-        known = self._terms.audiences
-        if not known & set(meant):
+        meant = set(_texts(aud if isinstance(aud, list) else [aud], "aud"))
+        if not self._terms.audiences & meant:
             raise _BadClaimError("it is meant for another audience than this node")
-        if (len(set(meant)) > 1 or party is not None) and party not in known:
-            raise _BadClaimError("it was issued to another party than this node")
+        # An access token of OAuth says in `azp` or `client_id` to whom it was issued.
+        name = "azp" if "azp" in claims or len(meant) == 1 else "client_id"
+        if name not in claims:
+            if len(meant) > 1:
+                raise _BadClaimError("it is meant for others, too, and was issued to nobody named")
+            return
+        party = _text(claims, name)
+        if party not in self._terms.audiences | self._terms.clients:
+            raise _BadClaimError(f"it was issued to another party than this node: {party!r}")
 
 
-def _check_times(claims: JsonObject, now: float) -> float:
+def _check_times(claims: JsonObject, now: float, life: float) -> float:
     """Return when a token is over; refuse one that is over, or not yet good, or lives long."""
     issued, end = _time(claims, "iat"), _time(claims, "exp")
     start = _time(claims, "nbf") if "nbf" in claims else issued
@@ -229,8 +239,8 @@ def _check_times(claims: JsonObject, now: float) -> float:
         raise _BadClaimError(f"it expired {now - end:.0f} s ago")
     if max(issued, start) - CLOCK_SKEW > now:
         raise _BadClaimError(f"it becomes good in {max(issued, start) - now:.0f} s")
-    if end - issued > TOKEN_LIFE:
-        raise _BadClaimError(f"it lives longer than {TOKEN_LIFE:.0f} s")
+    if end - issued > life:
+        raise _BadClaimError(f"it lives longer than {life:.0f} s")
     return end
 
 
@@ -259,7 +269,7 @@ def _user(subject: str, issuer: str) -> str:
     """Return the address of the user: the subject, or the subject at the issuer's host."""
     if "://" not in subject:
         host = issuer.partition("://")[2] or issuer
-        subject = f"{_USER}://{host.partition('/')[0].partition(':')[0]}/{subject}"
+        subject = f"{_USER}://{host.partition('/')[0].partition(':')[0]}/{_segment(subject)}"
     try:
         url = parse(subject)
     except BadUrlError as exc:
@@ -267,6 +277,11 @@ def _user(subject: str, issuer: str) -> str:
     if url.scheme != _USER or not url.path:
         raise _BadClaimError("its claim 'sub' names no user")
     return url.text
+
+
+def _segment(subject: str) -> str:
+    """Return a subject such as `auth0|alice` as a segment; no two are written alike."""
+    return subject.replace("%", "%25").replace("|", "%7C")
 
 
 def _roles(value: Json) -> frozenset[str]:

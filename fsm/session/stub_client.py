@@ -219,6 +219,11 @@ class StubClientCore:
         return state if isinstance(state, LinkState) else None
 
     @property
+    def has_session(self) -> bool:
+        """Whether there is a session to re-open; else a new one is asked for."""
+        return self._token is not None
+
+    @property
     def queued(self) -> int:
         """The number of messages that wait for the session."""
         return len(self._outbox)

@@ -14,8 +14,15 @@ KEYS_TIMEOUT: Final = 1.5
 LOGINS_PENDING: Final = 256
 """Logins of one node under way at once (ours)."""
 
-TOKEN_LIFE: Final = 600.0
-"""Seconds from when a login token is issued until it must be over (RELIABILITY T1)."""
+TOKEN_LIFE: Final = 86_400.0
+"""Seconds from when a login token is issued until it must be over, unless the operator says
+otherwise (ours: what identity providers issue lives for an hour to a day)."""
+
+TOKEN_TIMEOUT: Final = 10.0
+"""Seconds in which a runtime must get a login token from its source (ours)."""
+
+TOKEN_ANSWER_BYTES: Final = 65_536
+"""Bytes in one answer of a token endpoint (ours; it holds an access, a refresh and an ID token)."""
 
 CLOCK_SKEW: Final = 60.0
 """Seconds by which the clocks of an issuer and a node may differ (RELIABILITY R12)."""
@@ -27,13 +34,20 @@ TOKEN_ROLES: Final = 64
 """Roles in one login token (ours)."""
 
 SPENT_TOKENS: Final = 65_536
-"""Login tokens remembered as used: a hundred logins a second, for TOKEN_LIFE (ours, S4)."""
+"""Login tokens remembered as used: a hundred logins a second by tokens that live ten minutes,
+or as many logins a day by tokens that live a day (ours, S4)."""
 
 JWKS_BYTES: Final = 65_536
 """Bytes in one set of signing keys (ours)."""
 
 JWKS_KEYS: Final = 64
 """Keys in one set (ours)."""
+
+RSA_BITS_MIN: Final = 2048
+"""Bits in the modulus of the smallest RSA key that is accepted (RFC 7518, 3.3)."""
+
+RSA_BITS_MAX: Final = 8192
+"""Bits in the modulus of the largest one (ours; it verifies in half a millisecond)."""
 
 KEYS_FRESH: Final = 300.0
 """Seconds for which the signing keys of a server are not asked for again (ours)."""

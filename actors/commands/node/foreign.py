@@ -19,7 +19,7 @@ from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.node.connectors.quality import HttpQualityBroker
 from actors.pipe.plan import TokenSource, nothing
 from actors.pipe.process import open_process_sandbox
-from actors.runtime.stubs.credentials import TokenFile, TokenFileError
+from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
 from fsm.registry.node_rights import Observation
 
 __all__ = [
@@ -194,12 +194,12 @@ class ForeignOptions(Topic):
         file = TokenFile(Path(path))
         try:
             file.read()
-        except TokenFileError as exc:
+        except CredentialsError as exc:
             raise CommandError(
-                f"cannot use the token file {path}: {exc}; put a token for {domain} into it, "
+                f"{exc.reason}; put a token for {domain} into it, "
                 "or name another with --foreign-token-file"
             ) from exc
-        return file.fresh
+        return partial(shown, file, domain)
 
 
 def _check_files(

@@ -13,7 +13,7 @@ from actors.cli.options import Quantity
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
-from specs.limits.node import SESSION_LIFE
+from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 
 if TYPE_CHECKING:
     from actors.node.login.key_provider import KeyFile, KeySource, KeyUrl
@@ -36,6 +36,8 @@ class LoginOptions(Topic):
     jwks: str | None
     issuer: tuple[str, ...]
     audience: tuple[str, ...]
+    client: tuple[str, ...]
+    max_token_life: float
     session_life: float
     used_tokens: Path | None
 
@@ -43,10 +45,10 @@ class LoginOptions(Topic):
     def applied(self, config: NodeConfig) -> NodeConfig:
         if self.jwks is not None:
             return attrs.evolve(config, login=self._login(config, self._provider(config.domain)))
-        if self.issuer or self.audience or self.used_tokens:
+        if self.issuer or self.audience or self.client or self.used_tokens:
             raise CommandError(
-                "--issuer, --audience and --used-tokens are about tokens that --jwks verifies; "
-                "give --jwks as well"
+                "--issuer, --audience, --client and --used-tokens are about tokens that --jwks "
+                "verifies; give --jwks as well"
             )
         if config.allow_legacy:
             return config
@@ -62,7 +64,7 @@ class LoginOptions(Topic):
         from actors.node.login.key_provider import by_keys, terms_of  # noqa: PLC0415
         from actors.node.login.used_tokens import UsedTokenFile  # noqa: PLC0415 - as above
 
-        terms = terms_of(domain, self.issuer, self.audience)
+        terms = terms_of(domain, self.issuer, self.audience, self.client, self.max_token_life)
         used = None if self.used_tokens is None else UsedTokenFile(self.used_tokens)
         return by_keys(key_source(self.jwks or ""), terms, used)
 
@@ -124,6 +126,21 @@ login_options = topic_options(
         metavar="TEXT",
         multiple=True,
         help="Accept tokens for this audience, beside the domain and its node; repeatable.",
+    ),
+    click.option(
+        "--client",
+        metavar="TEXT",
+        multiple=True,
+        help="Accept tokens that were issued to this client of the identity provider (their claim "
+        "azp), beside those that name an audience there; repeatable.",
+    ),
+    click.option(
+        "--max-token-life",
+        metavar="SECONDS",
+        type=Quantity(min=1),
+        default=TOKEN_LIFE,
+        show_default=True,
+        help="Refuse tokens that live longer, from when they were issued.",
     ),
     click.option(
         "--session-life",

@@ -40,7 +40,7 @@ def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str
 )
 @click.option(
     "--alg",
-    type=click.Choice(sorted(ALGORITHMS.values(), reverse=True)),
+    type=click.Choice(ALGORITHMS),
     default="EdDSA",
     show_default=True,
     help="Algorithm of the key.",

@@ -74,7 +74,7 @@ async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) 
         raise CommandError(f"a node would refuse it: {exc.reason}", ExitCode.REFUSED) from exc
     finally:
         await source.aclose()
-    verdict = AssertionCore(terms).judge(claims, time.time_ns() / 1e9)
+    verdict = AssertionCore(terms).judge(claims, token.digest, time.time_ns() / 1e9)
     _show(token, {"verified": True})
     if isinstance(verdict, Unacceptable):
         raise CommandError(f"a node would refuse it: {verdict.why}", ExitCode.REFUSED)

@@ -22,7 +22,7 @@ from actors.node.login.errors import (
     UsedTokensError,
 )
 from actors.node.login.provider import IdentityProvider, ProviderMaker
-from actors.node.login.token import read_token, verified
+from actors.node.login.token import SignedToken, read_token, verified
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.assertion import (
     USED,
@@ -35,6 +35,7 @@ from fsm.session.assertion import (
 )
 from specs.addresses.address import message_node
 from specs.identity import Identity
+from specs.jsonvalue import JsonObject
 from specs.limits.node import (
     JWKS_BYTES,
     KEY_FILE_FRESH,
@@ -42,6 +43,7 @@ from specs.limits.node import (
     KEYS_FRESH,
     KEYS_PAUSE,
     KEYS_TIMEOUT,
+    TOKEN_LIFE,
 )
 
 __all__ = ["KeyFile", "KeyProvider", "KeySource", "KeyUrl", "by_keys", "terms_of"]
@@ -155,8 +157,11 @@ class KeyRing:
         self._why = "its keys were not asked for yet"
         self._getting = trio.Lock()
 
-    async def keys_for(self, name: str) -> Keys:
+    async def keys_for(self, name: str | None) -> Keys:
         """Return the keys at hand, got anew if they are due or none of them has this name.
+
+        Args:
+            name: Name of the wanted key; None: any of them may be the one.
 
         If cancelled, the next login begins anew, after the pause.
 
@@ -165,13 +170,23 @@ class KeyRing:
         """
         if self._is_wanted(name):
             await self._get()
-        elif name not in self._keys and self._getting.locked():
+        elif name is not None and name not in self._keys and self._getting.locked():
             # A fetch by another task serves this one, too.
             await self._getting.acquire()
             self._getting.release()
         if not self._core.are_usable(trio.current_time()):
             raise KeysAwayError(self._source.name, self._why)
         return self._keys
+
+    async def newer(self) -> Keys | None:
+        """Return the keys got anew; None: they were got just now, or cannot be had.
+
+        If cancelled, the next login begins anew, after the pause.
+        """
+        if not self._core.may_be_tried(trio.current_time()):
+            return None
+        await self._get()
+        return self._keys if self._core.are_usable(trio.current_time()) else None
 
     async def why_not(self) -> str | None:
         """Get the keys if they are due; return why there are none to use, if there are none."""
@@ -183,9 +198,9 @@ class KeyRing:
         """Close the source."""
         await self._source.aclose()
 
-    def _is_wanted(self, name: str) -> bool:
+    def _is_wanted(self, name: str | None) -> bool:
         now = trio.current_time()
-        is_known = name in self._keys
+        is_known = name in self._keys if name is not None else bool(self._keys)
         return self._core.is_due(now) if is_known else self._core.may_be_tried(now)
 
     async def _get(self) -> None:
@@ -232,18 +247,29 @@ class KeyProvider(IdentityProvider):
     async def validate(self, assertion: str) -> Identity:
         try:
             token = read_token(assertion)
-            claims = verified(token, await self._ring.keys_for(token.key_name))
+            claims = await self._verified(token)
         except BadTokenError as exc:
             raise LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
             raise ProviderAwayError(exc.reason) from exc
-        verdict = self._core.judge(claims, self._clock())
+        verdict = self._core.judge(claims, token.digest, self._clock())
         if isinstance(verdict, Unacceptable):
             raise _refused(verdict.why)
         # Before the answer: a token whose answer is lost when the node is killed stays used.
         if not await self._is_first(verdict.use):
             raise _refused(USED)
         return verdict.identity
+
+    async def _verified(self, token: SignedToken) -> JsonObject:
+        keys = await self._ring.keys_for(token.key_name)
+        try:
+            return verified(token, keys)
+        except BadTokenError:
+            # Without a name of a key only this shows that there may be a new one.
+            newer = await self._ring.newer() if token.key_name is None else None
+            if newer is None:
+                raise
+            return verified(token, newer)
 
     async def _is_first(self, use: Use) -> bool:
         if self._used is None:
@@ -283,7 +309,11 @@ def by_keys(
 
 
 def terms_of(
-    domain: str, issuers: Iterable[str] = (), audiences: Iterable[str] = ()
+    domain: str,
+    issuers: Iterable[str] = (),
+    audiences: Iterable[str] = (),
+    clients: Iterable[str] = (),
+    life: float = TOKEN_LIFE,
 ) -> AssertionTerms:
     """Ask for tokens that are meant for a domain.
 
@@ -291,6 +321,8 @@ def terms_of(
         domain: The domain; as audience, a token has it or the address of its node.
         issuers: The accepted issuers; none: every holder of a key.
         audiences: What else a token may be meant for.
+        clients: The accepted clients that tokens say they were issued to.
+        life: Seconds a token may live.
     """
     meant = frozenset({domain, message_node(domain), *audiences})
-    return AssertionTerms(meant, frozenset(issuers))
+    return AssertionTerms(meant, frozenset(issuers), frozenset(clients), life)

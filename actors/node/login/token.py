@@ -6,6 +6,7 @@ other keys, certificates, extensions, encryption, nesting, makes it no token for
 """
 
 import base64
+import hashlib
 import re
 from typing import Final, final
 
@@ -14,7 +15,7 @@ import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from actors.keys.key_set import ALGORITHMS, REGISTRY, Keys
+from actors.keys.key_set import ALGORITHMS, REGISTRY, Keys, VerifyingKey, canonical
 from actors.node.login.errors import BadTokenError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_CHARS
@@ -29,7 +30,8 @@ _HEADER: Final = frozenset({"alg", "kid", "typ"})
 """All that a header may hold."""
 
 _TYPE: Final = "jwt"
-_TAKEN: Final = frozenset(ALGORITHMS.values())
+_TYPES: Final = frozenset({_TYPE, "at+jwt"})
+"""Kinds of tokens (RFC 7519, RFC 9068), without the `application/` that may stand before them."""
 
 
 @final
@@ -38,13 +40,22 @@ class SignedToken:
     """A token of the right form; nothing of it has been verified.
 
     Attributes:
-        key_name: Which key it says it was signed with.
+        key_name: Which key it says it was signed with; None: it names none.
+        algorithm: How it says it was signed, by the usual name of the algorithm.
     """
 
     text: str = attrs.field(repr=False)
-    key_name: str
+    key_name: str | None
     algorithm: str
     claims: JsonObject = attrs.field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The hash of what was signed.
+
+        The signature is not in it: by ECDSA anybody can make another one that fits.
+        """
+        return hashlib.sha256(self.text.rpartition(".")[0].encode()).hexdigest()
 
 
 def read_token(text: str) -> SignedToken:
@@ -68,6 +79,8 @@ def read_token(text: str) -> SignedToken:
 def verified(token: SignedToken, keys: Keys) -> JsonObject:
     """Return what a token says, once its signature is verified.
 
+    Of a token that names no key, each key for its algorithm is tried.
+
     Args:
         token: The token.
         keys: Trusted keys.
@@ -75,31 +88,45 @@ def verified(token: SignedToken, keys: Keys) -> JsonObject:
     Raises:
         BadTokenError: Its key is not among these, or did not sign it.
     """
+    if token.key_name is None:
+        fitting = [key for key in keys.values() if key.algorithm == token.algorithm]
+        if not fitting:
+            raise BadTokenError("nobody here has a key for the algorithm that it names")
+        if not any(_is_signed(token, key) for key in fitting):
+            raise BadTokenError("its signature does not fit")
+        return token.claims
     key = keys.get(token.key_name)
     if key is None:
         raise BadTokenError("the key that it names is unknown")
     if key.algorithm != token.algorithm:
         raise BadTokenError("its key is not for the algorithm that it names")
-    try:
-        jws.deserialize_compact(token.text, key.key, registry=REGISTRY)
-    except (JoseError, ValueError) as exc:
-        raise BadTokenError("its signature does not fit") from exc
+    if not _is_signed(token, key):
+        raise BadTokenError("its signature does not fit")
     return token.claims
 
 
-def _named(header: JsonObject) -> tuple[str, str]:
+def _is_signed(token: SignedToken, key: VerifyingKey) -> bool:
+    try:
+        jws.deserialize_compact(token.text, key.key, registry=REGISTRY)
+    except (JoseError, ValueError):
+        return False
+    return True
+
+
+def _named(header: JsonObject) -> tuple[str | None, str]:
     """Return key and algorithm that a header names; refuse one that asks for more."""
     odd = sorted(header.keys() - _HEADER)
     if odd:
         raise BadTokenError("its header holds more than alg, kid and typ")
-    algorithm, name, kind = header.get("alg"), header.get("kid"), header.get("typ", _TYPE)
-    if not isinstance(algorithm, str) or algorithm not in _TAKEN:
-        raise BadTokenError("it is signed neither by EdDSA nor by ES256")
-    if not isinstance(kind, str) or kind.lower() != _TYPE:
+    named, name, kind = header.get("alg"), header.get("kid"), header.get("typ", _TYPE)
+    algorithm = canonical(named) if isinstance(named, str) else None
+    if algorithm is None:
+        raise BadTokenError(f"it is signed by none of {', '.join(ALGORITHMS)}")
+    if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
         raise BadTokenError("it is a token of another kind")
-    if not isinstance(name, str) or not name:
-        raise BadTokenError("it does not name the key that signed it")
-    return name, algorithm
+    if "kid" in header and (not isinstance(name, str) or not name):
+        raise BadTokenError("it does not name the key that signed it by a text")
+    return (name if isinstance(name, str) else None), algorithm
 
 
 def _object(part: str) -> JsonObject | None:

@@ -18,6 +18,7 @@ from actors.pipe.errors import PipeError, SandboxEndedError, SandboxError
 from actors.pipe.host import HostTools, StubHost
 from actors.pipe.plan import PackageContents, SandboxPlan, Spawn
 from actors.runtime.isolation.hyperty import SandboxMail
+from actors.runtime.stubs.credentials import shown
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
@@ -80,7 +81,7 @@ def _keep(
         network=context.network,
         tracer=context.tracer,
         counters=context.counters,
-        login=config.credentials.fresh,
+        login=partial(shown, config.credentials, config.domain),
         archive=code.archive,
         rate=HYPERTY_RATE,
         burst=HYPERTY_BURST,

@@ -1,38 +1,44 @@
 """Credentials: the token with which a runtime logs in when it opens a session at a node.
 
-A login token lives for minutes and opens one session, so a stub asks for one each time it opens
-a session. The token of the session itself, with which it is resumed, is a different one.
+A login token opens one session, so a stub asks for one each time it opens a session. The
+token of the session itself, with which it is resumed, is a different one.
 
 `Entrance` opens the session at the own node before any other message (MN-04).
 """
 
-from abc import ABC, abstractmethod
+import re
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Protocol, final
 
+import attrs
 import structlog
 import trio
 from typing_extensions import override
 
+from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.ports import CorePort
 from specs.addresses.address import session_manager
 from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
 from specs.errors import ProtoflyError
-from specs.limits.node import TOKEN_CHARS
+from specs.limits.node import TOKEN_CHARS, TOKEN_TIMEOUT
 from specs.message import Message, MessageType, reason_in
-from specs.reply_code import LAST_SUCCESS, TURNED_AWAY
+from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code
 from transports.bodies import write_body
 
 __all__ = [
     "NO_CREDENTIALS",
     "Credentials",
+    "CredentialsError",
     "Entrance",
     "GivenToken",
     "SessionError",
     "TokenFile",
-    "TokenFileError",
     "given",
+    "is_word",
+    "obtained",
+    "read_secret",
+    "shown",
 ]
 
 
@@ -71,7 +77,7 @@ class Entrance:
             self._refused = _error(answer)
 
     async def enter(self, number: int) -> None:
-        """Open the session if it is not open.
+        """Open the session if it is not open; a remembered refusal is reported once.
 
         Args:
             number: Id of the message that asks.
@@ -82,8 +88,9 @@ class Entrance:
             SessionError: The node refuses it, or cannot be reached.
             ActorStoppedError: The runtime has closed.
         """
-        if self._refused is not None:
-            raise self._refused
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
         body = write_body(SessionControl(SessionMethod.PING))
         ping = Message(number, MessageType.EXECUTE, self._port.url, self._manager, body)
         answer = await self._port.request(ping)
@@ -98,40 +105,58 @@ def _error(answer: Message) -> SessionError:
 _log = structlog.get_logger("actors.runtime")
 
 
-class Credentials(ABC):
-    """The source of the tokens for a stub's logins."""
+@final
+class CredentialsError(ProtoflyError):
+    """No login token can be had: the operator of the runtime must act, or time.
 
-    @abstractmethod
-    async def fresh(self) -> str | None:
-        """Return a token to open a session with; None: there is none.
+    Args:
+        reason: Half a sentence; it holds nothing secret.
+        code: 401 if another attempt does not help, such as after a refusal of the client's
+            secret; 503 if it may help.
+    """
 
-        If cancelled, no token is used up.
+    def __init__(self, reason: str, code: Code = Code.UNAVAILABLE) -> None:
+        super().__init__(f"no login token: {reason}")
+        self.reason = reason
+        self.code = code
+
+
+class Credentials(Protocol):
+    """The source of the login tokens of a runtime."""
+
+    async def token(self, audience: str) -> str:
+        """Return a token for a login; asked for at each open of a session that needs one.
+
+        Args:
+            audience: Domain whose node is shown the token.
+
+        If cancelled, a token may have been made that nobody uses. The runtime cancels it after
+        `TOKEN_TIMEOUT` seconds.
+
+        Returns:
+            The token; an empty text to open the session without one.
+
+        Raises:
+            CredentialsError: There is none to be had at the moment.
         """
+        ...
 
 
 @final
-class _NoCredentials(Credentials):
-    @override
-    async def fresh(self) -> str | None:
-        await trio.lowlevel.checkpoint()
-        return None
-
-
-NO_CREDENTIALS: Final[Credentials] = _NoCredentials()
-"""For nodes without login."""
-
-
-@final
+@attrs.frozen
 class GivenToken(Credentials):
     """One token; it opens a single session where the node accepts each token once."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    _token: str = attrs.field(repr=False)
 
     @override
-    async def fresh(self) -> str | None:
+    async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
         return self._token
+
+
+NO_CREDENTIALS: Final[Credentials] = GivenToken("")
+"""For nodes without login."""
 
 
 def given(token: str | None) -> Credentials:
@@ -140,41 +165,94 @@ def given(token: str | None) -> Credentials:
 
 
 @final
-class TokenFileError(Exception):
-    """A token file cannot be used; the text is half a sentence."""
-
-
-@final
 class TokenFile(Credentials):
-    """A file whose token another program renews; it is read each time a session opens.
+    """A file whose token another program renews; it is read each time a session opens."""
 
-    A file that cannot be used gives no token, and a warning in the log.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
 
     @override
-    async def fresh(self) -> str | None:
-        try:
-            return await trio.to_thread.run_sync(self.read, abandon_on_cancel=True)
-        except TokenFileError as exc:
-            _log.warning("token file", path=str(self._path), why=str(exc))
-            return None
+    async def token(self, audience: str) -> str:
+        return await trio.to_thread.run_sync(self.read, abandon_on_cancel=True)
 
     def read(self) -> str:
         """Read the file; blocks.
 
         Raises:
-            TokenFileError: It cannot be read, or contains no token.
+            CredentialsError: It cannot be read, or contains no token.
         """
-        try:
-            with self._path.open("rb") as file:
-                text = file.read(TOKEN_CHARS + 2).decode("ascii").strip()
-        except OSError as exc:
-            raise TokenFileError(exc.strerror or "it cannot be read") from exc
-        except UnicodeDecodeError as exc:
-            raise TokenFileError("it holds no token") from exc
-        if not text or len(text.split()) > 1 or len(text) > TOKEN_CHARS:
-            raise TokenFileError("it holds no token")
-        return text
+        return read_secret(self._path, "token")
+
+
+def read_secret(path: Path, kind: str) -> str:
+    """Return the one word in a file; blocks.
+
+    Args:
+        path: The file.
+        kind: What it should hold, for errors.
+
+    Raises:
+        CredentialsError: It cannot be read, or holds something else.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(TOKEN_CHARS + 2).decode("ascii").strip()
+    except OSError as exc:
+        why = exc.strerror or "it cannot be read"
+        raise CredentialsError(f"cannot use the {kind} file {path}: {why}") from exc
+    except UnicodeDecodeError as exc:
+        raise CredentialsError(f"cannot use the {kind} file {path}: it holds no {kind}") from exc
+    if not is_word(text):
+        raise CredentialsError(f"cannot use the {kind} file {path}: it holds no {kind}")
+    return text
+
+
+_WORD: Final = re.compile(r"[!-~]+")
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text can be a token: one word of visible characters, not too long."""
+    return 0 < len(text) <= TOKEN_CHARS and _WORD.fullmatch(text) is not None
+
+
+async def obtained(credentials: Credentials, audience: str) -> str | CredentialsError:
+    """Return a token, or why there is none; an error is logged.
+
+    Args:
+        credentials: The source; whatever it raises is caught.
+        audience: Domain whose node is shown the token.
+
+    If cancelled, a token may have been made that nobody uses.
+    """
+    token: object = None
+    with Crash() as crash, trio.move_on_after(TOKEN_TIMEOUT) as scope:
+        token = await credentials.token(audience)
+    if isinstance(token, str) and (token == "" or is_word(token)):
+        return token
+    failure = _failure(crash.error, is_late=scope.cancelled_caught)
+    unforeseen = None if failure is crash.error else crash.error
+    _log.warning("login token", domain=audience, why=failure.reason, exc_info=unforeseen)
+    return failure
+
+
+def _failure(error: Exception | None, *, is_late: bool) -> CredentialsError:
+    if isinstance(error, CredentialsError):
+        return error
+    if is_late:
+        return CredentialsError(f"its source gave none within {TOKEN_TIMEOUT:.0f} s")
+    if error is None:
+        return CredentialsError("its source gave something else")
+    return CredentialsError(f"its source raised {type(error).__name__}")
+
+
+async def shown(credentials: Credentials, audience: str) -> str | None:
+    """Return the token that a stub in a sandbox shows; None: it shows none.
+
+    Args:
+        credentials: The source; an error of it is logged.
+        audience: Domain whose node is shown the token.
+
+    If cancelled, a token may have been made that nobody uses.
+    """
+    token = await obtained(credentials, audience)
+    return token if isinstance(token, str) and token else None

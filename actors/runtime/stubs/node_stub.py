@@ -5,10 +5,12 @@ The tasks of its link dial, read and write, and report to the stub.
 
 import math
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 import attrs
+import structlog
 import trio
 from typing_extensions import override
 
@@ -16,6 +18,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, CredentialsError, obtained
 from actors.runtime.stubs.stub import StubContext, status_event
 from actors.runtime.stubs.wire import Item, NodeWire, OwnWire, Reply, Stray, WireMaker, read_options
 from fsm.effects import Dropped
@@ -28,7 +31,7 @@ from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, refuse, reply_to, stamped
-from specs.reply_code import Code, DropReason
+from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body
 from transports.codec import BadLine
@@ -40,6 +43,7 @@ __all__ = [
     "NodeLink",
     "NodeStub",
     "NodeStubMessage",
+    "Obtained",
     "Opened",
     "Read",
     "Unavailable",
@@ -93,7 +97,24 @@ class Wrote:
     messages: int
 
 
-LinkEvents: TypeAlias = Opened | Unavailable | Read | Wrote
+@final
+@attrs.frozen(slots=True)
+class Obtained:
+    """There is a login token for the link, or none to be had.
+
+    Attributes:
+        attempt: Number of the attempt.
+        login: The token, empty if none is shown; or why there is none.
+    """
+
+    attempt: int
+    login: str | CredentialsError = attrs.field(repr=False)
+
+
+LinkEvents: TypeAlias = Opened | Unavailable | Read | Wrote | Obtained
+
+Login: TypeAlias = Callable[[], Awaitable[str | CredentialsError]]
+"""Returns a login token, or why there is none; it raises nothing."""
 
 
 @final
@@ -104,12 +125,25 @@ class NodeLink:
         attempt: Its number; reports of earlier attempts are ignored.
         wire: The protocol that is spoken with the node.
         name: Name of the link, for traces; empty before it is open.
+        token: The login token for its first open; None: there is none at hand.
     """
 
-    def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkEvents]) -> None:
+    def __init__(
+        self, attempt: int, wire: NodeWire, owner: ActorRef[LinkEvents], login: Login | None = None
+    ) -> None:
+        """Construct the link; `run` dials.
+
+        Args:
+            attempt: Number of the attempt.
+            wire: The protocol that is spoken with the node.
+            owner: The stub.
+            login: What gets the token for a login; None: the session may need none.
+        """
         self.attempt = attempt
         self.wire = wire
         self.name = ""
+        self.token: str | CredentialsError | None = None
+        self._login = login
         self._owner = owner
         self._link: Link | None = None
         self._asked_at = math.inf
@@ -119,7 +153,9 @@ class NodeLink:
         self._wake = trio.Event()
 
     async def run(self) -> None:
-        """Dial, then read and write until the link breaks or `hang_up` is called.
+        """Get the token, dial, then read and write until the link breaks or `hang_up` is called.
+
+        The node waits for a login only for seconds: the token is there before it is dialled.
 
         The stub gets `Opened` and at the end `Unavailable`.
 
@@ -128,10 +164,19 @@ class NodeLink:
         why = "hung up"
         with self._scope:
             try:
+                if self._login is not None and self.token is None:
+                    self.token = await self._login()
                 why = await self._live(await self.wire.dial())
             except (DialError, LinkError) as error:
                 why = str(error)
         await self._report(Unavailable(self.attempt, why))
+
+    async def login(self, login: Login) -> None:
+        """Get a login token while the link is open; the stub gets `Obtained`.
+
+        If cancelled, the stub gets no report.
+        """
+        await self._report(Obtained(self.attempt, await login()))
 
     async def _report(self, happened: LinkEvents) -> None:
         # A stub that has stopped needs no report; its tasks are cancelled at once.
@@ -208,6 +253,8 @@ class NodeLink:
         self._scope.cancel()
 
 
+_log = structlog.get_logger("actors.runtime")
+
 NodeStubMessage: TypeAlias = Delivery | LinkEvents
 
 _JITTER_BYTES: Final = 2
@@ -241,6 +288,9 @@ class NodeStub(Actor[NodeStubMessage]):
         self._link: NodeLink | None = None
         self._attempts = 0
         self._leave_asked: list[Message] = []
+        self._logs_in = context.config.credentials is not NO_CREDENTIALS
+        self._token: str | CredentialsError | None = None
+        self._refusal: tuple[int, str] | None = None
 
     def _jitter(self) -> float:
         drawn = int.from_bytes(self._context.entropy(_JITTER_BYTES))
@@ -278,12 +328,15 @@ class NodeStub(Actor[NodeStubMessage]):
 
     @override
     async def handle(self, message: NodeStubMessage) -> None:
+        if self._core.link is None and self._logs_in and not self._core.has_session:
+            # The time to open a session begins with the first message, once there is a token.
+            self._token = await self._login()
         match message:
             case Delivery(outbound) if outbound.to == self._url:
                 await self._command(outbound)
             case Delivery(outbound):
                 await self._feed(ev.SendAsked(outbound))
-            case Opened() | Unavailable() | Read() | Wrote():
+            case Opened() | Unavailable() | Read() | Wrote() | Obtained():
                 if self._link is not None and message.attempt == self._link.attempt:
                     await self._link_changed(message, self._link)
 
@@ -296,6 +349,8 @@ class NodeStub(Actor[NodeStubMessage]):
                 await self._feed(ev.LinkLost(why))
             case Wrote(_, messages):
                 await self._feed(ev.Written(messages))
+            case Obtained(_, login):
+                await self._open(link, login)
             case Read(_, frame):
                 await self._feed(ev.Heard())
                 for item in link.wire.read(frame):
@@ -338,6 +393,7 @@ class NodeStub(Actor[NodeStubMessage]):
                 if item.token is not None:
                     self._context.keep(item.token)
                     await self._context.remember(item.token)
+                self._log_refusal(item)
                 await self._feed(item)
             case Reply(line):
                 link.control(line)
@@ -378,7 +434,9 @@ class NodeStub(Actor[NodeStubMessage]):
         match effect:
             case ev.Dial():
                 self._attempts += 1
-                fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me)
+                login = None if self._core.has_session or not self._logs_in else self._login
+                fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me, login)
+                fresh.token, self._token = self._token, None
                 self.spawn(fresh.run)
             case ev.HangUp():
                 link, self._link = self._link, None
@@ -404,17 +462,50 @@ class NodeStub(Actor[NodeStubMessage]):
             await self._post(reply_to(message, Code.OK))
 
     async def _ask(self, method: SessionMethod, token: str | None) -> None:
-        if method is SessionMethod.OPEN and token is None:
-            token = await self._context.config.credentials.fresh()
-        if self._link is None:
+        link = self._link
+        if link is None:
             return
-        match self._link.wire.ask(method, token):
+        if method is not SessionMethod.OPEN:
+            await self._control(link, method, token)
+        elif not self._logs_in:
+            await self._control(link, method, None)
+        elif link.token is None:
+            self.spawn(link.login, self._login)
+        else:
+            login, link.token = link.token, None
+            await self._open(link, login)
+
+    async def _login(self) -> str | CredentialsError:
+        config = self._context.config
+        return await obtained(config.credentials, config.domain)
+
+    async def _open(self, link: NodeLink, login: str | CredentialsError) -> None:
+        if isinstance(login, CredentialsError):
+            refusal = ev.SessionAnswered(SessionMethod.OPEN, login.code, why=str(login))
+            await self._feed(refusal)
+        else:
+            await self._control(link, SessionMethod.OPEN, login or None)
+
+    async def _control(self, link: NodeLink, method: SessionMethod, token: str | None) -> None:
+        match link.wire.ask(method, token):
             case None:
-                self._link.ping()
+                link.ping()
             case ev.SessionAnswered() as answer:
                 await self._feed(answer)
             case line:
-                self._link.control(line)
+                link.control(line)
+
+    def _log_refusal(self, answer: ev.SessionAnswered) -> None:
+        """Log that the node refuses to open a session, once for each reason."""
+        if answer.code <= LAST_SUCCESS:
+            self._refusal = None
+        elif answer.method is SessionMethod.OPEN and self._refusal != (answer.code, answer.reason):
+            self._refusal = (answer.code, answer.reason)
+            event = "login refused" if answer.code in TURNED_AWAY else "session refused"
+            domain = self._context.config.domain
+            # A first refusal is the answer to who asks; later ones are told nobody else.
+            log = _log.warning if self._core.sessions else _log.info
+            log(event, domain=domain, code=answer.code, why=answer.reason)
 
     async def _write(self, message: Message) -> None:
         if self._link is None:

@@ -21,7 +21,7 @@ TERMS = AssertionTerms(frozenset({"a.ex", "domain://msg-node.a.ex"}), frozenset(
 
 def judged(now=NOW, terms=TERMS, **changed):
     claims = {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
-    verdict = AssertionCore(terms).judge(claims, now)
+    verdict = AssertionCore(terms).judge(claims, "hash", now)
     return verdict.identity if isinstance(verdict, Acceptable) else verdict
 
 
@@ -44,7 +44,7 @@ def test_a_token_may_be_bound_to_a_node():
     assert is_refused(judged(runtime="domain://msg-node.b.ex/sm"))
 
 
-@pytest.mark.parametrize("name", [*GOOD])
+@pytest.mark.parametrize("name", [one for one in GOOD if one != "jti"])
 def test_no_claim_of_these_may_be_missing(name):
     assert is_refused(judged(**{name: None}))
 
@@ -65,7 +65,9 @@ def test_a_claim_of_another_kind_is_no_login(name, value):
         ({"aud": "b.ex"}, "audience"),
         ({"aud": ["b.ex", "c.ex"]}, "audience"),
         ({"aud": "A.EX"}, "audience"),
-        ({"aud": ["a.ex", "b.ex"]}, "another party"),
+        ({"aud": ["a.ex", "b.ex"]}, "nobody named"),
+        ({"aud": ["a.ex", "b.ex"], "client_id": "app"}, "another party"),
+        ({"aud": "a.ex", "azp": "app"}, "another party"),
         ({"aud": ["a.ex", "b.ex"], "azp": "b.ex"}, "another party"),
         ({"azp": "b.ex"}, "another party"),
         ({"sub": "hyperty://idp.ex/alice"}, "'sub'"),
@@ -76,7 +78,7 @@ def test_a_claim_of_another_kind_is_no_login(name, value):
         ({"roles": ["r"] * 65}, "'roles'"),
         ({"runtime": "hyperty://a.ex/ra"}, "'runtime'"),
         ({"runtime": 1}, "'runtime'"),
-        ({"iat": NOW, "exp": NOW + 601}, "longer than"),
+        ({"iat": NOW, "exp": NOW + 86_401}, "longer than"),
         ({"nbf": "soon"}, "'nbf'"),
     ],
 )
@@ -108,6 +110,9 @@ def test_these_are_good_as_well(claims):
         ("alice", "https://idp.ex:8443/realms/x", "user://idp.ex/alice"),
         ("alice", "idp.ex", "user://idp.ex/alice"),
         ("user://b.ex/bob", "https://idp.ex", "user://b.ex/bob"),
+        ("auth0|alice", "https://idp.ex/", "user://idp.ex/auth0%7Calice"),
+        ("auth0%7Calice", "https://idp.ex/", "user://idp.ex/auth0%257Calice"),
+        ("app@clients", "https://idp.ex/", "user://idp.ex/app@clients"),
     ],
 )
 def test_a_subject_that_is_no_address_is_a_user_of_its_issuer(sub, issuer, user):
@@ -136,25 +141,60 @@ def test_clocks_may_differ_by_a_minute(claims, now, is_good):
 def test_a_token_opens_one_session():
     core = AssertionCore(TERMS)
 
-    assert isinstance(core.judge(GOOD, NOW), Acceptable)
-    assert "used already" in core.judge(GOOD, NOW + 1).why
-    assert isinstance(core.judge({**GOOD, "jti": "2"}, NOW + 1), Acceptable)
+    assert isinstance(core.judge(GOOD, "hash", NOW), Acceptable)
+    assert "used already" in core.judge(GOOD, "hash", NOW + 1).why
+    assert isinstance(core.judge({**GOOD, "jti": "2"}, "hash", NOW + 1), Acceptable)
+
+
+def test_a_token_without_a_name_is_known_by_its_hash():
+    core = AssertionCore(TERMS)
+    nameless = {name: value for name, value in GOOD.items() if name != "jti"}
+
+    assert isinstance(core.judge(nameless, "one", NOW), Acceptable)
+    assert "used already" in core.judge(nameless, "one", NOW).why
+    assert isinstance(core.judge(nameless, "two", NOW), Acceptable)
+
+
+@pytest.mark.parametrize(
+    ("claims", "is_good"),
+    [
+        ({"azp": "app"}, True),
+        ({"azp": "app", "aud": ["a.ex", "account"]}, True),
+        ({"client_id": "app", "aud": ["a.ex", "account"]}, True),
+        ({"client_id": "other", "aud": "a.ex"}, True),
+        ({"client_id": "other", "aud": ["a.ex", "account"]}, False),
+        ({"azp": "other", "client_id": "app"}, False),
+        ({"aud": "app"}, False),
+        ({"aud": ["a.ex", "account"]}, False),
+    ],
+)
+def test_a_node_names_the_clients_of_its_identity_provider(claims, is_good):
+    terms = AssertionTerms(frozenset({"a.ex"}), clients=frozenset({"app"}))
+
+    assert is_refused(judged(terms=terms, **claims)) is not is_good
+
+
+@pytest.mark.parametrize(("life", "is_good"), [(600.0, True), (600.1, False)])
+def test_a_token_lives_as_long_as_the_operator_allows(life, is_good):
+    terms = AssertionTerms(frozenset({"a.ex"}), life=600.0)
+
+    assert is_refused(judged(terms=terms, exp=NOW + life)) is not is_good
 
 
 def test_a_token_that_is_refused_is_not_used_up():
     core = AssertionCore(TERMS)
 
-    assert is_refused(core.judge({**GOOD, "aud": "b.ex"}, NOW))
-    assert isinstance(core.judge(GOOD, NOW), Acceptable)
+    assert is_refused(core.judge({**GOOD, "aud": "b.ex"}, "hash", NOW))
+    assert isinstance(core.judge(GOOD, "hash", NOW), Acceptable)
 
 
 def test_a_used_token_stays_used_when_the_clock_is_set_back():
     core = AssertionCore(TERMS)
-    core.judge(GOOD, NOW)
+    core.judge(GOOD, "hash", NOW)
     later = {**GOOD, "jti": "2", "iat": NOW + 3600, "exp": NOW + 3900}
-    core.judge(later, NOW + 3600)
+    core.judge(later, "hash", NOW + 3600)
 
-    assert "used already" in core.judge(GOOD, NOW + 10).why
+    assert "used already" in core.judge(GOOD, "hash", NOW + 10).why
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()

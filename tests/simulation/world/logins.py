@@ -46,7 +46,7 @@ class Logins(Credentials):
         self._url = url
         self._user = f"user://idp.ex/{url.rpartition('/')[2]}"
 
-    async def fresh(self) -> str | None:
+    async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
         self._issuer.now = trio.current_time()
         return self._issuer.token(sub=self._user, runtime=self._url)

@@ -17,6 +17,7 @@ from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
+from actors.runtime.stubs.credentials import shown
 from actors.sandbox.local import open_local_sandbox
 from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import message_node, runtime
@@ -171,7 +172,10 @@ class NodeProcess(Process):
     async def _live(self, network: Network, witness: ProcessTracer, task_status) -> None:
         others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
         logins = Logins(self.air.issuer, message_node(domain_of(self.domain)))
-        foreign = {domain_of(one): Endpoint(place_of(one), logins.fresh) for one in sorted(others)}
+        foreign = {
+            domain_of(one): Endpoint(place_of(one), partial(shown, logins, domain_of(one)))
+            for one in sorted(others)
+        }
         config = NodeConfig(
             domain=domain_of(self.domain),
             listen=f"127.0.0.1:{_PORT + self.domain}",

@@ -34,13 +34,16 @@ class Issuer:
     domain: str = "a.ex"
     now: float = 0.0
     issued: int = 0
+    alg: str | None = None
 
     @classmethod
     def es256(cls, name: str = "k1") -> "Issuer":
         return cls(ECKey.generate_key("P-256"), "ES256", name)
 
     def public(self) -> dict:
-        return {**self.key.as_dict(private=False), "kid": self.name, "use": "sig"}
+        """Return the key as the set has it, with `alg` if the issuer says one."""
+        alg = {} if self.alg is None else {"alg": self.alg}
+        return {**self.key.as_dict(private=False), "kid": self.name, "use": "sig", **alg}
 
     def jwks(self, *others: "Issuer") -> bytes:
         return json.dumps({"keys": [one.public() for one in (self, *others)]}).encode()

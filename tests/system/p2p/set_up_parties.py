@@ -27,7 +27,7 @@ class TokenIssuer(Credentials):
     issuer: Issuer = attrs.field(factory=lambda: Issuer(domain=DOMAIN))
 
     @override
-    async def fresh(self) -> str:
+    async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
         self.issuer.now = real_time()
         return self.issuer.token()
@@ -35,7 +35,7 @@ class TokenIssuer(Credentials):
     async def file(self) -> Path:
         """Write a fresh token where a process looks for it."""
         token = self.folder / "token"
-        token.write_text(await self.fresh())
+        token.write_text(await self.token(""))
         return token
 
     @property

@@ -1,6 +1,7 @@
 """Login among real processes: a node with keys, runtimes and questions with tokens."""
 
 import json
+import shlex
 import signal
 import subprocess
 
@@ -11,6 +12,8 @@ from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from tests.support.command import PYTHON, ROOT, call, called, serving, typed
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.issuer import encoded
 
 NODE = ("node", "--domain", "a.example")
 ECHO = ("--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
@@ -183,3 +186,133 @@ def test_options_that_make_no_sense_are_reported_in_one_sentence(key, tmp_path, 
 
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert said in ended.err[0]
+
+
+# ---- where tokens come from
+
+
+def a_command(key, *more):
+    """Return the command that issues a fresh token."""
+    words = [PYTHON, "-m", "actors", "token", "issue", "--key", key["key"], "--user", ALICE]
+    return shlex.join([*map(str, words), "--domain", "a.example", *more])
+
+
+async def test_a_command_gives_a_token_for_each_login(key):
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        ask = (*request(node, "hyperty://a.example/1"), "--token-command", a_command(key))
+        for _ in range(2):
+            assert json.loads((await call(*ask)).out[0])["code"] == 404
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "why"),
+    [
+        (None, 0, ""),
+        (Said(401, {"error": "invalid_client"}), ExitCode.REFUSED, "refuses: invalid_client"),
+        (Said(500), ExitCode.CANNOT_CONNECT, "answers with status 500"),
+    ],
+    ids=["good", "refused", "away"],
+)
+async def test_a_token_endpoint_gives_a_token(key, tmp_path, said, status, why):
+    secret = tmp_path / "secret"
+    secret.write_text("very-secret\n")
+
+    async def endpoint(_):
+        await trio.lowlevel.checkpoint()
+        return said or Said(body={"access_token": token_of(key)})
+
+    async with serving(*NODE, "--jwks", key["jwks"]) as node, open_http_server(endpoint) as server:
+        ended = await call(
+            *request(node, "hyperty://a.example/1"),
+            *("--token-url", f"{server.url}/token", "--client-id", "app"),
+            *("--client-secret-file", str(secret)),
+        )
+
+    if said is None:
+        assert json.loads(ended.out[0])["code"] == 404
+    else:
+        assert (ended.status, ended.out) == (status, [])
+        assert why in ended.err[-1]
+    assert "very-secret" not in "".join(ended.err)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        (("--token-file", "a", "--token-command", "b"), ExitCode.USAGE, "exclude each other"),
+        (("--client-id", "app"), ExitCode.USAGE, "add --token-url"),
+        (("--token-url", "https://idp.example"), ExitCode.USAGE, "add --client-id"),
+        (("--token-command", ""), ExitCode.USAGE, "no command"),
+        (("--token-command", "a 'b"), ExitCode.USAGE, "no command"),
+        (
+            (
+                "--token-url",
+                "http://idp.example",
+                "--client-id",
+                "app",
+                "--client-secret-file",
+                "x",
+            ),
+            ExitCode.CONFIGURATION,
+            "must be https",
+        ),
+        (
+            ("--token-url", "https://idp.example", "--client-id", "app"),
+            ExitCode.CONFIGURATION,
+            "needs a refresh token",
+        ),
+        (
+            (
+                *("--token-url", "https://idp.example", "--client-id", "app"),
+                *("--client-secret-file", "/no/such"),
+            ),
+            ExitCode.CONFIGURATION,
+            "cannot use the client secret file /no/such",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [("runtime", "--name", "ra"), ("request",)])
+def test_what_is_no_source_of_tokens_is_said_in_one_sentence(command, more, status, said):
+    name, *named = command
+    what = () if named else ("hyperty://a.example/1", "1")
+    where = ("--domain", "a.example", "--node", "ws://127.0.0.1:1/link")
+    ended = typed(name, *where, *named, *more, *what)
+
+    assert (ended.status, len(ended.err)) == (status, 1)
+    assert said in ended.err[0]
+
+
+async def test_a_node_limits_the_life_of_tokens(key):
+    async with serving(*NODE, "--jwks", key["jwks"], "--max-token-life", "60") as node:
+        ask = request(node, "hyperty://a.example/1")
+        ended = await call(*ask, "--token-command", a_command(key, "--life", "61"))
+        asked = await call(*ask, "--token-command", a_command(key, "--life", "60"))
+
+    assert (ended.status, len(ended.err)) == (ExitCode.REFUSED, 1)
+    assert "lives longer than 60 s" in ended.err[0]
+    assert json.loads(asked.out[0])["code"] == 404
+
+
+def test_a_small_key_keeps_a_node_from_starting(tmp_path):
+    entry = {
+        "kty": "RSA",
+        "kid": "weak",
+        "n": encoded(((1 << 1023) + 1).to_bytes(128)),
+        "e": "AQAB",
+    }
+    (tmp_path / "jwks").write_text(json.dumps({"keys": [entry]}))
+    ended = typed(*NODE, "--jwks", str(tmp_path / "jwks"))
+
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "the RSA key 'weak' has 1024 bits; 2048 to 8192 are accepted" in ended.err[0]
+
+
+def test_the_new_options_are_shown_and_read_from_a_file(tmp_path):
+    file = tmp_path / "node.toml"
+    file.write_text("[node]\ndomain = 'a.example'\nmax-token-life = 3600\nclient = ['app']\n")
+    shown = typed("config", "show", "node", "--config", str(file))
+
+    assert shown.status == 0
+    text = "".join(shown.out)
+    assert "max-token-life" in text
+    assert "3600" in text

@@ -11,6 +11,7 @@ from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
 from actors.commands.token.show import command as show
+from actors.keys.key_set import ALGORITHMS
 from tests.support.command import called
 
 ALICE = "user://a.example/alice"
@@ -36,7 +37,7 @@ def shown(text, *more):
     return done, [json.loads(line) for line in done.out]
 
 
-@pytest.mark.parametrize("alg", ["EdDSA", "ES256"])
+@pytest.mark.parametrize("alg", ALGORITHMS)
 def test_a_token_of_a_made_key_is_good(tmp_path, alg):
     key = made(tmp_path, "--alg", alg)
     done, [reported] = shown(
@@ -135,7 +136,7 @@ def test_nothing_but_the_token_is_printed(tmp_path):
     [
         (("--user", "hyperty://a.example/1"), "no user"),
         (("--user", "alice"), "no address"),
-        (("--user", ALICE, "--life", "601"), "601"),
+        (("--user", ALICE, "--life", "86401"), "86401"),
         (("--user", ALICE, "--life", "0"), "0"),
         (("--user", ALICE, "--not-before", "-1"), "-1"),
         (("--user", ALICE, "--runtime", "hyperty://a.example/1"), "no runtime"),

@@ -23,13 +23,19 @@ from transports.codec import encode
 
 EDDSA, ES256, OUTSIDER = Issuer(), Issuer.es256("k2"), Issuer()
 RSA = RSAKey.generate_key(2048)
-KEYS = FakeKeySource(EDDSA.jwks(ES256))
+ES384 = Issuer(ECKey.generate_key("P-384"), "ES384", "k3")
+RS256 = Issuer(RSAKey.generate_key(2048), "RS256", "k4")
+PS256 = Issuer(RSAKey.generate_key(2048), "PS256", "k5", alg="PS256")
+ED25519 = Issuer(EDDSA.key, "Ed25519", "k1")
+GOOD = {one.algorithm: one for one in (EDDSA, ES256, ES384, RS256, PS256, ED25519)}
+KEYS = FakeKeySource(EDDSA.jwks(ES256, ES384, RS256, PS256))
 NOW = 0.0
 
 
-def hmac_signed(algorithm, secret):
+def hmac_signed(algorithm, secret, name="k1"):
     """Confuse a public key with a shared secret (RFC 8725, 2.1)."""
-    text = f"{encoded({'alg': algorithm, 'kid': 'k1'})}.{encoded(EDDSA.claims())}"
+    header = {"alg": algorithm, "kid": name} if name else {"alg": algorithm}
+    text = f"{encoded(header)}.{encoded(EDDSA.claims())}"
     return f"{text}.{encoded(hmac.digest(secret, text.encode(), hashlib.sha256))}"
 
 
@@ -64,9 +70,9 @@ def damaged(place):
     return ".".join(parts)
 
 
-def twisted():
+def twisted(**claims):
     """The other signature that fits, as ECDSA has two: made by whoever saw one."""
-    text, _, signature = ES256.token().rpartition(".")
+    text, _, signature = ES256.token(**claims).rpartition(".")
     raw = base64.urlsafe_b64decode(signature + "==")
     order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
     other = order - int.from_bytes(raw[32:])
@@ -85,17 +91,45 @@ ATTACKS = {
     "two parts": lambda: EDDSA.token().rpartition(".")[0],
     "public key as a secret": lambda: hmac_signed("HS256", EDDSA.key.as_bytes(private=False)),
     "key set as a secret": lambda: hmac_signed("HS256", KEYS.text),
+    "RSA key as a secret": lambda: hmac_signed("HS256", RS256.key.as_pem(private=False), "k4"),
+    "RSA key as a secret, in DER": lambda: hmac_signed(
+        "HS256", RS256.key.as_der(private=False), "k4"
+    ),
+    "RSA key as a secret, its modulus": lambda: hmac_signed(
+        "HS256", base64.urlsafe_b64decode(RS256.public()["n"] + "=="), "k4"
+    ),
+    "RSA key as a secret, RS256 named": lambda: hmac_signed(
+        "RS256", RS256.key.as_pem(private=False), "k4"
+    ),
+    "key as a secret, no key named": lambda: hmac_signed(
+        "HS256", RS256.key.as_pem(private=False), None
+    ),
     "empty secret": lambda: hmac_signed("HS256", b""),
     "RS256": lambda: signed_by(RSA, "RS256", "k1"),
     "PS256": lambda: signed_by(RSA, "PS256", "k1"),
     "ES256 named, signed by Ed25519": lambda: EDDSA.token({"alg": "ES256"}),
     "EdDSA named, signed by P-256": lambda: ES256.token({"alg": "EdDSA"}),
+    "RS256 by a key for PS256": lambda: signed_by(PS256.key, "RS256", "k5"),
+    "PS256 by a key for RS256": lambda: signed_by(RS256.key, "PS256", "k4"),
+    "RS256 by a key for PS256, unnamed": lambda: Issuer(PS256.key, "RS256").token({"kid": None}),
+    "RS256 named, signed by PS256": lambda: PS256.token({"alg": "RS256", "kid": "k4"}),
+    "PS256 named, signed by RS256": lambda: RS256.token({"alg": "PS256", "kid": "k5"}),
+    "RS256 named, key of ES256": lambda: RS256.token({"kid": "k2"}),
+    "ES256 named, key of ES384": lambda: ES256.token({"kid": "k3"}),
+    "ES384 named, key of ES256": lambda: ES384.token({"kid": "k2"}),
+    "Ed25519 named, signed by P-256": lambda: ES256.token({"alg": "Ed25519"}),
+    "ES512": lambda: signed_by(ECKey.generate_key("P-521"), "ES512", "k3"),
+    "RS384": lambda: signed_by(RS256.key, "RS384", "k4"),
+    "RS512": lambda: signed_by(RS256.key, "RS512", "k4"),
+    "PS384": lambda: signed_by(PS256.key, "PS384", "k5"),
+    "ES256K": lambda: signed_by(ECKey.generate_key("secp256k1"), "ES256K", "k2"),
     "another curve": lambda: signed_by(ECKey.generate_key("P-384"), "ES384", "k2"),
     "another curve of Edwards": lambda: signed_by(OKPKey.generate_key("Ed448"), "EdDSA", "k1"),
     "unknown key": lambda: OUTSIDER.token({"kid": "k9"}),
     "known name, another key": OUTSIDER.token,
     "another's key name": lambda: EDDSA.token({"kid": "k2", "alg": "ES256"}),
-    "no key named": lambda: with_header(kid=None),
+    "no key named": lambda: OUTSIDER.token({"kid": None}),
+    "empty name of a key": lambda: with_header(kid=""),
     "key named by a list": lambda: with_header(kid=["k1"]),
     "key named by a path": lambda: with_header(kid="../../../dev/null"),
     "key by statement": lambda: with_header(kid="k1' or '1'='1"),
@@ -140,7 +174,9 @@ ATTACKS = {
     "issued in the future": lambda: EDDSA.token(iat=100, exp=200),
     "good for a year": lambda: EDDSA.token(exp=31_536_000),
     "good for ever": lambda: EDDSA.token(exp=None),
-    "without a name": lambda: EDDSA.token(jti=None),
+    "name that is no text": lambda: EDDSA.token(jti=7),
+    "empty name": lambda: EDDSA.token(jti=""),
+    "good for more than a day": lambda: EDDSA.token(exp=86_401),
     "without a subject": lambda: EDDSA.token(sub=None),
     "for another runtime": lambda: EDDSA.token(runtime="hyperty-runtime://a.ex/rb"),
 }
@@ -168,14 +204,23 @@ async def test_a_wrong_token_opens_no_session(attack, autojump_clock):
 
 
 REASONS = {
-    "public key as a secret": "neither by EdDSA nor by ES256",
-    "RS256": "neither by EdDSA nor by ES256",
+    "public key as a secret": "signed by none of EdDSA, ES256",
+    "RSA key as a secret": "signed by none of EdDSA, ES256",
+    "RSA key as a secret, RS256 named": "signature does not fit",
+    "RS256": "not for the algorithm",
+    "RS256 by a key for PS256": "not for the algorithm",
+    "PS256 by a key for RS256": "not for the algorithm",
+    "RS256 by a key for PS256, unnamed": "signature does not fit",
+    "RS256 named, signed by PS256": "signature does not fit",
+    "ES384 named, key of ES256": "not for the algorithm",
+    "RS512": "signed by none of",
     "ES256 named, signed by Ed25519": "not for the algorithm",
     "EdDSA named, signed by P-256": "not for the algorithm",
     "unknown key": "nobody here knows the key",
     "known name, another key": "signature does not fit",
     "signature damaged": "signature does not fit",
-    "no key named": "does not name the key",
+    "no key named": "signature does not fit",
+    "key named by a list": "does not name the key",
     "key sent along": "more than alg, kid and typ",
     "critical extension": "more than alg, kid and typ",
     "encrypted": "encrypted",
@@ -193,10 +238,24 @@ def test_each_attack_is_refused_for_its_own_reason(attack):
     assert REASONS[attack] in refused.value.reason
 
 
-async def test_the_tokens_of_both_issuers_are_otherwise_good(autojump_clock):
+@pytest.mark.parametrize("name", [True, False], ids=["key named", "no key named"])
+@pytest.mark.parametrize("kind", ["JWT", "jwt", "at+jwt", "application/at+jwt", None])
+async def test_the_tokens_of_all_issuers_are_otherwise_good(kind, name, autojump_clock):
     async with open_world(login=login_by(EDDSA, KEYS)) as world:
-        for issuer in (EDDSA, ES256):
-            assert (await answer_to(world, issuer.token())).code == 200
+        for issuer in GOOD.values():
+            header = {"typ": kind} if name else {"typ": kind, "kid": None}
+            assert (await answer_to(world, issuer.token(header))).code == 200
+
+
+@pytest.mark.parametrize("issuer", GOOD.values(), ids=GOOD)
+@pytest.mark.parametrize("again", ["jti", "no jti"])
+async def test_a_token_opens_one_session_by_its_name_or_by_its_hash(issuer, again, autojump_clock):
+    token = issuer.token(**({} if again == "jti" else {"jti": None}))
+    async with open_world(login=login_by(EDDSA, KEYS)) as world:
+        assert (await answer_to(world, token)).code == 200
+        answer = await answer_to(world, token)
+
+        assert (answer.code, "used already" in answer.body["description"]) == (401, True)
 
 
 @pytest.mark.parametrize("issuer", [EDDSA, ES256], ids=["EdDSA", "ES256"])
@@ -220,8 +279,9 @@ async def test_a_captured_open_opens_nothing(issuer, autojump_clock):
 
 
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
-async def test_the_other_signature_of_a_captured_token_opens_nothing(autojump_clock):
-    seen, forged = twisted()
+@pytest.mark.parametrize("name", [{}, {"jti": None}], ids=["jti", "no jti"])
+async def test_the_other_signature_of_a_captured_token_opens_nothing(name, autojump_clock):
+    seen, forged = twisted(**name)
     keys = Issuer(ES256.key, "ES256", "k2")
     algorithm = JWSRegistry.algorithms["ES256"]
     text, _, signature = forged.rpartition(".")

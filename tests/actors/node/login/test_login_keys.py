@@ -4,6 +4,8 @@ import json
 
 import pytest
 import trio
+from cryptography.hazmat.primitives.asymmetric import rsa
+from joserfc.jwk import ECKey, RSAKey
 
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.http_client import ServerUrl
@@ -35,10 +37,13 @@ async def code_of(world, token, runtime=RA):
         (b"<html>", "no JSON"),
         (b"[]", "list 'keys'"),
         (b'{"keys":{}}', "list 'keys'"),
-        (b'{"keys":[]}', "EdDSA or ES256"),
+        (b'{"keys":[]}', "no key of it is for EdDSA or ES256 or"),
         (b'{"keys":[1]}', "no object"),
-        (b'{"keys":[{}]}', "EdDSA or ES256"),
-        (b'{"keys":[{"kty":"oct","k":"AAAA","kid":"1"}]}', "EdDSA or ES256"),
+        (b'{"keys":[{}]}', "no key of it is for EdDSA or ES256 or"),
+        (
+            b'{"keys":[{"kty":"oct","k":"AAAA","kid":"1"}]}',
+            "no key of it is for EdDSA or ES256 or",
+        ),
         (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1"}]}', "damaged"),
         (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"AAAA"}]}', "damaged"),
         (b'{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AAAA","y":7}]}', "damaged"),
@@ -60,10 +65,10 @@ def key_set(**changed):
     [
         ({"kid": None}, "no 'kid'"),
         ({"kid": 1}, "no 'kid'"),
-        ({"use": "enc"}, "EdDSA or ES256"),
-        ({"key_ops": ["sign"]}, "EdDSA or ES256"),
-        ({"key_ops": "verify"}, "EdDSA or ES256"),
-        ({"alg": "HS256"}, "EdDSA or ES256"),
+        ({"use": "enc"}, "no key of it is for EdDSA or ES256 or"),
+        ({"key_ops": ["sign"]}, "no key of it is for EdDSA or ES256 or"),
+        ({"key_ops": "verify"}, "no key of it is for EdDSA or ES256 or"),
+        ({"alg": "HS256"}, "no key of it is for EdDSA or ES256 or"),
         ({"d": "AAAA"}, "private"),
     ],
 )
@@ -85,12 +90,70 @@ def test_there_are_not_too_many():
 
 def test_keys_of_other_kinds_are_passed_over():
     keys = json.loads(OLD.jwks())["keys"]
-    others = [{"kty": "RSA", "n": "AQ", "e": "AQAB", "kid": "rsa"}, {"kty": "OKP", "crv": "X25519"}]
+    foreign = RSAKey.generate_key(2048).as_dict(private=False)
+    others = [{**foreign, "kid": "rsa", "alg": "RSA-OAEP"}, {"kty": "OKP", "crv": "X25519"}]
 
     assert [*read_keys(json.dumps({"keys": [*others, *keys]}).encode())] == ["old"]
 
 
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
+@pytest.mark.parametrize(("bits", "is_good"), [(1024, False), (2040, False), (2048, True)])
+def test_a_small_rsa_key_is_refused_by_name(bits, is_good):
+    key = RSAKey(rsa.generate_private_key(65537, bits), None)
+    weak = Issuer(key, "RS256", "weak")
+    if is_good:
+        assert read_keys(weak.jwks())["weak"].algorithm == "RS256"
+        return
+    with pytest.raises(BadKeysError, match=f"'weak' has {bits} bits; 2048 to 8192 are accepted"):
+        read_keys(OLD.jwks(weak))
+
+
+@pytest.mark.parametrize("secret", ["d", "p", "q", "dp", "dq", "qi"])
+def test_no_part_of_a_private_rsa_key_is_taken(secret):
+    key = RSAKey.generate_key(2048)
+    entry = {**key.as_dict(private=False), secret: key.as_dict(private=True)[secret], "kid": "1"}
+    with pytest.raises(BadKeysError, match="private"):
+        read_keys(json.dumps({"keys": [entry]}).encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "alg", "meant"),
+    [
+        ("RSA", None, "RS256"),
+        ("RSA", "PS256", "PS256"),
+        ("OKP", "Ed25519", "EdDSA"),
+        ("OKP", "EdDSA", "EdDSA"),
+        ("EC", "ES384", None),
+        ("RSA", "ES256", None),
+        ("OKP", "RS256", None),
+    ],
+)
+def test_each_key_has_one_algorithm(kind, alg, meant):
+    keys = {
+        "RSA": lambda: RSAKey.generate_key(2048),
+        "OKP": lambda: OLD.key,
+        "EC": lambda: ECKey.generate_key("P-256"),
+    }
+    text = Issuer(keys[kind](), name="one", alg=alg).jwks()
+    if meant is None:
+        with pytest.raises(BadKeysError, match="no key of it is for"):
+            read_keys(text)
+    else:
+        assert read_keys(text)["one"].algorithm == meant
+
+
 # ---- a source that changes
+
+
+async def test_a_token_that_names_no_key_has_the_set_got_anew_as_well(autojump_clock):
+    shelf = FakeKeySource(OLD.jwks())
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, OLD.token({"kid": None})) == 200
+        shelf.text = NEW.jwks()
+        assert await code_of(world, NEW.token({"kid": None})) == 401
+        await trio.sleep(KEYS_PAUSE)
+        assert await code_of(world, NEW.token({"kid": None})) == 200
+        assert shelf.fetched == 2
 
 
 async def test_an_unknown_key_has_the_set_got_anew_but_not_more_often_than_allowed(autojump_clock):

@@ -1,9 +1,11 @@
 """A runtime logs in at its node: when it is asked to, with a token as fresh as can be."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import attrs
 import pytest
+import structlog
 import trio
 from typing_extensions import override
 
@@ -15,13 +17,15 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.stubs.credentials import (
     Credentials,
+    CredentialsError,
     SessionError,
     TokenFile,
-    TokenFileError,
     given,
+    obtained,
 )
-from specs.limits.node import KEYS_PAUSE
+from specs.limits.node import KEYS_PAUSE, TOKEN_TIMEOUT
 from specs.limits.protocol import RETRY_COOL_DOWN
+from specs.reply_code import Code
 from tests.support.node.issuer import FakeKeySource, Issuer, login_by, written
 from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes
 from transports.link import Kind
@@ -36,7 +40,7 @@ class Purse(Credentials):
     taken: int = 0
 
     @override
-    async def fresh(self):
+    async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
         self.taken += 1
         self.issuer.now = trio.current_time()
@@ -153,10 +157,10 @@ async def test_an_identity_provider_that_stays_away_is_no_refusal(autojump_clock
 async def test_a_file_is_read_at_each_open(tmp_path):
     path = written(tmp_path / "token", "one\n")
     source = TokenFile(path)
-    assert await source.fresh() == "one"
+    assert await source.token("a.ex") == "one"
     written(path, "  two ")
 
-    assert await source.fresh() == "two"
+    assert await source.token("a.ex") == "two"
 
 
 @pytest.mark.parametrize("content", [None, "", "\n", "two words", "x" * 8193, "ü"])
@@ -166,7 +170,138 @@ async def test_a_file_without_a_token_gives_none_and_says_why(tmp_path, content,
         written(path, content)
     source = TokenFile(path)
 
-    assert await source.fresh() is None
-    with pytest.raises(TokenFileError):
+    with pytest.raises(CredentialsError, match="cannot use the token file"):
         source.read()
-    assert "two words" not in capsys.readouterr().out
+    assert (await obtained(source, "a.ex")).code == 503
+    err = capsys.readouterr().err
+    assert 'event="login token"' in err
+    assert "two words" not in err
+
+
+# ---- sources that fail, hang, or are slow
+
+
+@attrs.define
+class Source(Credentials):
+    """Does what a test wants."""
+
+    work: Callable[[], Awaitable[str]]
+    asked: list[str] = attrs.field(factory=list)
+
+    @override
+    async def token(self, audience):
+        self.asked.append(audience)
+        return await self.work()
+
+
+async def test_a_source_is_told_the_domain_of_the_node(autojump_clock):
+    issuer = an_issuer()
+
+    async def good():
+        await trio.lowlevel.checkpoint()
+        return issuer.token()
+
+    source = Source(good)
+    async with opened(login_by(issuer), source) as runtime:
+        await runtime.enter()
+
+    assert source.asked == [DOMAIN]
+
+
+async def test_a_source_that_is_slower_than_a_node_waits_still_logs_in(autojump_clock):
+    """The node cuts who is silent; the token is there before the node is dialled."""
+    issuer = an_issuer()
+
+    async def slow():
+        await trio.sleep(TOKEN_TIMEOUT - 1)
+        issuer.now = trio.current_time()
+        return issuer.token()
+
+    async with opened(login_by(issuer), Source(slow)) as runtime:
+        await runtime.enter()
+
+
+async def test_a_slow_source_logs_in_again_after_the_session_is_over(autojump_clock):
+    issuer = an_issuer()
+
+    async def slow():
+        await trio.sleep(TOKEN_TIMEOUT - 1)
+        issuer.now = trio.current_time()
+        return issuer.token()
+
+    source = Source(slow)
+    async with opened(login_by(issuer, life=100.0), source) as runtime:
+        await runtime.enter()
+        await trio.sleep(150)
+        await runtime.enter()
+        assert len(source.asked) <= 4
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(401, "bad client"), (503, "bad client")], ids=["refused", "away"]
+)
+async def test_a_source_that_fails_is_tried_again_unless_it_refuses(code, said, autojump_clock):
+    async def bad():
+        await trio.lowlevel.checkpoint()
+        raise CredentialsError("bad client", Code(code))
+
+    source = Source(bad)
+    async with opened(login_by(an_issuer()), source) as runtime:
+        with pytest.raises(SessionError, match=said) as refused:
+            await runtime.enter()
+
+    assert (refused.value.code, len(source.asked) > 1) == (code, code == 503)
+
+
+@pytest.mark.parametrize("bad", [ValueError("secret"), "two words", 7, "hang"])
+async def test_whatever_a_source_does_the_runtime_goes_on(bad, autojump_clock, capsys):
+    issuer, is_well = an_issuer(), trio.Event()
+
+    async def work():
+        await trio.lowlevel.checkpoint()
+        if is_well.is_set():
+            issuer.now = trio.current_time()
+            return issuer.token()
+        if bad == "hang":
+            await trio.sleep_forever()
+        if isinstance(bad, Exception):
+            raise bad
+        return bad
+
+    async with opened(login_by(issuer), Source(work)) as runtime:
+        with pytest.raises(SessionError):
+            await runtime.enter()
+        is_well.set()
+        await trio.sleep(RETRY_COOL_DOWN + 1)
+        await runtime.enter()
+
+    assert 'event="login token"' in capsys.readouterr().err
+
+
+async def test_a_refused_runtime_may_try_again_with_another_token(autojump_clock):
+    """A refusal is reported once; the next call asks the node."""
+    purse, is_well = Purse(an_issuer()), trio.Event()
+
+    async def work():
+        return await purse.token("") if is_well.is_set() else "rubbish"
+
+    async with opened(login_by(purse.issuer), Source(work)) as runtime:
+        with pytest.raises(SessionError, match="no signed JSON Web Token"):
+            await runtime.enter()
+        is_well.set()
+        await trio.sleep(RETRY_COOL_DOWN + 1)
+        await runtime.enter()
+
+
+async def test_a_login_that_is_refused_later_is_logged_with_the_reason(autojump_clock, capsys):
+    issuer = an_issuer()
+    token = issuer.token()
+    async with opened(login_by(issuer, life=100.0), given(token)) as runtime:
+        await runtime.enter()
+        with structlog.testing.capture_logs() as logs:
+            await trio.sleep(130)
+
+    [mine] = [one for one in logs if one["event"] == "login refused" and "code" in one]
+    assert (mine["log_level"], mine["domain"], mine["code"]) == ("warning", DOMAIN, 401)
+    assert "used already" in mine["why"]
+    assert token not in str(logs)

@@ -24,7 +24,7 @@ class TokenDesk(Credentials):
     taken: int = 0
 
     @override
-    async def fresh(self):
+    async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
         self.taken += 1
         if not self.is_shut:
