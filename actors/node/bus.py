@@ -6,7 +6,7 @@ refused request is answered over the link it came from; any other refused messag
 `session/exchange.py`. All of it is the one task of `NodeBus`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, assert_never, final
 
 import structlog
@@ -314,11 +314,18 @@ class NodeBus(Actor[BusMessage]):
         control: Session control.
         services: Local services of the node, by address.
         gate: Asks the policy, once per message.
+        resume: Brings the stored sessions back.
     """
 
     def __init__(
-        self, exchange: Exchange, control: Control, services: dict[str, LocalService], gate: Gate
+        self,
+        exchange: Exchange,
+        control: Control,
+        services: dict[str, LocalService],
+        gate: Gate,
+        resume: Callable[[], Awaitable[None]],
     ) -> None:
+        self._resume = resume
         self._exchange = exchange
         self._control = control
         self._trace = exchange.trace
@@ -333,6 +340,7 @@ class NodeBus(Actor[BusMessage]):
     async def start(self) -> None:
         for address in self._served:
             self._exchange.components.serve(address, last_segment(address))
+        await self._resume()
 
     @override
     async def handle(self, message: BusMessage) -> None:
@@ -379,8 +387,10 @@ class NodeBus(Actor[BusMessage]):
     @override
     async def drained(self) -> None:
         self._exchange.notices.settle()
+        self._exchange.state.settle()
         self._exchange.foreign.settle()
-        if self._drained is not None and self._exchange.notices.is_settled:
+        is_settled = self._exchange.notices.is_settled and self._exchange.state.is_settled
+        if self._drained is not None and is_settled:
             self._drained.send(None)
             self._drained = None
 

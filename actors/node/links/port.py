@@ -34,6 +34,7 @@ class Outbox:
 
     Attributes:
         framed: Bytes of the frames that are being written.
+        is_held: Whether nothing is to be written yet.
         is_idle: Whether the writer must be woken for the next entry.
         is_leaving: Whether the writer was ordered to leave.
     """
@@ -49,6 +50,7 @@ class Outbox:
         "_taken",
         "_writing",
         "framed",
+        "is_held",
         "is_idle",
         "is_leaving",
     )  # fmt: skip
@@ -64,6 +66,7 @@ class Outbox:
         self.framed = 0
         self._is_closed = False
         self._writing = trio.CancelScope()
+        self.is_held = False
         self.is_idle = True
         self.is_leaving = False
 
@@ -105,7 +108,7 @@ class Outbox:
 
     def take(self) -> list[OutboundMessage]:
         """Take out the next entries, at most for one frame; the last ones are written."""
-        taken = self._next()
+        taken = [] if self.is_held else self._next()
         self._taken = taken
         return taken
 
@@ -268,6 +271,16 @@ class Port:
         self.outbox.refill(entries)
         self._nudge()
 
+    def hold(self) -> None:
+        """Write nothing until `release`, or until the link is to be left."""
+        self.outbox.is_held = True
+
+    def release(self) -> None:
+        """Write what waits. Idempotent."""
+        if self.outbox.is_held:
+            self.outbox.is_held = False
+            self._nudge()
+
     def granted(self, runtime: str) -> None:
         """Notify the connection that its peer has the session of a runtime."""
         self.runtime = runtime
@@ -280,6 +293,7 @@ class Port:
             close_reason: Reason that the peer is sent.
             end: Reason that is counted.
         """
+        self.outbox.is_held = False
         self._end_by(close_reason, end)
         self._leave()
 
@@ -311,7 +325,7 @@ class Port:
         self.end = self.end or end or _ENDS[close_reason]
 
     def _nudge(self) -> None:
-        if self.outbox.is_idle:
+        if self.outbox.is_idle and not self.outbox.is_held:
             self.outbox.is_idle = False
             self._connection.try_tell(Nudge.WRITE)
 

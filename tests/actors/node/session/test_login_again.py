@@ -65,7 +65,8 @@ async def test_the_sessions_token_needs_no_login(autojump_clock):
         for method in ("open", "re-open"):
             again = await world.outsider()
             answer = await again.control(method, runtimeURL=RA, token=first.token)
-            assert (answer.code, answer.body["value"]["sessionToken"]) == (200, first.token)
+            assert answer.code == 200
+            first.token = answer.body["value"]["sessionToken"]
 
 
 async def guesses(world, options, codes):
