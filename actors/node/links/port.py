@@ -223,6 +223,7 @@ class Port:
 
     Attributes:
         number: Never used twice in a node.
+        host: Host of its peer; empty: not known.
         close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
@@ -234,6 +235,7 @@ class Port:
         "acceptor",
         "close_reason",
         "end",
+        "host",
         "identity",
         "name",
         "number",
@@ -251,6 +253,7 @@ class Port:
     ) -> None:
         self.number = number
         self.name = name
+        self.host = ""
         self.acceptor = acceptor
         self.close_reason = CloseReason.DONE
         self.end: LinkEnd | None = None

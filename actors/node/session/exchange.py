@@ -303,6 +303,7 @@ class Exchange:
         self.trace = trace
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
+        self._failures = bounds.failures
         self.state = StateChanges(None)
         self._openings: dict[str, int] = {}
         self._overload = Overload(self)
@@ -385,6 +386,17 @@ class Exchange:
             session = self.begin(row.stub, Asker(row.runtime, identity), row.runtime)
             self.feed(session, Resumed(kept))
             self.tables.came(row.runtime, PeerForm.OWN)
+
+    def failed(self, port: Port) -> None:
+        """Note a request with a wrong token; leave a link whose host makes too many of them."""
+        if self._failures.try_spend(port.host, trio.current_time()):
+            return
+        session = self.session_of(port.number)
+        self.ports.pop(port.number, None)
+        if session is not None:
+            self.let_go(session, port.number)
+            self.feed(session, LinkLost(port.number, "too many wrong tokens"))
+        port.finish(CloseReason.REFUSED)
 
     def next_id(self, from_: str) -> int:
         """Return an id for a message the node itself makes."""

@@ -212,6 +212,8 @@ class Opening:
                 self._exchange.hand_out(request.port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self.refuse(request, code, why)
+                if request.token is not None:
+                    self._exchange.failed(request.port)
             case None:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
 

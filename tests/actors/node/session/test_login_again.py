@@ -1,5 +1,6 @@
 """The same runtime again: by its token, by a login, and when its credentials are over."""
 
+import math
 from collections import Counter
 from contextlib import suppress
 from itertools import product
@@ -9,8 +10,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.node.limits import NodeLimits
 from actors.node.messages import Arrived
 from actors.node.policy_hook import Decision, Policy, Ruling
+from fsm.limits.token_bucket import Rate
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
@@ -81,7 +84,8 @@ async def guesses(world, options, codes):
 async def test_ten_thousand_guesses_open_nothing(autojump_clock):
     """S2."""
     issuer, codes = Issuer(), Counter()
-    async with open_world(login=login_by(issuer)) as world:
+    limits = NodeLimits(failed_opens=Rate(math.inf, 1))
+    async with open_world(login=login_by(issuer), limits=limits) as world:
         first = await world.outsider()
         await opened(first, issuer.token())
         options = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
