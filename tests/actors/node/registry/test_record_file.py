@@ -138,7 +138,7 @@ async def test_a_node_does_not_start_on_a_bad_file(tmp_path):
     path.write_bytes(b"not a database " * 100)
     config = NodeConfig(domain=DOMAIN, registry=path)
 
-    with pytest.RaisesGroup(RegistryFileError):
+    with pytest.raises(RegistryFileError):
         async with open_node(config, MemoryNetwork(), NULL_TRACER):
             pass
 
