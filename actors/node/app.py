@@ -191,6 +191,7 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     rules = TableRules(mint, config.observation, config.foreign.domains.keys())
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
+    exchange.has_login = config.login is not None
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))

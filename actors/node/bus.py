@@ -43,6 +43,7 @@ from actors.node.session.gate import Gate
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.registry.allocation import Bind
+from fsm.registry.records import users_of
 from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
@@ -138,7 +139,13 @@ class Dispatch:
         owner = None if subject is None else self._routing.owner_of(subject)
         is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
         is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
-        asked = Asked(message, by, owner, is_moved, is_upstream)
+        session = self._exchange.sessions.get(by)
+        identity = None if session is None else session.identity
+        users = users_of(
+            None if identity is None else identity.user,
+            has_login=self._exchange.has_login and not is_upstream,
+        )
+        asked = Asked(message, by, owner, is_moved, is_upstream, users)
         if component is None or not component.try_tell(asked):
             answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
             self._exchange.send(by, answer)

@@ -284,6 +284,7 @@ class Exchange:
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
         state: What changes of the stored sessions.
+        has_login: Whether runtimes can log in.
     """
 
     def __init__(
@@ -304,6 +305,7 @@ class Exchange:
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
         self._failures = bounds.failures
+        self.has_login = False
         self.state = StateChanges(None)
         self._openings: dict[str, int] = {}
         self._overload = Overload(self)
