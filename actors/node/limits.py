@@ -7,13 +7,12 @@ import attrs
 
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import (
-    FAILED_OPEN_BURST,
-    FAILED_OPEN_RATE,
     FAN_OUT,
     HANDSHAKE_BURST,
     HANDSHAKE_RATE,
     IDENTITY_BURST,
     IDENTITY_RATE,
+    MAX_FAILED_OPENS,
     MAX_MALFORMED,
     MESSAGE_BURST,
     MESSAGE_RATE,
@@ -33,7 +32,6 @@ _MESSAGES: Final = Rate(MESSAGE_RATE, MESSAGE_BURST)
 _IDENTITY: Final = Rate(IDENTITY_RATE, IDENTITY_BURST)
 _NODES: Final = Rate(NODE_RATE, NODE_BURST)
 _HANDSHAKES: Final = Rate(HANDSHAKE_RATE, HANDSHAKE_BURST)
-_FAILED_OPENS: Final = Rate(FAILED_OPEN_RATE, FAILED_OPEN_BURST)
 _ANY: Final = Rate(math.inf, 1)
 
 
@@ -47,8 +45,8 @@ class NodeLimits:
         identity: What all sessions of one identity may send together; likewise.
         nodes: What the node of another domain may send: a whole domain, not one runtime.
         handshakes: How often one host may connect; more frequent connections are refused.
-        failed_opens: How often one host may ask for sessions with wrong tokens; each request
-            beyond that costs it the connection.
+        max_failed_opens: How often a minute one host may ask for sessions with wrong tokens;
+            each request beyond that costs it the connection.
         unauthenticated: Connections without a session; beyond it the oldest makes room.
         outbox_bytes: Bytes that may wait for one link.
         outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
@@ -60,7 +58,7 @@ class NodeLimits:
     identity: Rate = _IDENTITY
     nodes: Rate = _NODES
     handshakes: Rate = _HANDSHAKES
-    failed_opens: Rate = _FAILED_OPENS
+    max_failed_opens: float = MAX_FAILED_OPENS
     unauthenticated: float = UNAUTHENTICATED_LINKS
     unauthenticated_per_host: float = UNAUTHENTICATED_PER_HOST
     outbox_messages: float = OUTBOX_MESSAGES

@@ -270,11 +270,8 @@ as `SANDBOX_RATE`, which holds for what this node sends it)."""
 NODE_BURST: Final = 10_000
 """Messages such a node may send at once after a rest (ours: as MESSAGE_BURST)."""
 
-FAILED_OPEN_BURST: Final = 5
-"""Requests for sessions with a wrong token that one host may make at once (ours, S2)."""
-
-FAILED_OPEN_RATE: Final = FAILED_OPEN_BURST / 60
-"""The same, a second in the long run: five a minute (ours, S2)."""
+MAX_FAILED_OPENS: Final = 5
+"""Wrong tokens of one host in a minute that cost it no connection (ours, S2)."""
 
 HANDSHAKE_RATE: Final = 20.0
 """Connections a second from one host (RELIABILITY L5)."""

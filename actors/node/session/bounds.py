@@ -169,6 +169,10 @@ class _TokenBucket:
         return max(pause, self._identities.spend(key, count, now))
 
 
+def _a_minute(count: float) -> Rate:
+    return Rate(count / 60, int(count)) if math.isfinite(count) else Rate(math.inf, 1)
+
+
 @final
 class Bounds:
     """The limits, and what has been used of them.
@@ -186,7 +190,7 @@ class Bounds:
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
         self.heartbeat: Final = LinkHeartbeat()
-        self.failures: Final = TokenBuckets[str](limits.failed_opens)
+        self.failures: Final = TokenBuckets[str](_a_minute(limits.max_failed_opens))
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
         self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)

@@ -13,7 +13,6 @@ from typing_extensions import override
 from actors.node.limits import NodeLimits
 from actors.node.messages import Arrived
 from actors.node.policy_hook import Decision, Policy, Ruling
-from fsm.limits.token_bucket import Rate
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
@@ -84,7 +83,7 @@ async def guesses(world, options, codes):
 async def test_ten_thousand_guesses_open_nothing(autojump_clock):
     """S2."""
     issuer, codes = Issuer(), Counter()
-    limits = NodeLimits(failed_opens=Rate(math.inf, 1))
+    limits = NodeLimits(max_failed_opens=math.inf)
     async with open_world(login=login_by(issuer), limits=limits) as world:
         first = await world.outsider()
         await opened(first, issuer.token())

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from actors.kit.counters import Tally
-from specs.limits.protocol import FAILED_OPEN_BURST
+from specs.limits.protocol import MAX_FAILED_OPENS
 from specs.message import Message, MessageType
 from tests.support.node.issuer import Issuer, login_by, opened
 from tests.support.node.node_peer import RA, open_world
@@ -30,7 +30,7 @@ async def guessed(world, method, count):
 async def test_two_thousand_guesses_on_one_link_are_impossible(autojump_clock, method):
     async with open_world() as world:
         await world.peer()
-        assert await guessed(world, method, GUESSES) == FAILED_OPEN_BURST + 1
+        assert await guessed(world, method, GUESSES) == MAX_FAILED_OPENS + 1
 
 
 async def test_guesses_that_are_sent_without_a_wait_are_not_judged_either(autojump_clock):
@@ -46,14 +46,14 @@ async def test_guesses_that_are_sent_without_a_wait_are_not_judged_either(autoju
         )
         with suppress(LinkError):
             await thief.read_on()
-        assert world.node.counters.tallies[Tally.REFUSALS] == {(401,): FAILED_OPEN_BURST + 1}
+        assert world.node.counters.tallies[Tally.REFUSALS] == {(401,): MAX_FAILED_OPENS + 1}
 
 
 async def test_with_logins_they_are_impossible_too(autojump_clock):
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
         await opened(await world.outsider(), issuer.token())
-        assert await guessed(world, "open", GUESSES) == FAILED_OPEN_BURST + 1
+        assert await guessed(world, "open", GUESSES) == MAX_FAILED_OPENS + 1
 
 
 async def test_each_further_link_of_the_host_has_one_guess(autojump_clock):
@@ -75,5 +75,5 @@ async def test_an_unknown_session_is_no_guess(autojump_clock):
     """After a restart without a state file many ask for what is forgotten."""
     async with open_world() as world:
         peer = await world.outsider()
-        for _ in range(3 * FAILED_OPEN_BURST):
+        for _ in range(3 * MAX_FAILED_OPENS):
             assert (await peer.control("re-open", runtimeURL=RA, token="t" * 64)).code == 410
