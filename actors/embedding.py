@@ -167,6 +167,7 @@ async def open_node(
         BadUrlError: The domain cannot be part of an address.
         ListenError: The address to listen at is in use or not allowed.
         RegistryFileError: The file of the domain registry cannot be used.
+        StateFileError: The file of the sessions cannot be used.
         PolicyFileError: A policy file cannot be used.
         TraceDirectoryError: The trace directory cannot be made or written.
         RestartLimitError: A part of the node crashes again and again.

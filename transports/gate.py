@@ -21,12 +21,14 @@ class Guest:
     and it may be closed in favour of others.
 
     Attributes:
+        host: Host of the peer, as the gate was told; empty: it is not of interest.
         until: Trio time by which the peer must be known.
     """
 
-    __slots__ = ("_is_expelled", "_leave", "until")
+    __slots__ = ("_is_expelled", "_leave", "host", "until")
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "") -> None:
+        self.host: Final = host
         self.until: Final = trio.current_time() + HANDSHAKE_TIMEOUT
         self._is_expelled = False
         self._leave: Callable[[], None] | None = None

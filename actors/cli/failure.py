@@ -7,7 +7,13 @@ import trio
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.kit.errors import TraceDirectoryError
-from actors.node.errors import HttpPlaceError, OpenMetricsError, PolicyFileError, RegistryFileError
+from actors.node.errors import (
+    HttpPlaceError,
+    OpenMetricsError,
+    PolicyFileError,
+    RegistryFileError,
+    StateFileError,
+)
 from actors.node.login.errors import UsedTokensError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
@@ -42,6 +48,7 @@ _MEANING: Final[Meanings] = (
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
     (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
+    (StateFileError, ExitCode.CONFIGURATION, "name another with --state"),
     (StoreFileError, ExitCode.CONFIGURATION, "name another with --store"),
     (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
     (PolicyFileError, ExitCode.CONFIGURATION, ""),

@@ -1,12 +1,13 @@
 """The composition root of a message node: its parts, and the order in which they start."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
-    AbstractContextManager,
+    ExitStack,
     asynccontextmanager,
     closing,
+    contextmanager,
     suppress,
 )
 from functools import partial
@@ -34,6 +35,7 @@ from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider
+from actors.node.login.used_tokens import UsedTokenFile
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
@@ -43,6 +45,8 @@ from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
+from actors.node.state.file import FORM, StateFile
+from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.registry.addresses import AddressMint
@@ -82,6 +86,7 @@ class Plan:
     policing: Policing | None
     readiness: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
+    state: StateFile | None = None
 
     def clock(self) -> float:
         """Return the seconds since the epoch, as the node counts them."""
@@ -93,7 +98,7 @@ class Plan:
 
 
 def plan_of(
-    config: NodeConfig, network: Network, tracer: Tracer, file: RecordFile, bounds: Bounds
+    config: NodeConfig, network: Network, tracer: Tracer, files: "Files", bounds: Bounds
 ) -> Plan:
     """Make what the parts of a node share.
 
@@ -101,7 +106,7 @@ def plan_of(
         config: The configuration.
         network: Network that opens links.
         tracer: Destination of the records.
-        file: File of the domain registry.
+        files: Files of the domain registry and of the sessions.
         bounds: Limits on the load of peers.
     """
     counters = bounds.counters
@@ -115,7 +120,18 @@ def plan_of(
     policing = policing_of(
         config.policies, addresses, lambda: trio.current_time() + config.clock_offset
     )
-    return Plan(config, network, addresses, tracer, counters, monitor, file, bounds, policing)
+    return Plan(
+        config,
+        network,
+        addresses,
+        tracer,
+        counters,
+        monitor,
+        files.records,
+        bounds,
+        policing,
+        state=files.state,
+    )
 
 
 def _served(config: NodeConfig) -> list[str]:
@@ -135,7 +151,8 @@ async def start_parts(
         listeners: Open listeners.
         supervisor: Supervisor of the started actors.
     """
-    bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
+    writer = await _start_state_writer(plan, supervisor)
+    bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan, writer)))
     await _start_listener(plan, listeners, supervisor, bus)
     if plan.config.back_ends.registry is None:
         await _start_registry(plan, supervisor, bus)
@@ -161,16 +178,34 @@ def _foreign(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
     )
 
 
-def _make_bus(plan: Plan) -> NodeBus:
+async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[Store] | None:
+    if plan.state is None:
+        return None
+    make = partial(StateWriter, plan.state, plan.counters)
+    return await supervisor.start_child(ChildSpec("state-writer", make))
+
+
+def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY))
     rules = TableRules(mint, config.observation, config.foreign.domains.keys())
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
+    exchange.state = StateChanges(writer)
+    exchange.has_login = config.login is not None
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
     control = Control(exchange, gate, config.entropy, config.login, plan.clock)
-    return NodeBus(exchange, control, _services(plan, exchange), gate)
+    resume = partial(_resume, plan, exchange)
+    return NodeBus(exchange, control, _services(plan, exchange), gate, resume)
+
+
+async def _resume(plan: Plan, exchange: Exchange) -> None:
+    """Bring the stored sessions back."""
+    if plan.state is not None:
+        rows = await trio.to_thread.run_sync(plan.state.load)
+        clock = plan.config.login and plan.config.login.clock
+        exchange.resume(rows, (clock or plan.clock)())
 
 
 def _services(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
@@ -303,6 +338,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     Raises:
         ListenError: The address to listen at is in use or not allowed.
         RegistryFileError: The file of the domain registry cannot be used.
+        StateFileError: The file of the sessions cannot be used.
         PolicyFileError: A policy file cannot be used.
         RestartLimitError: A part of the node crashes again and again; in an exception group.
     """
@@ -314,8 +350,8 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
             network.listen(Kind.WEBSOCKET, config.listen, _paths(config), bounds.gate)
         )
         listener = await nursery.start(sources.serve)
-        with _records(config) as file:
-            plan = plan_of(config, network, tracer, file, bounds)
+        with _files(config) as files:
+            plan = plan_of(config, network, tracer, files, bounds)
             async with _serving(plan, listener, sources) as node:
                 yield node
 
@@ -386,7 +422,8 @@ class _OpenListener:
 @asynccontextmanager
 async def _planned(plan: Plan) -> AsyncIterator[Plan]:
     """Add to a plan the parts that are opened and closed with the node."""
-    async with open_provider(plan.config.login, plan.clock) as provider:
+    used = None if plan.state is None else UsedTokenFile(plan.state.path, form=FORM)
+    async with open_provider(plan.config.login, plan.clock, used) as provider:
         yield attrs.evolve(plan, provider=provider)
 
 
@@ -433,8 +470,26 @@ def _paths(config: NodeConfig) -> dict[str, str | None]:
     return {LINK: PROTOFLY_V1, **plain}
 
 
-def _records(config: NodeConfig) -> AbstractContextManager[RecordFile]:
-    return closing(MemoryRecords() if config.registry is None else SqliteRecords(config.registry))
+@final
+@attrs.frozen
+class Files:
+    """The files that outlive the node."""
+
+    records: RecordFile
+    state: StateFile | None = None
+
+
+@contextmanager
+def _files(config: NodeConfig) -> Iterator[Files]:
+    where = config.state_file
+    records = MemoryRecords() if config.registry is None else SqliteRecords(config.registry)
+    with closing(records), ExitStack() as opened:
+        state = None
+        if where is not None:
+            records.load()
+            state = opened.enter_context(closing(StateFile(where)))
+            state.load()
+        yield Files(records, state)
 
 
 async def _drain(bus: ActorRef[BusMessage]) -> None:

@@ -6,7 +6,7 @@ refused request is answered over the link it came from; any other refused messag
 `session/exchange.py`. All of it is the one task of `NodeBus`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, assert_never, final
 
 import structlog
@@ -43,6 +43,7 @@ from actors.node.session.gate import Gate
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.registry.allocation import Bind
+from fsm.registry.records import users_of
 from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
@@ -138,7 +139,13 @@ class Dispatch:
         owner = None if subject is None else self._routing.owner_of(subject)
         is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
         is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
-        asked = Asked(message, by, owner, is_moved, is_upstream)
+        session = self._exchange.sessions.get(by)
+        identity = None if session is None else session.identity
+        users = users_of(
+            None if identity is None else identity.user,
+            has_login=self._exchange.has_login and not is_upstream,
+        )
+        asked = Asked(message, by, owner, is_moved, is_upstream, users)
         if component is None or not component.try_tell(asked):
             answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
             self._exchange.send(by, answer)
@@ -314,11 +321,18 @@ class NodeBus(Actor[BusMessage]):
         control: Session control.
         services: Local services of the node, by address.
         gate: Asks the policy, once per message.
+        resume: Brings the stored sessions back.
     """
 
     def __init__(
-        self, exchange: Exchange, control: Control, services: dict[str, LocalService], gate: Gate
+        self,
+        exchange: Exchange,
+        control: Control,
+        services: dict[str, LocalService],
+        gate: Gate,
+        resume: Callable[[], Awaitable[None]],
     ) -> None:
+        self._resume = resume
         self._exchange = exchange
         self._control = control
         self._trace = exchange.trace
@@ -333,6 +347,7 @@ class NodeBus(Actor[BusMessage]):
     async def start(self) -> None:
         for address in self._served:
             self._exchange.components.serve(address, last_segment(address))
+        await self._resume()
 
     @override
     async def handle(self, message: BusMessage) -> None:
@@ -379,8 +394,10 @@ class NodeBus(Actor[BusMessage]):
     @override
     async def drained(self) -> None:
         self._exchange.notices.settle()
+        self._exchange.state.settle()
         self._exchange.foreign.settle()
-        if self._drained is not None and self._exchange.notices.is_settled:
+        is_settled = self._exchange.notices.is_settled and self._exchange.state.is_settled
+        if self._drained is not None and is_settled:
             self._drained.send(None)
             self._drained = None
 

@@ -131,6 +131,8 @@ class NodeConfig:
         listen: `host:port` of its listener; port 0 picks a free one.
         tls: What connections of stubs are encrypted by; None: they are not.
         registry: File of the domain registry; None: records are in memory only.
+        state: File of sessions and used login tokens, by which runtimes come back to a node that
+            was started again; None: a file beside the one of the registry, if there is one.
         allow_legacy: Whether plain reTHINK stubs are served, too.
         object_schemes: Address schemes that it allocates addresses of, besides hyperties.
         policy: Decides about each message if there are no policy files.
@@ -156,6 +158,7 @@ class NodeConfig:
     listen: str = "127.0.0.1:0"
     tls: ssl.SSLContext | None = None
     registry: Path | None = None
+    state: Path | None = None
     allow_legacy: bool = False
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     policy: Policy = PERMIT_ALL
@@ -173,3 +176,10 @@ class NodeConfig:
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
+
+    @property
+    def state_file(self) -> Path | None:
+        """The file of sessions and used tokens; None: they end with the process."""
+        if self.state is not None or self.registry is None:
+            return self.state
+        return self.registry.with_name(f"{self.registry.name}-state")

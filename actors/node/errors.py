@@ -10,6 +10,7 @@ __all__ = [
     "OpenMetricsError",
     "PolicyFileError",
     "RegistryFileError",
+    "StateFileError",
 ]
 
 
@@ -18,6 +19,13 @@ class RegistryFileError(PlaceError):
     """The file of the domain registry cannot be used."""
 
     summary = "cannot use the registry file {}"
+
+
+@final
+class StateFileError(PlaceError):
+    """The file of the node's sessions cannot be used."""
+
+    summary = "cannot use the state file {}"
 
 
 @final

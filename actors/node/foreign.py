@@ -119,8 +119,8 @@ class ForeignStubHost(StubHost[OutboundMessage]):
         await self._report(SandboxStatus(self.plan.url, State(step.new), step.why))
 
     @override
-    async def kept(self, token: str) -> None:
-        await self._report(SandboxSession(self.plan.url, token))
+    async def kept(self, token: str, *, is_anew: bool) -> None:
+        await self._report(SandboxSession(self.plan.url, token, is_anew))
 
     @override
     def ended(self, why: str) -> None:

@@ -12,6 +12,7 @@ from specs.limits.protocol import (
     HANDSHAKE_RATE,
     IDENTITY_BURST,
     IDENTITY_RATE,
+    MAX_FAILED_OPENS,
     MAX_MALFORMED,
     MESSAGE_BURST,
     MESSAGE_RATE,
@@ -44,6 +45,8 @@ class NodeLimits:
         identity: What all sessions of one identity may send together; likewise.
         nodes: What the node of another domain may send: a whole domain, not one runtime.
         handshakes: How often one host may connect; more frequent connections are refused.
+        max_failed_opens: How often a minute one host may ask for sessions with wrong tokens;
+            each request beyond that costs it the connection.
         unauthenticated: Connections without a session; beyond it the oldest makes room.
         outbox_bytes: Bytes that may wait for one link.
         outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
@@ -55,6 +58,7 @@ class NodeLimits:
     identity: Rate = _IDENTITY
     nodes: Rate = _NODES
     handshakes: Rate = _HANDSHAKES
+    max_failed_opens: float = MAX_FAILED_OPENS
     unauthenticated: float = UNAUTHENTICATED_LINKS
     unauthenticated_per_host: float = UNAUTHENTICATED_PER_HOST
     outbox_messages: float = OUTBOX_MESSAGES

@@ -117,6 +117,7 @@ class Asked:
         by: The runtime whose session it came over.
         owner: Owner of the address that the message concerns, if there is one.
         is_upstream: Whether that runtime speaks upstream's form.
+        users: The users that its records may name; None: any.
     """
 
     message: Message
@@ -124,6 +125,7 @@ class Asked:
     owner: str | None
     is_moved: bool = False
     is_upstream: bool = False
+    users: frozenset[str] | None = None
 
 
 @final

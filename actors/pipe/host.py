@@ -377,8 +377,13 @@ class StubHost(SandboxHost[M], ABC):
         """Note a step of the stub's connection, which its table allows."""
 
     @abstractmethod
-    async def kept(self, token: str) -> None:
-        """Keep the token of the stub's session for the next one."""
+    async def kept(self, token: str, *, is_anew: bool) -> None:
+        """Keep the token of the stub's session for the next one.
+
+        Args:
+            token: The token.
+            is_anew: Whether it is of a new session.
+        """
 
     @override
     async def reported(self, item: PipeMessage) -> None:
@@ -386,7 +391,7 @@ class StubHost(SandboxHost[M], ABC):
             case Word.STEP:
                 await self._stepped(item)
             case Word.KEEP:
-                await self.kept(item.text)
+                await self.kept(item.text, is_anew=bool(item.number))
             case Word.LOGIN:
                 self._ask_login(item.number)
             case _:

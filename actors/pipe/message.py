@@ -87,7 +87,8 @@ class PipeMessage:
     """One message of the pipe.
 
     Attributes:
-        number: Of a link of the sandbox, or of a login; 0 where none is meant.
+        number: Of a link of the sandbox, or of a login; 0 where none is meant. Of a token, 1:
+            the session is new.
     """
 
     word: Word

@@ -373,7 +373,9 @@ class _Sandbox:
             ids=IdSource(plan.ids),
             entropy=secrets.token_bytes,
             counters=tools.counters,
-            keep=lambda token: tools.outlet.put(PipeMessage(Word.KEEP, text=token)),
+            keep=lambda token, is_anew: tools.outlet.put(
+                PipeMessage(Word.KEEP, number=int(is_anew), text=token)
+            ),
         )
 
     # ---- the host

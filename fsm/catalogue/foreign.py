@@ -124,10 +124,15 @@ class SandboxFull:
 @final
 @attrs.frozen(slots=True)
 class SandboxSession:
-    """The stub has a session that its successor may come back to."""
+    """The stub has a session that its successor may come back to.
+
+    Attributes:
+        is_anew: Whether it is another than before, or has lost what it subscribed to.
+    """
 
     stub: str
     token: str
+    is_anew: bool
 
 
 @final
@@ -273,10 +278,10 @@ class _ForeignHistory:
         """Dial the domain no more for a while."""
         self.until, self.why = until, why
 
-    def keep(self, domain: str, token: str) -> list[Effect]:
-        """Keep the token of a session; a token other than before means a new session."""
+    def keep(self, domain: str, token: str, *, is_anew: bool) -> list[Effect]:
+        """Keep the token of a session, and renew the subscriptions of an earlier one."""
         known, self.token = self.token, token
-        return [] if known is None or known == token else [Renew(domain)]
+        return [Renew(domain)] if is_anew and known not in {None, token} else []
 
     def crashed(self, why: str, now: float) -> None:
         """Count a crash; after too many the domain is not dialled for a while."""
@@ -406,8 +411,8 @@ class ForeignCore:
                 code = Code.TOO_LARGE if is_full else Code.UNAVAILABLE
                 why = "its stub has no space" if is_full else "its sandbox is not there"
                 return [_refused(message, code, why)]
-            case SandboxSession(_, token):
-                return self._past[sandbox.domain].keep(sandbox.domain, token)
+            case SandboxSession(_, token, is_anew):
+                return self._past[sandbox.domain].keep(sandbox.domain, token, is_anew=is_anew)
             case SandboxGone(_, why):
                 return self._gone(sandbox, why, now)
             case _:

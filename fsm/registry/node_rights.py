@@ -115,13 +115,15 @@ class NodeRights:
     def _of_other(self, address: str, by: str) -> Ownership:
         """Return whether a session may bind a free address of another domain (MN-13).
 
-        If that domain's node can be reached, only a runtime of that domain may: any other would
-        speak as its users, and receive their messages.
+        Only a runtime of that domain may: any other would speak as its users, and receive their
+        messages. In upstream's forms, where runtimes name themselves, any may as long as that
+        domain's node cannot be reached.
         """
         domain = domain_of(address)
         if domain == self._domain:
             return Ownership.FOREIGN
-        is_its = domain_of(by) == domain or self._peer_of(address) is None
+        is_free = self._form_of(by) is PeerForm.UPSTREAM and self._peer_of(address) is None
+        is_its = domain_of(by) == domain or is_free
         return Ownership.BINDABLE if is_its else Ownership.FOREIGN
 
     def _holder_of(self, address: str) -> str | None:

@@ -60,6 +60,7 @@ __all__ = [
     "shown",
     "size_refusal",
     "touch_refusal",
+    "users_of",
     "wanted_state",
 ]
 
@@ -296,6 +297,7 @@ class Create:
         owner: The runtime the address belongs to, as the node knows it.
         is_moved: Whether the address came from another runtime, which may still have the record.
         is_lasting: Whether the record outlives the session: the runtime speaks upstream's form.
+        users: The users that the record may name; None: any.
     """
 
     url: str
@@ -304,6 +306,7 @@ class Create:
     value: JsonObject
     is_moved: bool = False
     is_lasting: bool = False
+    users: frozenset[str] | None = None
 
 
 @final
@@ -314,12 +317,14 @@ class Touch:
     Attributes:
         fields: The fields to set; empty: only a sign of life.
         is_lasting: As of `Create`.
+        users: As of `Create`.
     """
 
     url: str
     by: str
     fields: JsonObject
     is_lasting: bool = False
+    users: frozenset[str] | None = None
 
 
 @final
@@ -422,7 +427,8 @@ def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
         return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
     if asked.value.get("runtime") != asked.by:
         return Answered(Code.FORBIDDEN, "the record names another runtime")
-    return _wrong_stub(asked.value, asked.by) or size_refusal(asked.value)
+    refusal = _wrong_user(asked.value, asked.users) or _wrong_stub(asked.value, asked.by)
+    return refusal or size_refusal(asked.value)
 
 
 def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
@@ -437,7 +443,34 @@ def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
     for name in _FIXED:
         if asked.fields.get(name, held.get(name)) != held.get(name):
             return Answered(Code.MALFORMED, f"the {name} of a record does not change")
-    return _wrong_stub(asked.fields, asked.by)
+    return _wrong_user(asked.fields, asked.users) or _wrong_stub(asked.fields, asked.by)
+
+
+def users_of(user: str | None, *, has_login: bool) -> frozenset[str] | None:
+    """Return the users that records of a session may name; None: any.
+
+    Args:
+        user: The user of the session's login; None: nobody logged in.
+        has_login: Whether its runtime could have logged in.
+    """
+    if user is not None:
+        return frozenset({user})
+    return frozenset() if has_login else None
+
+
+def _wrong_user(value: JsonObject, users: frozenset[str] | None) -> Answered | None:
+    """Return the refusal of a record that names somebody else as its user.
+
+    A login vouches for no GUID, so where users log in no record has one.
+    """
+    user, guid = value.get("user"), value.get("guid")
+    if users is None:
+        return None
+    if user is not None and not (isinstance(user, str) and _normal(user) in users):
+        return Answered(Code.FORBIDDEN, "the record names another user than that of the login")
+    if guid is not None:
+        return Answered(Code.FORBIDDEN, "the record names a GUID, and the login does not")
+    return None
 
 
 def size_refusal(value: JsonObject) -> Answered | None:

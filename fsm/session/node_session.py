@@ -4,7 +4,17 @@ The session belongs to a runtime, not to a socket. It outlives its link: while d
 keeps the messages to the runtime, in order and within bounds, and a link with the token
 gets all of them. A newer link with the token takes over at once; frames of the older one are
 distinguished by the number of the link and no longer count.
-Only a hash of the token is kept. A session that was claimed has none, and goes to the next
+Only a hash of the token is kept. Each re-open replaces the token. The older one is accepted as
+long as nothing was heard by the link that was given the newer one, as that answer may have been
+lost, however often; with the first sign of life, or with a re-open by the newer token, it is
+void. A re-open by the older token voids the newer one, which its runtime never got. A token that
+is void is refused; the session is not ended for it, or anybody with an old token could do that.
+A session that was opened in upstream's forms keeps its token.
+
+A session outlives its node, if the host stores it: `kept` is what is stored, and `Resumed` brings
+it back, detached, without addresses and subscriptions. Its runtime is told so when it re-opens it.
+
+A session that was claimed has no token, and goes to the next
 claim; one that has a token is never claimed away. A session that was opened as upstream's
 stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
 opens anew while the session is detached (C-84).
@@ -33,6 +43,7 @@ from fsm.session.node_session_io import (
     Ended,
     Granted,
     Input,
+    KeptSession,
     LinkCut,
     LinkDone,
     LinkLost,
@@ -45,6 +56,7 @@ from fsm.session.node_session_io import (
     Queued,
     Refused,
     ReopenAsked,
+    Resumed,
     Shed,
     Tick,
     Wait,
@@ -74,9 +86,12 @@ class NodeSessionCore:
         "_credentials",
         "_digest",
         "_entity",
+        "_is_emptied",
+        "_is_fixed",
         "_is_taken_up",
         "_liveness",
         "_pinged",
+        "_previous",
         "_queue",
         "_reopened_token",
         "_since",
@@ -89,6 +104,9 @@ class NodeSessionCore:
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
+        self._previous = b""
+        self._is_fixed = True
+        self._is_emptied = False
         self._reopened_token = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
@@ -106,8 +124,19 @@ class NodeSessionCore:
         return None if state is None else State(state)
 
     def knows(self, token: str) -> bool:
-        """Return whether a token is the session's."""
-        return bool(self._digest) and hmac.compare_digest(_digest(token), self._digest)
+        """Return whether a token is the session's, or the one before it while that counts."""
+        shown = _digest(token)
+        is_newest = hmac.compare_digest(shown, self._digest)
+        return hmac.compare_digest(shown, self._previous) or is_newest
+
+    @property
+    def kept(self) -> KeptSession | None:
+        """The stored form of the session; None: it ends with the node."""
+        if self._is_fixed or not self._digest:
+            return None
+        return KeptSession(
+            self.runtime, self._digest, self._previous, self._is_taken_up, self._credentials
+        )
 
     def is_over(self, now: float) -> bool:
         """Return whether the credentials that the session was opened with are over."""
@@ -118,10 +147,19 @@ class NodeSessionCore:
         """The messages that wait for the runtime to come back, in order."""
         return self._queue
 
-    def heard(self, now: float) -> None:
-        """Note that the link that has the session showed a sign of life."""
-        self._is_taken_up = True
+    def heard(self, now: float) -> bool:
+        """Note that the link that has the session showed a sign of life.
+
+        Returns:
+            Whether `kept` has changed by that.
+        """
         self._alive(now)
+        if self._is_taken_up and not self._previous:
+            return False
+        self._is_taken_up = True
+        self._is_emptied = False
+        self._previous = b""
+        return not self._is_fixed
 
     def _alive(self, now: float) -> None:
         self._since = now
@@ -145,22 +183,24 @@ class NodeSessionCore:
             now: Seconds on the host's clock.
         """
         match happened:
-            case OpenAsked() | ReopenAsked() | ClaimAsked():
+            case OpenAsked() | ReopenAsked() | ClaimAsked() | Resumed():
                 return self._grant(happened, now)
-            case CloseAsked(link):
-                return self._close("disconnect()") if link == self.link else []
             case LinkLost(link, why):
                 return self._lose(link, why, now)
             case Wait() | Shed():
                 return self._queued(happened)
-            case NodeLeaves():
-                return self._close("the node is going down")
+            case CloseAsked() | NodeLeaves():
+                return self._left(happened)
             case Tick():
                 return self._tick(now)
             case _:
                 assert_never(happened)
 
-    def _grant(self, asked: OpenAsked | ReopenAsked | ClaimAsked, now: float) -> list[Effect]:
+    def _grant(
+        self, asked: OpenAsked | ReopenAsked | ClaimAsked | Resumed, now: float
+    ) -> list[Effect]:
+        if isinstance(asked, Resumed):
+            return self._restore(asked.kept, now)
         if isinstance(asked, ClaimAsked):
             return self._claim(asked, now)
         if isinstance(asked, ReopenAsked):
@@ -188,7 +228,28 @@ class NodeSessionCore:
         if self.is_over(now):
             return [Refused(asked.link, Code.UNAUTHENTICATED, _OVER)]
         self._is_taken_up = True
-        return self._resume(asked, token, now)
+        return self._resume(asked, self._replaced(asked, token), now)
+
+    def _replaced(self, asked: OpenAsked | ReopenAsked, token: str) -> str:
+        """Replace a token that was shown; return the one that counts from now on."""
+        is_fixed = self._is_fixed or (isinstance(asked, OpenAsked) and asked.is_fixed)
+        if is_fixed or asked.fresh is None:
+            return token
+        shown = _digest(token)
+        # Of an older one, the holder has never got the newer one.
+        self._previous, self._digest = shown, _digest(asked.fresh)
+        return asked.fresh
+
+    def _restore(self, kept: KeptSession, now: float) -> list[Effect]:
+        self._digest, self._previous = kept.digest, kept.previous
+        self._credentials = kept.credentials
+        self._is_fixed, self._is_emptied = False, True
+        self._is_taken_up = kept.is_taken_up
+        self._since = now
+        return [
+            self._entity.step(Trigger.OPENED, "it is of the node's earlier process"),
+            self._entity.step(Trigger.LINK_LOST, "the node has started again"),
+        ]
 
     def _is_owner(self, shown: Credentials | None) -> bool:
         mine = self._credentials
@@ -213,7 +274,8 @@ class NodeSessionCore:
         return self._resume(asked, asked.fresh, now)
 
     def _own(self, asked: OpenAsked) -> None:
-        self._digest = _digest(asked.fresh)
+        self._digest, self._previous = _digest(asked.fresh), b""
+        self._is_fixed = asked.is_fixed
         self._reopened_token = asked.fresh if asked.is_unproved else ""
         self._credentials = asked.credentials
         self._is_taken_up = False
@@ -230,7 +292,7 @@ class NodeSessionCore:
         self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
     ) -> list[Effect]:
         if asked.link == self.link:
-            return [Granted(asked.link, token, ())]
+            return [Granted(asked.link, token, (), self._is_lasting(token), self._is_emptied)]
         fenced = self._cut("a newer link of the runtime took over", now)
         step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
         return [*fenced, step, self._attach(asked, token, now)]
@@ -241,7 +303,11 @@ class NodeSessionCore:
         self.link = asked.link
         self._liveness = asked.liveness
         self._alive(now)
-        return Granted(asked.link, token, self._emptied())
+        waiting = self._emptied()
+        return Granted(asked.link, token, waiting, self._is_lasting(token), self._is_emptied)
+
+    def _is_lasting(self, token: str) -> bool:
+        return bool(token) and not self._is_fixed
 
     def _lose(self, link: int, why: str, now: float) -> list[Effect]:
         if link != self.link:
@@ -302,15 +368,21 @@ class NodeSessionCore:
             self._since += late + min(late, PONG_TIMEOUT)
         return late > LATE
 
-    def _close(self, why: str) -> list[Effect]:
+    def _left(self, happened: CloseAsked | NodeLeaves) -> list[Effect]:
+        if isinstance(happened, NodeLeaves):
+            why, is_resumable = "the node is going down", not self._is_fixed
+        elif happened.link == self.link:
+            why, is_resumable = "disconnect()", False
+        else:
+            return []
         done: list[Effect] = [] if self.link is None else [LinkDone(self.link)]
-        return [*self._end(Trigger.CLOSE, why), *done]
+        return [*self._end(Trigger.CLOSE, why, is_resumable=is_resumable), *done]
 
-    def _end(self, trigger: Trigger, why: str) -> list[Effect]:
+    def _end(self, trigger: Trigger, why: str, *, is_resumable: bool = False) -> list[Effect]:
         step = self._entity.step(trigger, why)
         undelivered = tuple(entry.message for entry in self._emptied())
         self.link = None
-        return [step, Ended(why, undelivered)]
+        return [step, Ended(why, undelivered, is_resumable)]
 
 
 def _digest(token: str) -> bytes:

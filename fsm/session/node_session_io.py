@@ -21,6 +21,7 @@ __all__ = [
     "Ended",
     "Granted",
     "Input",
+    "KeptSession",
     "LinkCut",
     "LinkDone",
     "LinkLost",
@@ -34,6 +35,7 @@ __all__ = [
     "Queued",
     "Refused",
     "ReopenAsked",
+    "Resumed",
     "Shed",
     "Tick",
     "Wait",
@@ -99,6 +101,26 @@ class Credentials:
 
 @final
 @attrs.frozen(slots=True)
+class KeptSession:
+    """What of a session outlives its node: no token, only hashes.
+
+    Attributes:
+        digest: SHA-256 of the token.
+        previous: SHA-256 of the token before it, whose holder may not know the newer one yet;
+            empty: it does.
+        is_taken_up: Whether its runtime has shown that it knows of it.
+        credentials: What a login has shown; None: nobody logged in.
+    """
+
+    runtime: str
+    digest: bytes
+    previous: bytes = b""
+    is_taken_up: bool = True
+    credentials: Credentials | None = None
+
+
+@final
+@attrs.frozen(slots=True)
 class OpenAsked:
     """A link asks for the session (M-14).
 
@@ -111,6 +133,8 @@ class OpenAsked:
         is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
             without logins: while detached, a session that was opened so is given to
             the next peer that opens so.
+        is_fixed: Whether the token stays the same, and the session ends with the node: upstream's
+            stubs expect that.
     """
 
     link: int
@@ -119,16 +143,22 @@ class OpenAsked:
     liveness: Liveness = Liveness.PINGED
     credentials: Credentials | None = None
     is_unproved: bool = False
+    is_fixed: bool = False
 
 
 @final
 @attrs.frozen(slots=True)
 class ReopenAsked:
-    """A link asks for the session it knows the token of (M-15)."""
+    """A link asks for the session it knows the token of (M-15).
+
+    Attributes:
+        fresh: The token that replaces it; None: it stays, as upstream's stubs expect.
+    """
 
     link: int
     token: str | None
     liveness: Liveness = Liveness.PINGED
+    fresh: str | None = None
 
 
 @final
@@ -141,6 +171,14 @@ class ClaimAsked:
 
     link: int
     liveness: Liveness = Liveness.BY_LINK
+
+
+@final
+@attrs.frozen(slots=True)
+class Resumed:
+    """The node has started again, and knows of a session of its earlier process."""
+
+    kept: KeptSession
 
 
 @final
@@ -187,7 +225,16 @@ class Tick:
 
 
 Input: TypeAlias = (
-    OpenAsked | ReopenAsked | ClaimAsked | CloseAsked | LinkLost | Wait | Shed | NodeLeaves | Tick
+    OpenAsked
+    | ReopenAsked
+    | ClaimAsked
+    | Resumed
+    | CloseAsked
+    | LinkLost
+    | Wait
+    | Shed
+    | NodeLeaves
+    | Tick
 )
 
 
@@ -199,11 +246,17 @@ class Granted:
     Attributes:
         token: What resumes the session; empty if a claim does.
         waiting: Messages for the runtime that came while it was away.
+        is_lasting: Whether the session outlives the node: it is stored before the link is
+            answered.
+        is_emptied: Whether the node has started again meanwhile: the session owns and
+            subscribes to nothing.
     """
 
     link: int
     token: str
     waiting: tuple[OutboundMessage, ...]
+    is_lasting: bool = False
+    is_emptied: bool = False
 
 
 @final
@@ -269,10 +322,12 @@ class Ended:
     Attributes:
         why: Half a sentence, for the traces of what is released.
         undelivered: Messages that will not reach the runtime.
+        is_resumable: Whether a later process of the node may resume it.
     """
 
     why: str
     undelivered: tuple[Message, ...]
+    is_resumable: bool = False
 
 
 Effect: TypeAlias = (

@@ -183,7 +183,8 @@ class StubClientCore:
     """One node stub: an entity of `stub_connection`, and one of `node_link`.
 
     Attributes:
-        sessions: How many sessions it has opened anew; a re-open is none.
+        sessions: How many sessions it has opened anew; a re-open is none, unless the node has
+            started again and forgotten what the session had.
     """
 
     def __init__(self, url: str, jitter: Callable[[], float], token: str | None = None) -> None:
@@ -351,7 +352,7 @@ class StubClientCore:
         self._until = now + self._link_life.patience
         self._give_up = math.inf
         self._backoff.succeed()
-        if answer.method is SessionMethod.OPEN:
+        if answer.is_anew:
             self.sessions += 1
         self._token = answer.token or self._token
         first = self.state is State.IN_PROGRESS

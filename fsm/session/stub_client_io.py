@@ -91,12 +91,19 @@ class SessionAnswered:
 
     Attributes:
         token: The session's token, if the answer brought one.
+        is_emptied: Whether the node has forgotten what the session owned and subscribed to.
     """
 
     method: SessionMethod
     code: int
     token: str | None = None
     why: str = ""
+    is_emptied: bool = False
+
+    @property
+    def is_anew(self) -> bool:
+        """True if what the session is to own and subscribe to must be set anew."""
+        return self.method is SessionMethod.OPEN or self.is_emptied
 
     @property
     def reason(self) -> str:

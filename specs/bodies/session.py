@@ -54,9 +54,16 @@ class SessionControl:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class SessionGranted:
-    """The answer of a node to an open or re-open: the token that resumes it."""
+    """The answer of a node to an open or re-open.
+
+    Attributes:
+        session_token: The token that resumes the session from now on.
+        emptied: Whether the node has started again meanwhile: the session is the same, and what
+            it owned and subscribed to is forgotten.
+    """
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
+    emptied: bool | None = None
 
 
 # ---- back ends of a node

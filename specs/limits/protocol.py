@@ -270,6 +270,9 @@ as `SANDBOX_RATE`, which holds for what this node sends it)."""
 NODE_BURST: Final = 10_000
 """Messages such a node may send at once after a rest (ours: as MESSAGE_BURST)."""
 
+MAX_FAILED_OPENS: Final = 5
+"""Wrong tokens of one host in a minute that cost it no connection (ours, S2)."""
+
 HANDSHAKE_RATE: Final = 20.0
 """Connections a second from one host (RELIABILITY L5)."""
 

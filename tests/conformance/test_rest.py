@@ -189,7 +189,7 @@ async def test_a_resuming_client_acknowledges_what_it_has_read(rest):
     reopened = await peer.wire.ask("POST", "/session?after=1", json.dumps(reopen).encode())
 
     assert reopened.json["body"]["code"] == 200
-    peer.wire.read = 0
+    peer.wire.token, peer.wire.read = reopened.json["body"]["value"]["sessionToken"], 0
     assert values([await peer.hear(), await peer.hear()]) == [2, 3]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import attrs
 import click
@@ -49,6 +50,13 @@ __all__ = ["command"]
     help="Address for connections of stubs; port 0 picks a free one.",
 )
 @click.option("--allow-legacy", is_flag=True, help="Serve the wire forms of upstream's stubs.")
+@click.option(
+    "--state",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File of sessions and used login tokens: after a restart runtimes come back by themselves "
+    "[default: FILE-state beside --registry FILE, else in memory].",
+)
 @connector_options
 @login_options
 @policy_options
@@ -67,6 +75,7 @@ def command(  # noqa: PLR0913 - one for each option
     domain: str,
     listen: str,
     allow_legacy: bool,
+    state: Path | None,
     monitor: bool,
     topics: tuple[Topic, ...],
     trace: OpenTracer,
@@ -79,6 +88,7 @@ def command(  # noqa: PLR0913 - one for each option
         domain=domain,
         listen=listen,
         allow_legacy=allow_legacy,
+        state=state,
         ids=fresh_ids(),
         monitor=monitor,
     )

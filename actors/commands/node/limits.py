@@ -140,6 +140,7 @@ class LimitOptions(Topic):
     outbox_budget: float
     write_timeout: float
     max_malformed: float
+    max_failed_opens: float
     fan_out: float
     allow_origin: frozenset[str]
 
@@ -157,6 +158,7 @@ class LimitOptions(Topic):
             outbox_budget=self.outbox_budget,
             write_timeout=self.write_timeout,
             max_malformed=self.max_malformed,
+            max_failed_opens=self.max_failed_opens,
             fan_out=self.fan_out,
         )
         return attrs.evolve(config, limits=limits, origins=self.allow_origin)
@@ -212,6 +214,11 @@ limit_options = topic_options(
     _count("--outbox-budget", _D.outbox_budget, "Bytes of memory of all waiting messages."),
     _count("--write-timeout", _D.write_timeout, "Seconds that a peer may take to read 64 KiB."),
     _count("--max-malformed", _D.max_malformed, "Malformed messages of a link per minute."),
+    _count(
+        "--max-failed-opens",
+        _D.max_failed_opens,
+        "Wrong tokens of a host per minute; each further one costs it the connection.",
+    ),
     _count("--fan-out", _D.fan_out, "Sessions that may receive one message."),
     click.option(
         "--allow-origin",

@@ -154,8 +154,7 @@ login_options = topic_options(
         "--used-tokens",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File of used tokens, so that none opens a second session after a restart "
-        "[default: in memory].",
+        help="File of used tokens, for nodes that share it [default: in the file of --state].",
     ),
 )
 """The options of the login."""

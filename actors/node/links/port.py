@@ -34,6 +34,7 @@ class Outbox:
 
     Attributes:
         framed: Bytes of the frames that are being written.
+        is_held: Whether nothing is to be written yet.
         is_idle: Whether the writer must be woken for the next entry.
         is_leaving: Whether the writer was ordered to leave.
     """
@@ -49,6 +50,7 @@ class Outbox:
         "_taken",
         "_writing",
         "framed",
+        "is_held",
         "is_idle",
         "is_leaving",
     )  # fmt: skip
@@ -64,6 +66,7 @@ class Outbox:
         self.framed = 0
         self._is_closed = False
         self._writing = trio.CancelScope()
+        self.is_held = False
         self.is_idle = True
         self.is_leaving = False
 
@@ -105,7 +108,7 @@ class Outbox:
 
     def take(self) -> list[OutboundMessage]:
         """Take out the next entries, at most for one frame; the last ones are written."""
-        taken = self._next()
+        taken = [] if self.is_held else self._next()
         self._taken = taken
         return taken
 
@@ -220,6 +223,7 @@ class Port:
 
     Attributes:
         number: Never used twice in a node.
+        host: Host of its peer; empty: not known.
         close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
@@ -231,6 +235,7 @@ class Port:
         "acceptor",
         "close_reason",
         "end",
+        "host",
         "identity",
         "name",
         "number",
@@ -248,6 +253,7 @@ class Port:
     ) -> None:
         self.number = number
         self.name = name
+        self.host = ""
         self.acceptor = acceptor
         self.close_reason = CloseReason.DONE
         self.end: LinkEnd | None = None
@@ -268,6 +274,16 @@ class Port:
         self.outbox.refill(entries)
         self._nudge()
 
+    def hold(self) -> None:
+        """Write nothing until `release`, or until the link is to be left."""
+        self.outbox.is_held = True
+
+    def release(self) -> None:
+        """Write what waits. Idempotent."""
+        if self.outbox.is_held:
+            self.outbox.is_held = False
+            self._nudge()
+
     def granted(self, runtime: str) -> None:
         """Notify the connection that its peer has the session of a runtime."""
         self.runtime = runtime
@@ -280,6 +296,7 @@ class Port:
             close_reason: Reason that the peer is sent.
             end: Reason that is counted.
         """
+        self.outbox.is_held = False
         self._end_by(close_reason, end)
         self._leave()
 
@@ -311,7 +328,7 @@ class Port:
         self.end = self.end or end or _ENDS[close_reason]
 
     def _nudge(self) -> None:
-        if self.outbox.is_idle:
+        if self.outbox.is_idle and not self.outbox.is_held:
             self.outbox.is_idle = False
             self._connection.try_tell(Nudge.WRITE)
 

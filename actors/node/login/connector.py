@@ -13,6 +13,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider, Login
+from actors.node.login.used_tokens import UsedTokenFile
 from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
@@ -172,19 +173,22 @@ def _assertion(message: Message) -> str:
 
 @asynccontextmanager
 async def open_provider(
-    login: Login | None, clock: Callable[[], float]
+    login: Login | None, clock: Callable[[], float], used: UsedTokenFile | None
 ) -> AsyncIterator[IdentityProvider | None]:
     """Hold the provider while the context is open; what it has seen outlives connectors.
 
     Args:
         login: Login of the node; None: no login.
         clock: Returns the time in seconds.
+        used: File of used tokens for a provider that has none of its own.
     """
     if login is None:
         yield None
         return
     provider = login.provider(login.clock or clock)
     try:
+        if used is not None:
+            provider.remember(used)
         yield provider
     finally:
         await provider.aclose()

@@ -238,10 +238,18 @@ class KeyProvider(IdentityProvider):
         used: UsedTokenFile | None = None,
     ) -> None:
         self._ring = KeyRing(source)
+        self._terms = terms
         self._spent = SpentTokens() if used is None else used.load()
         self._core = AssertionCore(terms, self._spent)
         self._clock = clock
         self._used = used
+
+    @override
+    def remember(self, used: UsedTokenFile) -> None:
+        if self._used is None:
+            self._spent = used.load()
+            self._core = AssertionCore(self._terms, self._spent)
+            self._used = used
 
     @override
     async def validate(self, assertion: str) -> Identity:

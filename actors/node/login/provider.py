@@ -10,6 +10,7 @@ import trio
 from typing_extensions import override
 
 from actors.node.login.errors import LoginRefusedError
+from actors.node.login.used_tokens import UsedTokenFile
 from specs.identity import Identity
 from specs.limits.node import SESSION_LIFE
 
@@ -37,6 +38,14 @@ class IdentityProvider(ABC):
         """Return why no credentials can be validated now, as half a sentence; None: they can."""
         await trio.lowlevel.checkpoint()
         return None
+
+    def remember(self, used: UsedTokenFile) -> None:
+        """Write used tokens down there, if that is nowhere done yet; blocks.
+
+        Raises:
+            UsedTokensError: Nothing can be written down there.
+        """
+        used.close()
 
     @abstractmethod
     async def aclose(self) -> None:

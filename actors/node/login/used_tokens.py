@@ -6,16 +6,18 @@ share a file: a token opens one session at one of them.
 
 import math
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
 
+import attrs
 import trio
 
 from actors.kit.database import DatabaseForm, open_database
 from actors.node.login.errors import UsedTokensError
 from fsm.session.assertion import SpentTokens, Use
 
-__all__ = ["UsedTokenFile"]
+__all__ = ["USED_TABLES", "UsedTokenFile"]
 
 _VERSION: Final = 1
 
@@ -27,12 +29,30 @@ _SCHEMA: Final = """
     CREATE INDEX IF NOT EXISTS used_until ON used (until);
     CREATE TABLE IF NOT EXISTS forgotten (until REAL NOT NULL);
 """
-_FORM: Final = DatabaseForm(frozenset({"used", "forgotten"}), _VERSION)
+USED_TABLES: Final = frozenset({"used", "forgotten"})
+"""The tables of used tokens."""
+
+_FORM: Final = DatabaseForm(USED_TABLES, _VERSION)
 _FLOOR: Final = "SELECT max(until) FROM forgotten"
 _KEEP: Final = "INSERT OR IGNORE INTO used VALUES (?, ?)"
 _FORGET: Final = "DELETE FROM used WHERE until <= ?"
 _NO_FLOOR: Final = "DELETE FROM forgotten WHERE until <= ?"
 _SET_FLOOR: Final = "INSERT INTO forgotten VALUES (?)"
+
+
+@final
+@attrs.define(eq=False)
+class _Pending:
+    """A token that is to be written down.
+
+    Attributes:
+        is_first: Whether it was not written down before.
+        error: Why nothing was written.
+    """
+
+    use: Use
+    is_first: bool = False
+    error: UsedTokensError | None = None
 
 
 @final
@@ -42,13 +62,16 @@ class UsedTokenFile:
     Args:
         path: Where it is; made if it is not there.
         sweep: How many tokens are written before those that are over are removed.
+        form: Form of the file, of the same version; a file with more tables is another's, too.
     """
 
-    def __init__(self, path: Path, sweep: int = _SWEEP) -> None:
+    def __init__(self, path: Path, sweep: int = _SWEEP, form: DatabaseForm = _FORM) -> None:
         self._path: Final = path
+        self._form: Final = form
         self._sweep: Final = sweep
         self._connection: sqlite3.Connection | None = None
         self._writing = trio.Lock()
+        self._pending: list[_Pending] = []
         self._kept = 0
 
     def load(self) -> SpentTokens:
@@ -73,7 +96,7 @@ class UsedTokenFile:
     async def keep(self, use: Use, floor: float) -> bool:
         """Write down that a token was used; return whether it was not written down before.
 
-        If cancelled before the write begins, nothing is written; a write that has begun ends.
+        If cancelled, it may be written down all the same.
 
         Args:
             use: Digest and expiry of the token.
@@ -82,8 +105,16 @@ class UsedTokenFile:
         Raises:
             UsedTokensError: It cannot be written.
         """
+        mine = _Pending(use)
+        self._pending.append(mine)
         async with self._writing:
-            return await trio.to_thread.run_sync(self._write, use, floor)
+            if mine in self._pending:
+                # All that came during the last commit share this one.
+                batch, self._pending = self._pending, []
+                await trio.to_thread.run_sync(self._write, batch, floor)
+        if mine.error is not None:
+            raise mine.error
+        return mine.is_first
 
     def close(self) -> None:
         """Close the file."""
@@ -94,20 +125,24 @@ class UsedTokenFile:
     def _open(self) -> sqlite3.Connection:
         """Return the connection; one thread at a time uses it."""
         if self._connection is None:
-            self._connection = open_database(self._path, _FORM)
+            self._connection = open_database(self._path, self._form)
         return self._connection
 
-    def _write(self, use: Use, floor: float) -> bool:
+    def _write(self, batch: Sequence[_Pending], floor: float) -> None:
+        is_sweep = any((self._kept + nth) % self._sweep == 0 for nth in range(len(batch)))
         try:
             connection = self._open()
             with connection:
-                is_first = connection.execute(_KEEP, (use.digest, use.end)).rowcount == 1
-                if self._kept % self._sweep == 0 and floor > -math.inf:
+                for one in batch:
+                    row = one.use.digest, one.use.end
+                    one.is_first = connection.execute(_KEEP, row).rowcount == 1
+                if is_sweep and floor > -math.inf:
                     _sweep(connection, floor)
         except (sqlite3.Error, OSError) as exc:
-            raise UsedTokensError(self._path, str(exc)) from exc
-        self._kept += 1
-        return is_first
+            for one in batch:
+                one.error = UsedTokensError(self._path, str(exc))
+        else:
+            self._kept += len(batch)
 
 
 def _sweep(connection: sqlite3.Connection, floor: float) -> None:

@@ -75,7 +75,8 @@ def registry_input(asked: Asked) -> Create | Touch | Read | Find:
             return _create(asked)
         case MessageType.UPDATE:
             update = read_body(message, UpdateRecord)
-            return Touch(_url(update.resource), asked.by, _fields(update), asked.is_upstream)
+            url, fields = _url(update.resource), _fields(update)
+            return Touch(url, asked.by, fields, asked.is_upstream, asked.users)
         case MessageType.READ:
             read = read_body(message, ReadRecord)
             search = search_of(read.resource, read.criteria)
@@ -90,7 +91,9 @@ def _create(asked: Asked) -> Create:
     if not isinstance(value, dict):
         raise BadMessageError("value is no record")
     kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
-    return Create(record.url, asked.by, asked.owner, kept, asked.is_moved, asked.is_upstream)
+    return Create(
+        record.url, asked.by, asked.owner, kept, asked.is_moved, asked.is_upstream, asked.users
+    )
 
 
 def _fields(update: UpdateRecord) -> JsonObject:

@@ -105,8 +105,8 @@ _Who: TypeAlias = str | int
 class _NodeGuest(Guest):
     __slots__ = ("_gate", "_number")
 
-    def __init__(self, gate: "NodeGate", number: int) -> None:
-        super().__init__()
+    def __init__(self, gate: "NodeGate", number: int, host: str) -> None:
+        super().__init__(host)
         self._gate: Final = gate
         self._number: Final = number
 
@@ -138,7 +138,7 @@ class NodeGate(Gate):
             return None
         if knock.makes_room is not None:
             self._guests.pop(knock.makes_room).expel()
-        guest = self._guests[knock.number] = _NodeGuest(self, knock.number)
+        guest = self._guests[knock.number] = _NodeGuest(self, knock.number, host)
         return guest
 
     @override
@@ -169,6 +169,10 @@ class _TokenBucket:
         return max(pause, self._identities.spend(key, count, now))
 
 
+def _a_minute(count: float) -> Rate:
+    return Rate(count / 60, int(count)) if math.isfinite(count) else Rate(math.inf, 1)
+
+
 @final
 class Bounds:
     """The limits, and what has been used of them.
@@ -177,6 +181,7 @@ class Bounds:
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
         heartbeat: Asks peers that are silent; the listener runs it.
+        failures: Requests for sessions with wrong tokens that are borne, by host.
     """
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
@@ -185,6 +190,7 @@ class Bounds:
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
         self.heartbeat: Final = LinkHeartbeat()
+        self.failures: Final = TokenBuckets[str](_a_minute(limits.max_failed_opens))
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
         self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)

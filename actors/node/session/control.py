@@ -223,6 +223,8 @@ class Control:
                 self._opening.logged_in(request, identity, credentials)
             case Denied(request, code, why):
                 self._opening.refuse(request, code, why)
+                if code == Code.UNAUTHENTICATED:
+                    self._exchange.failed(port)
             case _:
                 assert_never(verdict)
 

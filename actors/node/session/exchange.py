@@ -23,6 +23,8 @@ from actors.node.messages import Component, RuntimeLeft, SessionView
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
 from actors.node.session.foreign_routes import ForeignRoutes
+from actors.node.state.file import SessionForgotten, SessionRow
+from actors.node.state.writer import StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
@@ -30,6 +32,7 @@ from fsm.limits.timers import Alarms
 from fsm.machines.session import State, Trigger
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
+    Credentials,
     Ended,
     Granted,
     Input,
@@ -39,9 +42,11 @@ from fsm.session.node_session_io import (
     NodeLeaves,
     OutboundMessage,
     Overflowed,
+    PeerForm,
     PingDue,
     Queued,
     Refused,
+    Resumed,
     Shed,
     Tick,
     Wait,
@@ -278,6 +283,8 @@ class Exchange:
         foreign: Which other domains can be reached, and how.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
+        state: What changes of the stored sessions.
+        has_login: Whether runtimes can log in.
     """
 
     def __init__(
@@ -297,6 +304,10 @@ class Exchange:
         self.trace = trace
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
+        self._failures = bounds.failures
+        self.has_login = False
+        self.state = StateChanges(None)
+        self._openings: dict[str, int] = {}
         self._overload = Overload(self)
         self._ids = ids
         self.runtimes: dict[int, str] = {}
@@ -309,7 +320,7 @@ class Exchange:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        if not self.notices.is_settled:
+        if not self.notices.is_settled or not self.state.is_settled:
             return trio.current_time() + PAUSE
         return self._alarms.deadline()
 
@@ -329,7 +340,8 @@ class Exchange:
         """
         session = self.session_of(number)
         if session is not None:
-            session.core.heard(now)
+            if session.core.heard(now):
+                self.store(session)
             if session.port is not None:
                 session.port.identity = session.identity
         return session
@@ -347,6 +359,46 @@ class Exchange:
             self.let_go(session, number)
             self.feed(session, LinkLost(number, why))
             self._overload.keep(session, unsent)
+
+    # ---- sessions that outlive the node
+
+    def begin(self, stub: str, asker: Asker, runtime: str) -> Session:
+        """Make the session of a runtime, which nobody has opened yet."""
+        nth = self._openings[runtime] = self._openings.get(runtime, 0) + 1
+        key = f"{self.tables.addresses.node}|{runtime}"
+        core = NodeSessionCore(key if nth == 1 else f"{key}|{nth}", runtime, self.budget)
+        session = self.sessions[runtime] = Session(core, stub, asker)
+        return session
+
+    def store(self, session: Session, port: Port | None = None) -> None:
+        """Have a session stored; `port`: a link that is answered only when it is."""
+        kept = session.core.kept
+        if kept is not None:
+            self.state.note(SessionRow(session.stub, kept, session.identity), port)
+
+    def resume(self, rows: Iterable[SessionRow], wall: float) -> None:
+        """Bring back the sessions of an earlier process; `wall`: seconds since the epoch."""
+        now = trio.current_time()
+        for row in rows:
+            identity, kept = row.identity, row.session
+            if identity is not None:
+                until = now + identity.until - wall
+                credentials = Credentials(identity.user, identity.issuer, until)
+                kept = attrs.evolve(kept, credentials=credentials)
+            session = self.begin(row.stub, Asker(row.runtime, identity), row.runtime)
+            self.feed(session, Resumed(kept))
+            self.tables.came(row.runtime, PeerForm.OWN)
+
+    def failed(self, port: Port) -> None:
+        """Note a request with a wrong token; leave a link whose host makes too many of them."""
+        if self._failures.try_spend(port.host, trio.current_time()):
+            return
+        session = self.session_of(port.number)
+        self.ports.pop(port.number, None)
+        if session is not None:
+            self.let_go(session, port.number)
+            self.feed(session, LinkLost(port.number, "too many wrong tokens"))
+        port.finish(CloseReason.REFUSED)
 
     def next_id(self, from_: str) -> int:
         """Return an id for a message the node itself makes."""
@@ -506,7 +558,9 @@ class Exchange:
                 self.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
             case PingDue():
                 self._ping(session)
-            case Ended(why, undelivered):
+            case Ended(why, undelivered, is_resumable):
+                if not is_resumable:
+                    self.state.note(SessionForgotten(session.core.runtime))
                 self._end(session, why, undelivered)
             case _:
                 assert_never(effect)

@@ -91,6 +91,8 @@ class Connection(Actor[Nudge]):
             self._session_until = max(guest.until, now + HANDSHAKE_TIMEOUT / 2)
         self._bounds.counters.count(Tally.LINKS_OPENED, self._acceptor.wire)
         self._port = Port(self._number, self._link.name, self._acceptor, self._outbox, self.me)
+        if guest is not None:
+            self._port.host = guest.host
         await self._bus.tell(Connected(self._port))
         greeting = self._acceptor.greeting()
         if greeting:

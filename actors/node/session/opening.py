@@ -18,7 +18,6 @@ from actors.node.messages import Asked
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
-from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
     ClaimAsked,
     Credentials,
@@ -97,7 +96,6 @@ class Opening:
         self._gate = gate
         self._entropy = entropy
         self._has_login = has_login
-        self._openings: dict[str, int] = {}
 
     def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
         """Open the session for a user who has logged in.
@@ -126,7 +124,9 @@ class Opening:
             session: The session.
         """
         if self._is_permitted(request, session.asker):
-            asked = ReopenAsked(request.port.number, request.token, request.port.acceptor.liveness)
+            acceptor = request.port.acceptor
+            fresh = None if acceptor.form is PeerForm.UPSTREAM else self._fresh()
+            asked = ReopenAsked(request.port.number, request.token, acceptor.liveness, fresh)
             self._ask(request, session, asked)
 
     def claimed(self, request: OpenRequest) -> None:
@@ -153,13 +153,21 @@ class Opening:
         if not self._is_permitted(request, asker):
             return
         session = self._session(request, asker)
-        fresh = self._entropy(_TOKEN_BYTES).hex()
         link, liveness = request.port.number, request.port.acceptor.liveness
-        is_unproved = request.port.acceptor.form is PeerForm.UPSTREAM and not self._has_login
-        asked = OpenAsked(link, request.token, fresh, liveness, credentials, is_unproved)
-        granted = self._ask(request, session, asked)
-        if granted and credentials is not None:
-            session.asker = asker
+        is_upstream = request.port.acceptor.form is PeerForm.UPSTREAM
+        asked = OpenAsked(
+            link,
+            request.token,
+            self._fresh(),
+            liveness,
+            credentials,
+            is_unproved=is_upstream and not self._has_login,
+            is_fixed=is_upstream,
+        )
+        self._ask(request, session, asked, session.asker if credentials is None else asker)
+
+    def _fresh(self) -> str:
+        return self._entropy(_TOKEN_BYTES).hex()
 
     def _is_permitted(self, request: OpenRequest, asker: Asker) -> bool:
         objection = self._gate.objection(request.message, asker)
@@ -173,13 +181,7 @@ class Opening:
             return session
         if session is not None:
             self._exchange.feed(session, NodeLeaves())
-        nth = self._openings[request.runtime] = self._openings.get(request.runtime, 0) + 1
-        key = f"{self._exchange.tables.addresses.node}|{request.runtime}"
-        key = key if nth == 1 else f"{key}|{nth}"
-        core = NodeSessionCore(key, request.runtime, self._exchange.budget)
-        session = Session(core, request.message.from_, asker)
-        self._exchange.sessions[request.runtime] = session
-        return session
+        return self._exchange.begin(request.message.from_, asker, request.runtime)
 
     @staticmethod
     def _is_left(session: Session, asker: Asker) -> bool:
@@ -192,28 +194,36 @@ class Opening:
         return is_away and session.asker.identity is None and asker.identity is None
 
     def _ask(
-        self, request: OpenRequest, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
-    ) -> bool:
-        """Ask the session and answer the link; return whether the link has it."""
+        self,
+        request: OpenRequest,
+        session: Session,
+        asked: OpenAsked | ReopenAsked | ClaimAsked,
+        asker: Asker | None = None,
+    ) -> None:
+        """Ask the session and answer the link; `asker`: who has it then, if that changes."""
         outcome = self._exchange.feed(session, asked)
         match outcome.verdict:
-            case Granted(_, token, _):
+            case Granted() as granted:
                 session.stub = request.message.from_
-                answer = _granted(request.message, token)
+                session.asker = asker or session.asker
+                if granted.is_lasting:
+                    self._exchange.store(session, request.port)
+                answer = _granted(request.message, granted)
                 self._exchange.hand_out(request.port, answer, outcome.waiting)
-                return True
             case Refused(_, code, why):
                 self.refuse(request, code, why)
+                if request.token is not None:
+                    self._exchange.failed(request.port)
             case None:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
-        return False
 
 
-def _granted(request: Message, token: str) -> Message:
+def _granted(request: Message, granted: Granted) -> Message:
     """Accept a request; a session claimed by its name alone has no token for a resumption."""
-    if not token:
+    if not granted.token:
         return reply_to(request, Code.OK)
-    return reply_to(request, Code.OK, {"value": write_body(SessionGranted(token))})
+    body = SessionGranted(granted.token, emptied=True if granted.is_emptied else None)
+    return reply_to(request, Code.OK, {"value": write_body(body)})
 
 
 _log = structlog.get_logger("actors.node")

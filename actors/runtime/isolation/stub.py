@@ -183,11 +183,11 @@ class SandboxedStub(StubHost[Delivery]):
         await self._context.bus.post(status_event(self._context, step, self._sessions))
 
     @override
-    async def kept(self, token: str) -> None:
-        if self._token not in {None, token}:
+    async def kept(self, token: str, *, is_anew: bool) -> None:
+        if is_anew and self._token not in {None, token}:
             self._sessions += 1
         self._token = token
-        self._context.keep(token)
+        self._context.keep(token, is_anew)
 
     # ---- the end
 

@@ -391,7 +391,7 @@ class NodeStub(Actor[NodeStubMessage]):
                     link.control(link.wire.write(answer))
             case ev.SessionAnswered():
                 if item.token is not None:
-                    self._context.keep(item.token)
+                    self._context.keep(item.token, item.is_anew)
                     await self._context.remember(item.token)
                 self._log_refusal(item)
                 await self._feed(item)

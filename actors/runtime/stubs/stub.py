@@ -93,7 +93,7 @@ class StubConfig:
     endpoints: tuple[str, ...] = ()
 
 
-def _let_go(_token: str) -> None:
+def _let_go(_token: str, _is_anew: bool) -> None:  # noqa: FBT001 - of a callable
     """Keep no token: in a runtime a stub outlives its sessions."""
 
 
@@ -115,7 +115,7 @@ class StubContext:
         ids: Message ids for its own addresses.
         entropy: Returns n random bytes.
         counters: Counts what it drops.
-        keep: Takes the token of its session, for a later stub.
+        keep: Takes the token of its session, for a later stub, and whether the session is new.
         remember: Takes the token, too, and returns when it is stored; called before the session is
             used.
     """
@@ -128,7 +128,7 @@ class StubContext:
     ids: IdSource
     entropy: Callable[[int], bytes]
     counters: Counters = attrs.field(factory=Counters)
-    keep: Callable[[str], None] = _let_go
+    keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
 
 

@@ -208,15 +208,20 @@ class OwnWire(NodeWire):
         method = self._controls.pop(line.id, None)
         if method is None:
             return Stray(line)
-        return SessionAnswered(method, line.code, _token(line), reason_in(line))
+        granted = _granted(line)
+        if granted is None:
+            return SessionAnswered(method, line.code, why=reason_in(line))
+        return SessionAnswered(
+            method, line.code, granted.session_token, is_emptied=bool(granted.emptied)
+        )
 
 
-def _token(answer: Message) -> str | None:
-    """Return the session token an answer brings, if it says yes and brings one."""
+def _granted(answer: Message) -> SessionGranted | None:
+    """Return the session that an answer brings, if it says yes and brings one."""
     value = answer.body.get("value")
     if answer.code > LAST_SUCCESS or not isinstance(value, dict):
         return None
     try:
-        return read_body(attrs.evolve(answer, body=value), SessionGranted).session_token
+        return read_body(attrs.evolve(answer, body=value), SessionGranted)
     except BadMessageError:
         return None

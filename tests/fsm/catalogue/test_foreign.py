@@ -117,13 +117,13 @@ def test_a_crash_refuses_what_was_handed_in_and_not_answered(core):
 
 def test_a_successor_gets_the_session_of_its_predecessor(core):
     stub = up(core)
-    assert core.feed(ft.SandboxSession(stub, "t1"), 0) == []
+    assert core.feed(ft.SandboxSession(stub, "t1", is_anew=True), 0) == []
     core.feed(ft.SandboxGone(stub, "killed"), 0)
     (_, opened) = core.feed(send(asked(2)), 1)
     assert opened.token == "t1"  # noqa: S105 - no password
     core.feed(ft.SandboxReady(opened.stub), 1)
-    assert core.feed(ft.SandboxSession(opened.stub, "t1"), 1) == []
-    assert core.feed(ft.SandboxSession(opened.stub, "t2"), 1) == [ft.Renew(B)]
+    assert core.feed(ft.SandboxSession(opened.stub, "t2", is_anew=False), 1) == []
+    assert core.feed(ft.SandboxSession(opened.stub, "t3", is_anew=True), 1) == [ft.Renew(B)]
 
 
 def test_restarts_have_an_intensity(core):

@@ -66,7 +66,7 @@ def test_the_first_open_grants_a_fresh_token():
     step, granted = NodeSessionCore("k", R).feed(OpenAsked(1, None, TOKEN), 0.0)
 
     assert (step.old, step.new) == (None, "open")
-    assert granted == Granted(1, TOKEN, ())
+    assert granted == Granted(1, TOKEN, (), is_lasting=True)
 
 
 def test_the_token_itself_is_not_kept():
@@ -118,7 +118,7 @@ def test_a_session_whose_token_was_lost_is_opened_anew():
 
 
 def unproved(link, token="", fresh="f" * 64):
-    return OpenAsked(link, token or None, fresh, Liveness.BY_LINK, is_unproved=True)
+    return OpenAsked(link, token or None, fresh, Liveness.BY_LINK, is_unproved=True, is_fixed=True)
 
 
 def test_upstreams_open_gets_the_detached_session_its_token_and_what_waited():

@@ -17,7 +17,8 @@ STOP_WITHIN = 10.0
 
 UNHURRIED = (
     "--message-rate", "none", "--identity-rate", "none", "--handshake-rate", "none",
-    "--max-malformed", "none", "--max-unauthenticated-per-host", "none",
+    "--max-malformed", "none", "--max-failed-opens", "none",
+    "--max-unauthenticated-per-host", "none",
 )  # fmt: skip
 """Options for tests that are quicker than any honest peer, and all come from one host."""
 

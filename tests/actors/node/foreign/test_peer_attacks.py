@@ -3,8 +3,10 @@
 import pytest
 import trio
 
+from actors.kit.counters import Tally
 from fsm.registry.node_rights import Observation
 from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
+from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
 
 NODE = "domain://msg-node.b.ex"
@@ -121,14 +123,32 @@ async def test_use_of_this_node_by_a_runtime_of_its_domain_is_no_offence_of_the_
 
 
 async def test_an_address_taken_before_its_node_connected_is_released(autojump_clock):
-    async with open_world() as world:
-        thief = await world.peer(RA)
-        assert (await thief.ask("read", HX, DR, resource=HX)).code == 404
+    read = {"type": "read", "from": HX, "to": DR, "body": {"resource": HX}}
+    async with open_world(allow_legacy=True) as world:
+        thief = await plain_peer(world)
+        assert (await thief.ask(id=1, **read))["body"]["code"] == 404
         peer = await world.peer(NODE)
-        assert (await thief.ask("read", HX, DR, resource=HX)).code == 401
-        await thief.post("create", f"{RA}/ua", HX, value=1)
+        assert (await thief.ask(id=2, **read))["body"]["code"] == 401
+        ra = await world.peer(RA)
+        await ra.post("create", f"{RA}/ua", HX, value=1)
         assert (await peer.hear()).to == HX
         assert (await peer.ask("read", HX, DR, resource=HX)).code == 404
+
+
+@pytest.mark.parametrize("field", ["from", "source"])
+async def test_a_session_speaks_for_no_other_domain(field, autojump_clock):
+    """Also for one that nobody here knows, and whoever of that domain comes has its name."""
+    async with open_world() as world:
+        ra = await world.peer(RA)
+        for number in range(100):
+            name = f"hyperty://other.example/{number}"
+            from_, body = (name, {}) if field == "from" else (f"{RA}/ua", {"source": name})
+            assert (await ra.ask("read", from_, DR, resource=RA, **body)).code == 401
+        (view,) = await world.node.sessions()
+        assert not [one for one in view.addresses if "other.example" in one]
+        assert world.node.counters.tallies[Tally.REFUSALS] == {(401,): 100}
+        owner = await world.peer("hyperty-runtime://other.example/r")
+        assert (await owner.ask("read", name, DR, resource=RA)).code == 404
 
 
 async def test_offences_of_long_ago_are_forgotten(autojump_clock):
@@ -155,14 +175,15 @@ async def third_party(world):
 
 
 @pytest.mark.parametrize(
-    ("from_", "source"), [("hyperty://c.ex/hc", None), (f"{RA}/sm", "hyperty://c.ex/free")]
+    ("from_", "source", "code"),
+    [("hyperty://c.ex/hc", None, 403), (f"{RA}/sm", "hyperty://c.ex/free", 401)],
 )
-async def test_this_node_carries_nothing_of_a_third_domain(from_, source, autojump_clock):
+async def test_this_node_carries_nothing_of_a_third_domain(from_, source, code, autojump_clock):
     async with open_world() as world:
         peer = await world.peer(NODE)
         who = await third_party(world) if source is None else await world.peer(RA)
         body = {} if source is None else {"source": source}
-        assert (await who.ask("create", from_, HX, value=1, **body)).code == 403
+        assert (await who.ask("create", from_, HX, value=1, **body)).code == code
         await who.post("update", from_, HX, value=1, **body)
         assert await peer.silence()
 

@@ -49,12 +49,14 @@ class Reader:
         message = {
             "id": 1, "type": "execute", "from": f"{RA}/stub", "to": SESSION, "body": body,
         }  # fmt: skip
-        return await self.ask("POST", path, json.dumps(message).encode())
+        answer = await self.ask("POST", path, json.dumps(message).encode())
+        value = json.loads(answer.body).get("body", {}).get("value") or {}
+        self.token = value.get("sessionToken", self.token)
+        return answer
 
     async def open(self):
         answer = await self.control("open")
         assert answer.status == 200, answer
-        self.token = json.loads(answer.body)["body"]["value"]["sessionToken"]
         return self
 
     async def poll(self, after):

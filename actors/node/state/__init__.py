@@ -1,0 +1,1 @@
+"""What of a node outlives its process beside the registry: its sessions, and used login tokens."""

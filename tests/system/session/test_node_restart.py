@@ -1,0 +1,159 @@
+"""A node that is stopped or killed, and started again, has its runtimes back by themselves.
+
+Each runtime has one login token, which opens one session: no person brings another.
+"""
+
+import json
+import signal
+import time
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+import trio
+
+import actors
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.stubs.credentials import given
+from tests.support.command import called
+from tests.support.node.node_peer import DOMAIN, Peer
+from tests.support.node.node_process import UNHURRIED, node_process
+from transports.errors import LinkError
+from transports.link import Kind
+from transports.system import open_system_network
+
+pytestmark = pytest.mark.timeout(120)
+
+BACK_WITHIN = 10.0
+"""Seconds until all runtimes are back (TRUST, node state)."""
+
+
+class Echo(actors.Hyperty):
+    async def on_request(self, message):
+        return message.body.get("value")
+
+
+@pytest.fixture
+def key(tmp_path):
+    return json.loads(called(keys, "--out", str(tmp_path / "keys")).out[0])
+
+
+def token_of(key, user):
+    who = ("--user", f"user://{DOMAIN}/{user}", "--domain", DOMAIN)
+    return called(issue, "--key", key["key"], *who).out[0]
+
+
+def started(tmp_path, key, listen="127.0.0.1:0"):
+    options = ("--domain", DOMAIN, "--registry", str(tmp_path / "r.sqlite"), "--jwks", key["jwks"])
+    return node_process(tmp_path / "node.log", *options, "--listen", listen, *UNHURRIED)
+
+
+def place(url):
+    return url.removeprefix("ws://").removesuffix("/link")
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=str)
+async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by):
+    async with open_system_network() as network, AsyncExitStack() as opened:
+        tokens = [token_of(key, name) for name in ("alice", "bob")]
+        with started(tmp_path, key) as node:
+            url = node.ready["url"]
+            here, there = [
+                await opened.enter_async_context(
+                    actors.open_runtime(
+                        RuntimeConfig(domain=DOMAIN, name=name, node=url, credentials=given(token))
+                    )
+                )
+                for name, token in zip(("ra", "rb"), tokens, strict=True)
+            ]
+            caller, echo = await here.deploy(Echo), await there.deploy(Echo)
+            assert (await caller.request(echo.url, 6)).body["value"] == 6
+            node.process.send_signal(ended_by)
+            node.process.wait(10.0)
+
+        with started(tmp_path, key, place(url)) as node, trio.fail_after(BACK_WITHIN):
+            while (answer := await caller.request(echo.url, 7)).code != 200:  # noqa: ASYNC110 - another process
+                await trio.sleep(0.05)
+            assert answer.body["value"] == 7
+            assert await codes(network, url, tokens) == {401}
+            assert node.complaints == []
+
+
+class Returning:
+    """A peer that comes back as often as its node does."""
+
+    def __init__(self, network, url, logins, number, token):
+        self.logins = logins
+        self.network, self.url = network, url
+        self.runtime = f"hyperty-runtime://{DOMAIN}/r{number}"
+        self.asked, self.token = "open", token
+        self.came = 0
+
+    async def run(self):
+        while True:
+            with suppress(LinkError, OSError):
+                await self.stay()
+            await trio.sleep(0.2)
+
+    async def come(self):
+        link = await self.network.dial(Kind.WEBSOCKET, self.url)
+        peer = Peer(link, self.runtime)
+        answer = await peer.control(self.asked, runtimeURL=self.runtime, token=self.token)
+        assert answer.code == 200, answer.body
+        self.asked, self.token = "re-open", answer.body["value"]["sessionToken"]
+        self.came += 1
+        return peer
+
+    async def stay(self):
+        if self.came:
+            peer = await self.come()
+        else:
+            async with self.logins:
+                peer = await self.come()
+        try:
+            await peer.read_on()
+        finally:
+            await trio.aclose_forcefully(peer.link)
+
+
+async def all_came(peers, times, within=BACK_WITHIN):
+    begun = time.monotonic()
+    with trio.fail_after(within):
+        while min(peer.came for peer in peers) < times:  # noqa: ASYNC110 - of other processes
+            await trio.sleep(0.02)
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=str)
+async def test_five_hundred_come_back(tmp_path, key, ended_by):
+    tokens = [token_of(key, f"u{number}") for number in range(500)]
+    async with open_system_network() as network, trio.open_nursery() as nursery:
+        with started(tmp_path, key) as node:
+            url = node.ready["url"]
+            logins = trio.CapacityLimiter(8)
+            peers = [Returning(network, url, logins, *one) for one in enumerate(tokens)]
+            for peer in peers:
+                nursery.start_soon(peer.run)
+            await all_came(peers, 1, within=60.0)
+            node.process.send_signal(ended_by)
+            node.process.wait(10.0)
+        for times in (2, 3):
+            with started(tmp_path, key, place(url)) as node:
+                print("back after", await all_came(peers, times))  # noqa: T201
+                assert await codes(network, url, tokens[:10]) == {401}
+                assert node.complaints == []
+                node.process.send_signal(ended_by)
+                node.process.wait(10.0)
+        nursery.cancel_scope.cancel()
+
+
+async def codes(network, url, tokens):
+    """Return the answers to logins by tokens, for names that nobody has."""
+    seen = set()
+    for number, token in enumerate(tokens):
+        link = await network.dial(Kind.WEBSOCKET, url)
+        peer = Peer(link, f"hyperty-runtime://{DOMAIN}/thief{number}")
+        seen.add((await peer.control("open", runtimeURL=peer.runtime, token=token)).code)
+        await link.aclose()
+    return seen
