@@ -3,9 +3,9 @@
 import orjson
 import pytest
 from click.testing import CliRunner
-from fsm.commands.group import cli
 
 from actors.demo.stage import Director, Show, judged_by_both
+from fsm.__main__ import cli
 from fsm.judge.manifest import Manifest, Participant
 from spark.pipeline import Question
 from spark.run import Order, carry_out
