@@ -18,7 +18,7 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage check lint bench soak simulate lock
+.PHONY: demo test test-long coverage check lint bench soak simulate lock
 
 demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
@@ -27,7 +27,11 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest --numprocesses $(TESTERS) --maxprocesses 5 \
 		--dist loadgroup --no-loadscope-reorder $(ARGS)
 
-# The same, and which lines it took: about half as long again.
+# Tests of whole processes that take longest: JVMs that are killed, a cluster, the demonstration.
+test-long: $(STAMP)
+	@$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadgroup $(ARGS)
+
+# As `test`, and which lines it took: about half as long again.
 coverage: $(STAMP)
 	@$(MAKE) --no-print-directory test \
 		ARGS="--cov=specs --cov=fsm --cov=transports --cov=actors --cov-report=term --cov-fail-under=90 $(ARGS)"
@@ -50,7 +54,7 @@ bench: $(STAMP)
 
 # Tests that take long, whole systems by chance, then an attack on a node: `make soak COUNT=5000000 ARGS="--seed 7"`.
 soak: $(STAMP)
-	@$(BIN)/python -m pytest -m "soak or hypothesis or chance" --hypothesis-profile soak
+	@$(BIN)/python -m pytest -m "soak or long or hypothesis or chance" --hypothesis-profile soak
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
 

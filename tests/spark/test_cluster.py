@@ -191,6 +191,7 @@ def executor(number: str, application: str) -> int:
     raise AssertionError(f"executor {number} does not run")
 
 
+@pytest.mark.long
 def test_an_executor_that_is_killed_in_mid_run_costs_time_only(cluster, traces, expected, tmp_path):
     command = [sys.executable, "-m", "spark", "validate", traces, "--json"]
     (tmp_path / "log4j2.properties").write_text(LOGGED)

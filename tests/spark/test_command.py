@@ -40,6 +40,7 @@ def no_java(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.timeout(180)
+@pytest.mark.long
 def test_on_the_wheels_java_a_trace_is_judged_and_nothing_else_is_said(tmp_path, no_java):
     write_trace(tmp_path / "run" / "node=alice", records(whole(session("open", "closed"))))
     done = run_command(tmp_path / "run", "--json", "--master", "local[1]", **no_java)
@@ -55,6 +56,7 @@ def test_on_the_wheels_java_a_trace_is_judged_and_nothing_else_is_said(tmp_path,
 
 @pytest.mark.spark
 @pytest.mark.timeout(180)
+@pytest.mark.long
 def test_a_setting_of_the_user_wins_over_every_other(tmp_path, no_java):
     write_trace(tmp_path / "run" / "node=alice", records(whole([])))
     options = ("--driver-memory", "1g", "--conf", "spark.driver.memory=100m")

@@ -257,6 +257,7 @@ def progress(to):
     )
 
 
+@pytest.mark.long
 def test_a_watch_that_is_killed_goes_on_and_reports_each_violation_once(tmp_path):
     source, traces, to = story(tmp_path / "source"), tmp_path / "traces", tmp_path / "state"
     grown(source, traces, 0.5)
@@ -290,6 +291,7 @@ def test_a_watch_that_is_killed_goes_on_and_reports_each_violation_once(tmp_path
     assert "no longer judged" not in err
 
 
+@pytest.mark.long
 def test_a_watch_that_is_interrupted_says_what_it_found_so_far(tmp_path):
     lines = records(whole(session("open", "closed")))
     write_trace(tmp_path / "traces" / "run=r1" / "node=alice", lines[:-1])

@@ -120,6 +120,7 @@ def was_shown(act, who, beats, lines):
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_path):
     """The main job: session, node path, link, cut, return, goodbye, verdict.
