@@ -216,7 +216,7 @@ REASONS = {
     "RS512": "signed by none of",
     "ES256 named, signed by Ed25519": "not for the algorithm",
     "EdDSA named, signed by P-256": "not for the algorithm",
-    "unknown key": "nobody here knows the key",
+    "unknown key": "the key that it names is unknown",
     "known name, another key": "signature does not fit",
     "signature damaged": "signature does not fit",
     "no key named": "signature does not fit",
