@@ -1,7 +1,6 @@
 """A message node or a runtime inside a program, and the handles to its deployed hyperties."""
 
 import ssl
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -19,7 +18,6 @@ from actors.kit.trace import NULL_TRACER, Tracer
 from actors.node import app as node_app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
-from actors.pipe.plan import Spawn
 from actors.pipe.process import process_sandboxes
 from actors.runtime import app as runtime_app
 from actors.runtime.config import RuntimeConfig
@@ -337,9 +335,10 @@ class Runtime:
     ) -> DeployedApart:
         """Run a hyperty in a sandbox process of its own, and register it in the domain.
 
-        The sandbox has no network, no environment variables, and no files except those from
-        which this program imports. A crash of the hyperty ends its process, and the runtime
-        starts another one.
+        The sandbox has no network, no environment variables, and no files except those of
+        Python's standard library and of the installed distributions that the module imports by
+        `import` statements; of other modules it gets the sources. A crash of the hyperty ends
+        its process, and the runtime starts another one.
 
         Args:
             made: Class of the hyperty, at the top level of a module; the sandbox calls it
@@ -361,8 +360,9 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         described, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
+        spawn = process_sandboxes(code.module)
         return DeployedApart(
-            self._running, await self._running.settle_apart(described, code, _processes())
+            self._running, await self._running.settle_apart(described, code, spawn)
         )
 
     async def enter(self) -> None:
@@ -529,11 +529,6 @@ async def _running(
         runtime_app.open_runtime(config, carrier, tracer) as running,
     ):
         yield running
-
-
-def _processes() -> Spawn:
-    """Return a maker of sandbox processes that import from the same folders as this process."""
-    return process_sandboxes(str(Path(one).resolve()) for one in sys.path)
 
 
 def _by_the_clock(config: RuntimeConfig) -> RuntimeConfig:

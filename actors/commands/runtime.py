@@ -2,7 +2,6 @@
 
 import re
 import ssl
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from enum import Enum, unique
@@ -45,7 +44,6 @@ from actors.commands.catalogues import (
 from actors.kit.ids import fresh_ids
 from actors.kit.supervision.monitor import Crash
 from actors.pipe.errors import SandboxError
-from actors.pipe.plan import Spawn
 from actors.pipe.process import process_sandboxes
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -210,9 +208,8 @@ def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
         return {
             name: partial(_deploy, where, load_hyperty(where)) for name, where in hyperties.items()
         }
-    spawn = process_sandboxes(str(Path(one).resolve()) for one in sys.path)
     codes = {name: HypertyCode(where) for name, where in hyperties.items()}
-    return {name: partial(_deploy_apart, code, spawn) for name, code in codes.items()}
+    return {name: partial(_deploy_apart, code) for name, code in codes.items()}
 
 
 async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) -> str:
@@ -226,7 +223,8 @@ async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) 
     raise crashed(where, crash.error) from crash.error
 
 
-async def _deploy_apart(code: HypertyCode, spawn: Spawn, runtime: Runtime, name: str) -> str:
+async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
+    spawn = process_sandboxes(code.module)
     try:
         return await runtime.deploy_apart(name, code, spawn)
     except SandboxError as exc:

@@ -1,10 +1,11 @@
-"""The plan of a sandbox as both ends of its pipe know it, its login and its spawner."""
+"""The plan and code of a sandbox as both ends of its pipe know them, its login and its spawner."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias, assert_never, final
 
 import attrs
+import orjson
 import trio
 
 from actors.pipe.errors import PipeError
@@ -16,11 +17,14 @@ __all__ = [
     "HypertyContents",
     "NodeStubContents",
     "PackageContents",
+    "SandboxCode",
     "SandboxPlan",
     "Spawn",
     "TokenSource",
     "nothing",
+    "read_code",
     "read_plan",
+    "write_code",
     "write_plan",
 ]
 
@@ -177,3 +181,49 @@ def _texts(fields: JsonObject, name: str) -> tuple[str, ...]:
     if len(texts) != len(value):
         raise PipeError(f"a plan with {name} that are none")
     return texts
+
+
+# ---- code
+
+
+@final
+@attrs.frozen
+class SandboxCode:
+    """What one sandbox process may import besides Python's standard library.
+
+    Attributes:
+        own: Modules of ours, or `module:name`, to import before confinement.
+        readable: Files and folders of installed distributions.
+        places: The folders in which these are installed.
+        archive: A zip archive of sources; empty if there are none.
+    """
+
+    own: tuple[str, ...]
+    readable: tuple[str, ...]
+    places: tuple[str, ...]
+    archive: bytes = attrs.field(default=b"", repr=False)
+
+
+def write_code(code: SandboxCode, host: int) -> bytes:
+    """Write what a process reads before all else; `host` is the process that must outlive it."""
+    head: JsonObject = {
+        "host": host,
+        "own": list(code.own),
+        "readable": list(code.readable),
+        "places": list(code.places),
+    }
+    return orjson.dumps(head) + b"\n" + code.archive
+
+
+def read_code(text: bytes) -> tuple[SandboxCode, int]:
+    """Read the code of a process, and what its host is.
+
+    Raises:
+        PipeError: It is none.
+    """
+    line, _, archive = text.partition(b"\n")
+    head: Json = orjson.loads(line)
+    if not isinstance(head, dict) or not isinstance(host := head.get("host"), int):
+        raise PipeError("code without a host")
+    own, readable, places = (_texts(head, name) for name in ("own", "readable", "places"))
+    return SandboxCode(own, readable, places, archive), host

@@ -5,19 +5,21 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, final
 
 import structlog
 import trio
 
+from actors.pipe.code import code_of, stub_code
 from actors.pipe.errors import SandboxError
-from actors.pipe.plan import Spawn
+from actors.pipe.message import Word, parts_of, write_message
+from actors.pipe.plan import SandboxCode, Spawn, write_code
 from fsm.limits.token_bucket import TokenBucket
-from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
+from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDBOXES
 from specs.limits.protocol import SANDBOX_LOG_CHARACTERS, SANDBOX_LOG_LINES
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
@@ -31,11 +33,10 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 """Folder of the packages: an isolated interpreter does not look where it was started."""
 
 _MAIN: Final = (
-    "import gc, sys; sys.path.insert(0, sys.argv[1]); sys.path.extend(sys.argv[3:]); "
-    "gc.disable(); from actors.sandbox.__main__ import main; gc.enable(); "
-    "parent = int(sys.argv[2]); del sys.argv[1:]; "
-    "main(parent)"
+    "import gc, sys; gc.disable(); sys.path += [*sys.argv[2:], sys.argv[1]]; "
+    "from actors.sandbox.__main__ import main; gc.enable(); del sys.argv[1:]; main()"
 )
+"""No `site` is imported: what its files name is code, too, and may be of anybody."""
 
 _READ: Final = 4096
 
@@ -43,16 +44,16 @@ _CONFINED: Final = "confined: "
 """Begin of the line that lists the rights that a process gave up."""
 
 
-def process_sandboxes(folders: Iterable[str]) -> Spawn:
-    """Return what opens sandbox processes that can import from these folders, too.
+def process_sandboxes(module: str) -> Spawn:
+    """Return what opens sandbox processes for the hyperties of a module.
 
-    Such a process can read all their content.
+    They can read and import what the module declares (`actors.pipe.code`), and nothing else.
     """
-    return partial(open_process_sandbox, folders=tuple(folders))
+    return partial(open_process_sandbox, module=module)
 
 
 @asynccontextmanager
-async def open_process_sandbox(label: str, folders: tuple[str, ...] = ()) -> AsyncIterator[Link]:
+async def open_process_sandbox(label: str, module: str | None = None) -> AsyncIterator[Link]:
     """Run a sandbox process while the context is open (see `Spawn`).
 
     Its standard input is one end of a socket pair, its standard error a pipe that is
@@ -60,14 +61,55 @@ async def open_process_sandbox(label: str, folders: tuple[str, ...] = ()) -> Asy
     with all it may have started, and waited for.
 
     Args:
-        label: Name for logs.
-        folders: Directories that the process may read.
+        label: What logs call it.
+        module: The module of its hyperty; none for a stub.
 
     Raises:
-        SandboxError: The system starts no process.
+        SandboxError: The system starts no process, there are too many sandboxes already, or the
+            module imports too much.
+        LinkError: The process ended before it had its code.
     """
+    with _slots.take():
+        async with _open(label, module) as link:
+            yield link
+
+
+@final
+class _Slots:
+    """Bounds what all sandboxes of this process have together, as each is bounded by itself."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = 0
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Count one sandbox while the context is open.
+
+        Raises:
+            SandboxError: There are as many as there may be.
+        """
+        if self._taken >= self._most:
+            raise SandboxError(f"{self._most} sandbox processes run already")
+        self._taken += 1
+        try:
+            yield
+        finally:
+            self._taken -= 1
+
+
+_slots: Final = _Slots(SANDBOXES)
+
+
+@asynccontextmanager
+async def _open(label: str, module: str | None) -> AsyncIterator[Link]:
+    find = stub_code if module is None else partial(code_of, module)
     try:
-        process, ours, errors = _opened(folders)
+        code = await trio.to_thread.run_sync(find)
+    except ImportError as exc:
+        raise SandboxError(str(exc)) from exc
+    try:
+        process, ours, errors = _opened(code)
     except OSError as exc:
         raise SandboxError(f"no process could be started: {exc.strerror}") from exc
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
@@ -75,14 +117,20 @@ async def open_process_sandbox(label: str, folders: tuple[str, ...] = ()) -> Asy
     async with stream, open_background() as background:
         background.start_soon(_log_errors, trio.lowlevel.FdStream(errors), label, process.pid)
         try:
+            await _send_code(link, code)
             yield link
         finally:
             with trio.CancelScope(shield=True):
                 await _end(process)
 
 
+async def _send_code(link: Link, code: SandboxCode) -> None:
+    for part in parts_of(0, write_code(code, os.getpid()), Word.CODE):
+        await link.send(write_message(part))
+
+
 def _opened(
-    folders: tuple[str, ...],
+    code: SandboxCode,
 ) -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
     """Start a process; return it, our end of its pipe, and where to read what it complains of.
 
@@ -96,15 +144,14 @@ def _opened(
         errors, say = os.pipe()
         ours_if_it_fails.callback(os.close, errors)
         theirs.callback(os.close, say)
-        process = _start(pipe, say, folders)
+        process = _start(pipe, say, code)
         ours_if_it_fails.pop_all()
     return process, ours, errors
 
 
-def _start(pipe: socket.socket, errors: int, folders: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+def _start(pipe: socket.socket, errors: int, code: SandboxCode) -> "subprocess.Popen[bytes]":
     """Start the process, from this thread: the child asks to die with the thread it is of."""
-    command = [sys.executable, "-I", "-B", "-c", _MAIN, str(_ROOT), str(os.getpid())]
-    command += folders
+    command = [sys.executable, "-I", "-S", "-B", "-c", _MAIN, str(_ROOT), *code.places]
     return subprocess.Popen(  # noqa: S603 - our own interpreter with our own code
         command,
         stdin=pipe.fileno(),

@@ -142,7 +142,7 @@ class Runtime:
         Args:
             profile: Its description for the domain registry; a text is its name.
             code: Where its class is; see `sandboxed_hyperty` for what it can do there.
-            spawn: Makes the process, such as `process_sandboxes(folders)`.
+            spawn: Makes the process, such as `process_sandboxes(code.module)`.
 
         If cancelled, as `host`.
 

@@ -2,171 +2,43 @@
 
 In this order: its share of a busy processor; the user `nobody`, if it was root and `nobody`
 can read Python's files; namespaces of its own without a network; limits; no new privileges;
-death with its parent; by Landlock no file but Python's own; by seccomp no socket, no signal to
-other processes, no other process. A step that the kernel refuses is left out and reported. The
-other end of the pipe checks everything in any case, and foreign code runs only if the most
-important steps succeeded.
+death with its parent; by Landlock no file but those of Python's standard library and of the
+distributions that it is given; by seccomp no call but those of `system_calls`. A step that the
+kernel refuses is left out and reported. The other end of the pipe checks everything in any case,
+and foreign code runs only if the most important steps succeeded.
+
+The kernel ends the process with the thread that started it, also if that is killed: the filter
+refuses the calls that would disarm this.
 
 Compiled modules may be imported later, but their shared libraries are outside of Python's own
 files. So these are loaded first.
 """
 
 import ctypes
-import errno
 import os
-import platform
 import resource
 import signal
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+import sysconfig
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, final
 
 import attrs
 
+from actors.sandbox.system_calls import filter_system_calls
 from specs.limits.foreign_code import SANDBOX_NICE
 from specs.limits.protocol import SANDBOX_CPU, SANDBOX_FILES, SANDBOX_MEMORY
 
 __all__ = ["confine", "preload"]
 
-_SET_FILTER, _BY_PROGRAM = 22, 2
-"""`prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ...)`."""
-
-_LOAD, _IF_EQUAL, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""Offsets of number, architecture and arguments in a filtered call."""
-
-_ALLOW: Final = 0x7FFF_0000
-_REFUSE: Final = 0x0005_0000 | errno.EPERM
-_OTHER_CONVENTION: Final = 0x4000_0000
-"""From here up numbers are of calls by a convention of their own."""
-
-
-_STREAM, _SOCKET_TYPE = 1, 0xF
-"""A pair of sockets that cannot be passed on, and where flags are not."""
-
-_FORBIDDEN: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        # Other processes: to start, to become, to look into, to signal, to slow down.
-        "clone": (56, 220), "clone3": (435, 435), "fork": (57, -1), "vfork": (58, -1),
-        "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
-        "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
-        "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424),
-        "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
-        "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-        "setpriority": (141, 140), "sched_setparam": (142, 118),
-        "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122),
-        "sched_setattr": (314, 274), "ioprio_set": (251, 30),
-        "migrate_pages": (256, 238), "move_pages": (279, 239),
-        # Sockets: those of the file system belong to no network, and to no file right either.
-        "socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
-        "sendmsg": (46, 211), "sendmmsg": (307, 269),
-        # Files of others: Landlock still lets a process change their owners and metadata.
-        "chmod": (90, -1), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
-        "chown": (92, -1), "lchown": (94, -1), "fchown": (93, 55), "fchownat": (260, 54),
-        "utime": (132, -1), "utimes": (235, -1), "futimesat": (261, -1), "utimensat": (280, 88),
-        "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7),
-        "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
-        "setxattrat": (463, 463), "removexattrat": (466, 466),
-        "open_by_handle_at": (304, 265), "mount": (165, 40),
-        "inotify_init": (253, -1), "inotify_init1": (294, 26), "fanotify_init": (300, 262),
-        # What is shared by all that one user runs.
-        "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
-        "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-        # System calls that are not needed here.
-        "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280),
-        "io_uring_setup": (425, 425), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
-    }
-)  # fmt: skip
-"""Refused calls, with their numbers on x86_64 and aarch64; negative: there is no such call."""
-
-
-@final
-@attrs.frozen
-class _Machine:
-    """Calls of one kind of processor.
-
-    Attributes:
-        column: Of the numbers in the table of what is forbidden.
-        pair: The call `socketpair`: of streams only, which reach no other process.
-        limit: The call `prlimit64`: for this process only.
-    """
-
-    architecture: int
-    column: int
-    pair: int
-    limit: int
-
-    @property
-    def forbidden(self) -> tuple[int, ...]:
-        """The numbers of what is forbidden."""
-        numbers = (one[self.column] for one in _FORBIDDEN.values())
-        return tuple(number for number in numbers if number >= 0)
-
-
-_MACHINES: Final[Mapping[str, _Machine]] = MappingProxyType(
-    {
-        "x86_64": _Machine(0xC000_003E, 0, pair=53, limit=302),
-        "aarch64": _Machine(0xC000_00B7, 1, pair=199, limit=261),
-    }
-)
-
-
-def forbid_processes(libc: ctypes.CDLL) -> bool:
-    """Let this process start no other, reach no other and change no file; return whether it can.
-
-    What is below is refused by the kernel itself, also for a process whose user is that of
-    its host. For good. Threads are processes to Linux: none is started either. Needs that no new
-    privileges can be had.
-    """
-    machine = _MACHINES.get(platform.machine())
-    if machine is None:
-        return False
-    code = _filter(machine)
-    held = ctypes.create_string_buffer(code)
-    program = struct.pack("@HP", len(code) // 8, ctypes.addressof(held))
-    return bool(libc.prctl(_SET_FILTER, _BY_PROGRAM, program, 0, 0) == 0)
-
-
-def _filter(machine: _Machine) -> bytes:
-    """Put the filter together: what is forbidden, or made by another convention, is refused."""
-    forbidden = machine.forbidden
-    left = len(forbidden)
-    by_words = _by_words(machine)
-    refuse = left + len(by_words)
-    steps = [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_IF_EQUAL, 0, refuse + 3, machine.architecture),
-        (_LOAD, 0, 0, _NUMBER),
-        (_IF_AT_LEAST, refuse + 1, 0, _OTHER_CONVENTION),
-    ]
-    steps += [(_IF_EQUAL, refuse - place, 0, number) for place, number in enumerate(forbidden)]
-    steps += [*by_words, (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
-    return b"".join(struct.pack("=HBBI", *step) for step in steps)
-
-
-def _by_words(machine: _Machine) -> list[tuple[int, int, int, int]]:
-    """Look at what two calls are made with; right behind it stands to allow, then to refuse."""
-    return [
-        (_IF_EQUAL, 0, 3, machine.pair),
-        (_LOAD, 0, 0, _SECOND),
-        (_AND, 0, 0, _SOCKET_TYPE),
-        (_IF_EQUAL, 3, 4, _STREAM),
-        (_IF_EQUAL, 0, 2, machine.limit),
-        (_LOAD, 0, 0, _FIRST),
-        (_IF_EQUAL, 0, 1, 0),
-    ]
-
-
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _ASK_VERSION: Final = 1
 _BENEATH: Final = 1
-_READ: Final = 0b1100
-"""To read a file, to list a directory."""
+_READ_FILE, _LIST = 0b0100, 0b1000
 
 _RIGHTS: Final = {1: 13, 2: 14, 3: 15, 5: 16}
 """Number of rights to files that the kernel knows, by its version of Landlock."""
@@ -179,13 +51,17 @@ _OTHERS_SINCE: Final = 6
 
 
 def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
-    """Let this process read nothing but what is below `readable`; return whether it can.
+    """Let this process read only Python's standard library and `readable`.
 
     For good, and for all it may start. What is open stays open.
 
     Args:
-        libc: The C library of this process.
-        readable: Readable paths.
+        libc: The C library.
+        readable: Files, and folders with all that is below them. The folders that these are in
+            can be listed.
+
+    Returns:
+        Whether the kernel can do that.
     """
     version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), _ASK_VERSION)
     if version < 1:
@@ -200,20 +76,34 @@ def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
     ruleset = libc.syscall(_CREATE, asked, ctypes.c_size_t(len(asked)), 0)
     if ruleset < 0:
         return False
+    paths = [*_standard_library(), *map(Path, readable)]
     try:
-        for path in readable:
-            _allow(libc, ruleset, path)
+        for path in paths:
+            _allow(libc, ruleset, path, _READ_FILE | _LIST if path.is_dir() else _READ_FILE)
+        for folder in {path.parent for path in paths}:
+            _allow(libc, ruleset, folder, _LIST)
         return bool(libc.syscall(_RESTRICT, ruleset, 0) == 0)
     finally:
         os.close(ruleset)
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, path: str) -> None:
-    if not Path(path).is_dir():
-        return
-    beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+
+def _standard_library() -> Iterator[Path]:
+    """Yield what is in its folders, without the distributions that are installed there."""
+    for folder in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}:
+        with os.scandir(folder) as entries:
+            yield from (Path(one.path) for one in entries if one.name not in _INSTALLED)
+
+
+def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
     try:
-        libc.syscall(_ADD, ruleset, _BENEATH, struct.pack("=Qi", _READ, beneath), 0)
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        libc.syscall(_ADD, ruleset, _BENEATH, struct.pack("=Qi", rights, beneath), 0)
     finally:
         os.close(beneath)
 
@@ -253,6 +143,7 @@ class Confined:
 
     Attributes:
         given_up: What, in order.
+        lacking: What the kernel did not let it give up.
     """
 
     given_up: tuple[str, ...]
@@ -265,11 +156,12 @@ class Confined:
         return f"confined: {', '.join(self.given_up)}{kept}"
 
 
-def confine(parent: int) -> Confined:
+def confine(parent: int, readable: Iterable[str] = ()) -> Confined:
     """Give up everything; return what was given up.
 
     Args:
         parent: The process that must not die before this one.
+        readable: Files and folders that can still be read, as well as the standard library.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     done = {
@@ -280,8 +172,8 @@ def confine(parent: int) -> Confined:
         "privileges": _set(libc, _NO_NEW_PRIVILEGES, 1),
         "dumps": _set(libc, _DUMPABLE, 0),
         "orphans": _set(libc, _DIE_WITH_PARENT, signal.SIGKILL),
-        "files": restrict_files(libc, sys.path),
-        "processes": forbid_processes(libc),
+        "files": restrict_files(libc, readable),
+        "processes": filter_system_calls(libc),
     }
     if os.getppid() != parent:
         # It died before it could be asked to take us along.

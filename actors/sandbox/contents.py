@@ -30,7 +30,7 @@ from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
-__all__ = ["Maker", "open_contents"]
+__all__ = ["Maker", "open_archive", "open_contents"]
 
 _SUFFIX: Final = ".py"
 _PACKAGE: Final = "/__init__.py"

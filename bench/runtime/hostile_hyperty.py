@@ -22,7 +22,6 @@ from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
 from bench.runtime.beside import Pair, judged, p99, taken
 from specs.reply_code import Code
-from tests.support.command import ROOT
 from tests.support.runtime.rough import Rough
 from transports.background import open_background
 from transports.memory import MemoryNetwork
@@ -48,7 +47,7 @@ class _Provoked:
         self.begun = trio.Event()
 
     async def deploy(self) -> None:
-        spawn = process_sandboxes([str(ROOT)])
+        spawn = process_sandboxes("tests.support.runtime.rough")
         self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), spawn)
         await self._caller.request(self._url, "well?")
 

@@ -39,6 +39,10 @@ SANDBOX_NICE: Final = 10
 """By how much a sandbox process is nicer than its host: about a tenth of its share of a
 busy processor (ours, R11)."""
 
+SANDBOXES: Final = 64
+"""Sandbox processes of one host at once. All together they have so many times SANDBOX_MEMORY of
+address space and SANDBOX_CPU of processor time (ours, T16)."""
+
 SANDBOX_FAULT: Final = 8192
 """Bytes of a traceback of a sandbox that are logged, from its end (ours, T16)."""
 
@@ -50,6 +54,10 @@ DESCRIPTOR_BYTES: Final = 65_536
 
 PACKAGE_BYTES: Final = 2_097_152
 """Bytes in one package of code (RELIABILITY S16)."""
+
+CODE_BYTES: Final = PACKAGE_BYTES + 262_144
+"""Bytes of code that a sandbox process gets before its plan: sources as of a package, and what it
+may read (ours)."""
 
 PACKAGE_FILES: Final = 256
 """Files in one package of code (ours)."""

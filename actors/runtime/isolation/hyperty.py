@@ -198,6 +198,11 @@ class HypertyCode:
         if _FORM.fullmatch(where) is None or module == "__main__":
             raise NoCodeError(where)
 
+    @property
+    def module(self) -> str:
+        """The module of the class."""
+        return self.where.partition(":")[0]
+
     @classmethod
     def of(cls, made: type[Hyperty]) -> "HypertyCode":
         """Return where a class is.
@@ -231,13 +236,13 @@ def sandboxed_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> C
 
     The other process calls the class without arguments: configuration must come by messages.
     The hyperty can send, report and observe as usual; it has no network, no files but those that
-    can be imported, and no environment. When its process ends, open requests to it are answered
-    503 at once, and another process is started; after more crashes than `Intensity` allows, the
-    runtime undeploys it.
+    it declares (`actors.pipe.code`), and no environment. When its process ends, open requests to
+    it are answered 503 at once, and another process is started; after more crashes than
+    `Intensity` allows, the runtime undeploys it.
 
     Args:
-        code: Where its class is; importable from the folders that the sandbox can read.
-        spawn: Makes the sandbox: `process_sandboxes(folders)`.
+        code: Where its class is.
+        spawn: Makes the sandbox: `process_sandboxes(code.module)`.
         tools: What the runtime provides; `Runtime.deploy_apart` makes it.
     """
     return _Processes(code, spawn, tools).begin

@@ -10,7 +10,7 @@ import trio
 
 from actors.pipe.errors import SandboxError
 from actors.pipe.message import PipeMessage, Word, write_message
-from actors.pipe.process import _log_errors, open_process_sandbox
+from actors.pipe.process import _log_errors, _Slots, open_process_sandbox
 from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
 from transports.errors import LinkError
 
@@ -73,6 +73,15 @@ async def test_a_sandbox_that_writes_much_to_stderr_is_throttled(autojump_clock)
         await _log_errors(complaints, "b.ex", 1)
     most = SANDBOX_LOG_BURST + seconds * SANDBOX_LOG_RATE
     assert most - 2 <= complaints.read / 4096 <= most + 2
+
+
+def test_all_sandboxes_together_are_bounded():
+    slots = _Slots(2)
+    with slots.take():
+        with slots.take(), pytest.raises(SandboxError, match="2 sandbox processes"), slots.take():
+            pass
+        with slots.take():
+            pass
 
 
 async def test_a_sandbox_that_has_stopped_is_killed_all_the_same():

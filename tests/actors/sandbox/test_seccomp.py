@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 TRY = """
 import ctypes, json, os, resource, socket, sys
 sys.path.insert(0, sys.argv[1])
-from actors.sandbox.confine import forbid_processes
+from actors.sandbox.system_calls import filter_system_calls
 
 def far(path):
     with socket.socket(socket.AF_UNIX) as one:
@@ -55,7 +55,7 @@ names = dict(far=far, by_pair=by_pair, by_message=by_message, limit=limit, look_
              streams=streams, os=os, socket=socket, resource=resource)
 if sys.argv[2] == "filtered":
     libc.prctl(38, 1, 0, 0, 0)
-    assert forbid_processes(libc)
+    assert filter_system_calls(libc)
 
 def outcome(attack):
     try:

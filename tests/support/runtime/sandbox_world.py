@@ -19,7 +19,6 @@ from fsm.registry.resolve.resolve_io import StubGone
 from specs.addresses.address import catalogue_stub
 from specs.message import Message, MessageType
 from specs.trace import Kind
-from tests.support.command import ROOT
 from tests.support.packages import OneStub
 from tests.support.runtime.runtime_parts import BusWorld, Listener, R, open_bus
 from tests.support.trace.growing import Growing
@@ -111,5 +110,7 @@ async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
         yield SandboxWorld(bus, reported, loader, sandboxes, network)
 
 
-sandboxes_of_tests = process_sandboxes([str(ROOT)])
-"""Sandbox processes that can import what tests have written."""
+sandboxes_of = process_sandboxes
+"""Sandbox processes for the hyperties of a module."""
+
+sandboxes_of_tests = sandboxes_of("tests.support.runtime.rough")

@@ -71,6 +71,26 @@ async def test_a_killed_runtime_leaves_no_process():
         await gone(sandbox)
 
 
+async def test_a_hyperty_cannot_outlive_its_runtime():
+    """It takes back what it can, then ignores its pipe; the runtime is killed."""
+    undying = ("--hyperty", "undying=tests.support.runtime.hostile:Undying")
+    async with (
+        serving("node", "--domain", DOMAIN, "--allow-legacy") as node,
+        serving(
+            "runtime", *NODE, node.url, "--name", "ra", "--p2p", "none", *undying,
+            "--sandbox", "process",
+        ) as runtime,
+    ):  # fmt: skip
+        (sandbox,) = children_of(runtime.process.pid)
+        done = await call("request", *NODE, node.url, runtime.ready["hyperties"]["undying"], "7")
+        assert orjson.loads(done.out[0])["value"] == 0
+        watch = os.pidfd_open(sandbox)
+        begun = trio.current_time()
+        await runtime.stop(signal.SIGKILL)
+        await gone(watch)
+        assert trio.current_time() - begun < 1.0
+
+
 # ---- a runtime with others in it
 
 

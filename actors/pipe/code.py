@@ -1,0 +1,273 @@
+"""The code that a sandbox may import besides Python's standard library, found by its host (T16).
+
+Our own modules are imported before the process is confined: they are trusted, and load in their
+compiled form. Of an installed distribution that the code declares, the files of its record can be
+read. All other modules, such as those of an editable install, of a checkout or beside a script,
+come by the pipe as sources; their folders cannot be read. A hyperty declares modules and
+distributions by its `import` statements; distributions bring those that they require. Nothing
+is executed to find that out.
+"""
+
+import ast
+import re
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    distribution,
+    packages_distributions,
+)
+from io import BytesIO
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+
+from actors.pipe.plan import SandboxCode
+from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
+
+__all__ = ["code_of", "stub_code"]
+
+_PROJECT: Final = "protofly"
+_OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
+_FOR_STUBS: Final = (
+    "actors.kit.supervision.actor",
+    "actors.kit.supervision.delivery",
+    "actors.runtime.stubs.stub",
+    "fsm.machines.stub_connection",
+    "specs.message",
+    "specs.reply_code",
+    "transports.errors",
+    "transports.link",
+    "transports.urls",
+)
+"""What a stub of a package may import of this project (`docs/stubs.md`)."""
+
+_SUFFIX: Final = ".py"
+_INIT: Final = "__init__.py"
+_NAME: Final = re.compile(r"[\w.-]+")
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+
+def _place(path: Path) -> Path | None:
+    """Return the folder of installed distributions that a file is in."""
+    return next((one for one in path.parents if one.name in _INSTALLED), None)
+
+
+def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> SandboxCode:
+    paths = tuple(dict.fromkeys(readable))
+    found = (_place(Path(one)) for one in paths)
+    places = dict.fromkeys(str(one) for one in found if one is not None)
+    return SandboxCode(tuple(dict.fromkeys(own)), paths, tuple(places), archive)
+
+
+@cache
+def stub_code() -> SandboxCode:
+    """Return what a stub may import, ours or of a package."""
+    return _code(_FOR_STUBS, _readable({_PROJECT}))
+
+
+def code_of(module: str) -> SandboxCode:
+    """Return what a hyperty of this module may import; the module may not be there.
+
+    Raises:
+        ImportError: Its sources are more than a package may have, or cannot be read.
+    """
+    search = _Search()
+    search.find(module)
+    common = stub_code().readable
+    more = search.installed - {Path(one).name.partition(".")[0] for one in common}
+    # To read all records takes long.
+    tops = packages_distributions() if more else {}
+    declared = {name for top in more for name in tops.get(top, ())}
+    readable = (*common, *_readable(declared))
+    return _code((*_FOR_STUBS, *search.own), readable, _packed(search.sources))
+
+
+def _packed(sources: dict[str, bytes]) -> bytes:
+    if not sources:
+        return b""
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for path, source in sources.items():
+            archive.writestr(path, source)
+    packed = target.getvalue()
+    size = sum(map(len, sources.values()))
+    if len(sources) > PACKAGE_FILES or size > PACKAGE_UNPACKED_BYTES or len(packed) > PACKAGE_BYTES:
+        raise ImportError(
+            f"a hyperty in a sandbox may import {PACKAGE_FILES} modules that are not installed, "
+            f"of {PACKAGE_UNPACKED_BYTES} bytes together; these are {len(sources)} of {size} bytes"
+        )
+    return packed
+
+
+# ---- modules
+
+
+class _Search:
+    """The search for all that a module imports.
+
+    Attributes:
+        own: What it imports of us.
+        installed: The top-level names that it imports of installed distributions.
+        sources: All other modules, by path in an archive.
+    """
+
+    def __init__(self) -> None:
+        self.own: dict[str, None] = {}
+        self.installed: set[str] = set()
+        self.sources: dict[str, bytes] = {}
+        self._found: dict[str, _Module | None] = {}
+
+    def find(self, module: str) -> None:
+        """Find a module and all that it imports; ignore what is not there."""
+        waiting = [module]
+        while waiting:
+            name, _, attribute = waiting.pop().partition(":")
+            if name.partition(".")[0] in _OWN:
+                self.own[f"{name}:{attribute}" if attribute else name] = None
+                continue
+            for one in (*_parents(name), name, f"{name}.{attribute}" if attribute else name):
+                if one not in self._found:
+                    waiting += self._look(one)
+
+    def _look(self, name: str) -> Iterable[str]:
+        top, _, _ = name.partition(".")
+        if top in sys.stdlib_module_names:
+            return ()
+        found = self._found[name] = self._module(name)
+        if found is None:
+            return ()
+        if any(_place(one) is not None for one in (found.file, *found.folders) if one is not None):
+            self.installed.add(top)
+            return ()
+        return self._read(name, found)
+
+    def _module(self, name: str) -> "_Module | None":
+        """Return where a module is, without importing its packages."""
+        parent, _, last = name.rpartition(".")
+        if not parent:
+            return _top_level(name)
+        above = self._found.get(parent)
+        if above is None:
+            return None
+        places = [folder / last for folder in above.folders]
+        for place in places:
+            if (place / _INIT).is_file():
+                return _Module(place / _INIT, (place,))
+            if place.with_suffix(_SUFFIX).is_file():
+                return _Module(place.with_suffix(_SUFFIX))
+        folders = tuple(place for place in places if place.is_dir())
+        return _Module(None, folders) if folders else None
+
+    def _read(self, name: str, found: "_Module") -> Iterable[str]:
+        base = name.replace(".", "/")
+        path = f"{base}/{_INIT}" if found.folders else f"{base}{_SUFFIX}"
+        if found.file is None:
+            # A folder without a module of its own.
+            self.sources[path] = b""
+            return ()
+        if found.file.suffix != _SUFFIX:
+            return ()
+        try:
+            source = found.file.read_bytes()
+            self.sources[path] = source
+            package = name if found.folders else name.rpartition(".")[0]
+            return list(_imports(ast.parse(source), package))
+        except (OSError, SyntaxError, ValueError):
+            # It is said when the sandbox imports it.
+            return ()
+
+
+@final
+@attrs.frozen
+class _Module:
+    """The file of a module, if it has one, and the folders of its own modules."""
+
+    file: Path | None
+    folders: tuple[Path, ...] = ()
+
+
+def _top_level(name: str) -> _Module | None:
+    finders = (one.find_spec for one in sys.meta_path if hasattr(one, "find_spec"))
+    spec = next((spec for find in finders if (spec := find(name, None)) is not None), None)
+    if spec is None:
+        return None
+    folders = tuple(Path(one).absolute() for one in spec.submodule_search_locations or ())
+    is_source = spec.has_location and spec.origin is not None
+    return _Module(Path(spec.origin or "").absolute() if is_source else None, folders)
+
+
+def _parents(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    return (".".join(parts[:count]) for count in range(1, len(parts)))
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """Yield what is imported: `module`, or `module:name` where the name may be a module too."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                names[one.asname or one.name.partition(".")[0]] = one.name
+                yield one.name
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            yield from (f"{base}:{one.name}" for one in node.names if base)
+    for node in ast.walk(tree):
+        # A name that our package imports when it is first used.
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = names.get(node.value.id, "")
+            if module in _OWN:
+                yield f"{module}:{node.attr}"
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = package.split(".")
+    above = parts[: len(parts) + 1 - node.level]
+    return ".".join([*above, node.module] if node.module else above)
+
+
+# ---- distributions
+
+
+def _readable(names: Iterable[str]) -> Iterator[str]:
+    """Yield the files and folders of distributions, and of those that they require."""
+    seen: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        waiting += _required(found)
+        yield from _files(found)
+
+
+def _required(found: Distribution) -> Iterator[str]:
+    for line in found.requires or ():
+        match = _NAME.match(line)
+        if match is not None and "extra ==" not in line:
+            yield match.group()
+
+
+def _files(found: Distribution) -> Iterator[str]:
+    if '"editable": true' in (found.read_text("direct_url.json") or ""):
+        return
+    tops = set()
+    for one in found.files or ():
+        first = one.parts[0]
+        if first == "__pycache__":
+            tops.add("/".join(one.parts))
+        elif first != "..":
+            tops.add(first)
+    yield from (str(Path(str(found.locate_file(top))).resolve()) for top in sorted(tops))
