@@ -45,6 +45,7 @@ from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
+from actors.node.session.resuming import resume
 from actors.node.state.file import FORM, StateFile
 from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
@@ -205,7 +206,7 @@ async def _resume(plan: Plan, exchange: Exchange) -> None:
     if plan.state is not None:
         rows = await trio.to_thread.run_sync(plan.state.load)
         clock = plan.config.login and plan.config.login.clock
-        exchange.resume(rows, (clock or plan.clock)())
+        resume(exchange, rows, (clock or plan.clock)())
 
 
 def _services(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:

@@ -5,7 +5,6 @@ them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node hav
 that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from types import MappingProxyType
@@ -17,9 +16,9 @@ import trio
 
 from actors.kit.counters import Tally
 from actors.kit.ids import IdSource
-from actors.node.components import Components
+from actors.node.components import Components, DisconnectNotices
 from actors.node.links.port import Port
-from actors.node.messages import Component, RuntimeLeft, SessionView
+from actors.node.messages import RuntimeLeft, SessionView
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
 from actors.node.session.foreign_routes import ForeignRoutes
@@ -32,7 +31,6 @@ from fsm.limits.timers import Alarms
 from fsm.machines.session import State, Trigger
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
-    Credentials,
     Ended,
     Granted,
     Input,
@@ -42,11 +40,9 @@ from fsm.session.node_session_io import (
     NodeLeaves,
     OutboundMessage,
     Overflowed,
-    PeerForm,
     PingDue,
     Queued,
     Refused,
-    Resumed,
     Shed,
     Tick,
     Wait,
@@ -241,36 +237,6 @@ PAUSE: Final = 0.05
 
 
 @final
-class DisconnectNotices:
-    """Notices for parts of the node, kept until each has room for them; part of the bus's task."""
-
-    def __init__(self) -> None:
-        self._notices: deque[tuple[Component, RuntimeLeft]] = deque()
-
-    @property
-    def is_settled(self) -> bool:
-        """True if every notice was delivered."""
-        return not self._notices
-
-    def notify(self, components: Iterable[Component], left: RuntimeLeft) -> None:
-        """Queue notices for parts of the node that a runtime has left.
-
-        Args:
-            components: Parts of the node.
-            left: The notice.
-        """
-        self._notices.extend((component, left) for component in components)
-
-    def settle(self) -> None:
-        """Deliver them, in order, as far as the parts have room."""
-        while self._notices:
-            component, left = self._notices[0]
-            if not component.try_tell(left):
-                return
-            self._notices.popleft()
-
-
-@final
 class Exchange:
     """Owned by the bus's task; nothing here waits.
 
@@ -363,7 +329,13 @@ class Exchange:
     # ---- sessions that outlive the node
 
     def begin(self, stub: str, asker: Asker, runtime: str) -> Session:
-        """Make the session of a runtime, which nobody has opened yet."""
+        """Make the session of a runtime, which nobody has opened yet.
+
+        Args:
+            stub: Address of the stub that asks for it.
+            asker: Known facts about the runtime.
+            runtime: The runtime.
+        """
         nth = self._openings[runtime] = self._openings.get(runtime, 0) + 1
         key = f"{self.tables.addresses.node}|{runtime}"
         core = NodeSessionCore(key if nth == 1 else f"{key}|{nth}", runtime, self.budget)
@@ -371,23 +343,15 @@ class Exchange:
         return session
 
     def store(self, session: Session, port: Port | None = None) -> None:
-        """Have a session stored; `port`: a link that is answered only when it is."""
+        """Have a session stored.
+
+        Args:
+            session: The session.
+            port: A link that is answered only when it is stored; None: none.
+        """
         kept = session.core.kept
         if kept is not None:
             self.state.note(SessionRow(session.stub, kept, session.identity), port)
-
-    def resume(self, rows: Iterable[SessionRow], wall: float) -> None:
-        """Bring back the sessions of an earlier process; `wall`: seconds since the epoch."""
-        now = trio.current_time()
-        for row in rows:
-            identity, kept = row.identity, row.session
-            if identity is not None:
-                until = now + identity.until - wall
-                credentials = Credentials(identity.user, identity.issuer, until)
-                kept = attrs.evolve(kept, credentials=credentials)
-            session = self.begin(row.stub, Asker(row.runtime, identity), row.runtime)
-            self.feed(session, Resumed(kept))
-            self.tables.came(row.runtime, PeerForm.OWN)
 
     def failed(self, port: Port) -> None:
         """Note a request with a wrong token; leave a link whose host makes too many of them."""

@@ -59,7 +59,12 @@ class StateChanges:
         return not self._changes
 
     def note(self, change: Change, link: HeldLink | None = None) -> None:
-        """Have a change stored; `link`: is written to only when it is."""
+        """Have a change stored.
+
+        Args:
+            change: The change.
+            link: A link that is written to only when it is stored; None: none.
+        """
         if self._writer is None:
             return
         self._changes.pop(change.runtime, None)

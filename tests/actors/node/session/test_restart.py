@@ -10,7 +10,7 @@ from actors.node.config import NodeConfig
 from actors.node.errors import StateFileError
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
-from tests.support.node.issuer import Issuer, Shelf
+from tests.support.node.issuer import FakeKeySource, Issuer
 from tests.support.node.issuer import opened as login_with
 from tests.support.node.node_peer import DOMAIN, RA, SM, open_world
 
@@ -131,7 +131,7 @@ async def test_a_login_token_stays_used_in_the_state_file(path):
     issuer = Issuer()
     token = issuer.token()
     for code in (200, 401):
-        provider = by_keys(Shelf(issuer.jwks()), terms_of(issuer.domain))
+        provider = by_keys(FakeKeySource(issuer.jwks()), terms_of(issuer.domain))
         login = Login(provider=provider, clock=lambda: 0.0)
         async with open_world(state=path, login=login) as world:
             assert (await login_with(await world.outsider(), token)).code == code
