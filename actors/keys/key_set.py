@@ -3,6 +3,7 @@
 Each key has one algorithm, and no other algorithm is accepted (RFC 8725, 3.1).
 """
 
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
@@ -184,13 +185,13 @@ def _read(entry: JsonObject) -> VerifyingKey | None:
     if entry.get("use", "sig") != "sig" or not _has(operations, "verify"):
         return None
     try:
+        _check_size(entry)
         key = import_key(entry, _MATERIAL)
         # Keys are made when first used: a damaged one is found here, not at a login.
         key.check_key_op("verify")
         _ = key.public_key
     except (JoseError, ValueError, KeyError) as exc:
         raise BadKeysError(f"a key for {algorithm} is damaged") from exc
-    _check_size(key, entry.get("kid"))
     return VerifyingKey(algorithm, key)
 
 
@@ -219,13 +220,16 @@ def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
             return RSAKey.import_key(words)
 
 
-def _check_size(key: Key, name: Json) -> None:
-    if not isinstance(key, RSAKey):
+def _check_size(entry: JsonObject) -> None:
+    """Refuse an RSA key of another size, before the library warns of it."""
+    modulus = entry.get("n")
+    if entry.get("kty") != "RSA" or not isinstance(modulus, str):
         return
-    bits = key.public_key.key_size
+    bits = int.from_bytes(urlsafe_b64decode(modulus + "=" * (-len(modulus) % 4))).bit_length()
     if not RSA_BITS_MIN <= bits <= RSA_BITS_MAX:
         raise BadKeysError(
-            f"the RSA key {name!r} has {bits} bits; {RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted"
+            f"the RSA key {entry.get('kid')!r} has {bits} bits; "
+            f"{RSA_BITS_MIN} to {RSA_BITS_MAX} are accepted"
         )
 
 

@@ -96,7 +96,6 @@ def test_keys_of_other_kinds_are_passed_over():
     assert [*read_keys(json.dumps({"keys": [*others, *keys]}).encode())] == ["old"]
 
 
-@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize(("bits", "is_good"), [(1024, False), (2040, False), (2048, True)])
 def test_a_small_rsa_key_is_refused_by_name(bits, is_good):
     key = RSAKey(rsa.generate_private_key(65537, bits), None)
