@@ -205,7 +205,12 @@ class SandboxCode:
 
 
 def write_code(code: SandboxCode, host: int) -> bytes:
-    """Write what a process reads before all else; `host` is the process that must outlive it."""
+    """Write the text that a sandbox process reads before its plan.
+
+    Args:
+        code: What it may import.
+        host: The process that must outlive it.
+    """
     head: JsonObject = {
         "host": host,
         "own": list(code.own),

@@ -38,6 +38,10 @@ def children_of(pid):
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def is_running(pid):
+    return "(running)" in Path(f"/proc/{pid}/status").read_text()
+
+
 async def gone(watch):
     """Wait until a process is no more."""
     with trio.fail_after(10):
@@ -85,6 +89,9 @@ async def test_a_hyperty_cannot_outlive_its_runtime():
         done = await call("request", *NODE, node.url, runtime.ready["hyperties"]["undying"], "7")
         assert orjson.loads(done.out[0])["value"] == 0
         watch = os.pidfd_open(sandbox)
+        with trio.fail_after(10):
+            while not is_running(sandbox):
+                await trio.lowlevel.checkpoint()
         begun = trio.current_time()
         await runtime.stop(signal.SIGKILL)
         await gone(watch)
