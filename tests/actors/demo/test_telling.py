@@ -30,7 +30,7 @@ def table(name, op, key, val):
         ("domain://msg-node.a.ex/sm", "msg-node.a.ex/sm"),
         ("domain://registry.a.ex", "registry.a.ex"),
         ("no address", "no address"),
-        (None, "nobody"),
+        (None, "no address"),
     ],
 )
 def test_long_addresses_are_shortened(address, shown):

@@ -82,7 +82,7 @@ async def check(tmp_path, file, there, missing):
     """See what a node finds that starts on the file."""
     with started(tmp_path, file) as node:
         async with open_system_network() as network:
-            ra = await came(network, node, RA)
+            ra = await came(network, node, f"{RA}-later")
             for url in there:
                 assert (await read(ra, url)).code == 200
             assert (await read(ra, missing)).code == 404

@@ -192,7 +192,7 @@ async def test_a_place_that_is_taken_is_reported():
 
 @pytest.mark.parametrize("where", ["0.0.0.0:0", "[::]:0"])
 async def test_public_metrics_need_a_token(where):
-    with pytest.raises(OpenMetricsError, match="readable from other machines"):
+    with pytest.raises(OpenMetricsError, match="can be read from other machines"):
         async with served(HttpConfig(where)):
             pass
     async with served(HttpConfig(where, b"a-token-of-16-ch")) as url:

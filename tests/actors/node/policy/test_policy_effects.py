@@ -4,7 +4,8 @@ import pytest
 
 from fsm.policy.terms import Result
 from specs.reply_code import DropReason
-from tests.support.node.node_peer import ALLOCATION, DOMAIN, DR, MN, RA, RB, RX, SM, open_world
+from tests.support.node.legacy_peer import plain_peer
+from tests.support.node.node_peer import ALLOCATION, DOMAIN, DR, MN, RA, RB, SM, open_world
 from tests.support.node.policing import POLICY, one_policy, policed, rule, rulings
 
 LATE = one_policy(rule("late", 'effect = "deny"\ncondition = { msgId = { moreThan = 100 } }'))
@@ -83,14 +84,20 @@ async def test_a_denied_event_is_not_fanned_out_not_answered_and_counted(tmp_pat
         assert world.node.counters.drops[DropReason.DENIED] == 1
 
 
+async def code_from_elsewhere(peer, number: int) -> int:
+    """Speak from an address of another domain, as only upstream's forms may."""
+    to = f"{RA}/absent"
+    answer = await peer.ask(id=number, type="create", from_="hyperty://b.ex/hx", to=to, body={})
+    return answer["body"]["code"]
+
+
 async def test_a_denied_message_binds_no_address_of_another_domain(tmp_path, autojump_clock):
     """MN-13: who may not speak does not get hold of the name it would have spoken by."""
-    async with open_world(**policed(tmp_path, LATE)) as world:
-        rx, ra = await world.peer(RX), await world.peer(RA)
-        rx._id = 100
-        assert (await rx.ask("create", "hyperty://b.ex/hx", f"{RA}/ua")).code == 403
+    async with open_world(allow_legacy=True, **policed(tmp_path, LATE)) as world:
+        denied, other = await plain_peer(world, RB), await plain_peer(world, RA)
 
-        assert (await ra.ask("create", "hyperty://b.ex/hx", f"{RA}/nobody")).code == 404
+        assert await code_from_elsewhere(denied, 101) == 403
+        assert await code_from_elsewhere(other, 1) == 404
 
 
 async def test_a_denied_open_gives_no_session(tmp_path, autojump_clock):

@@ -8,6 +8,7 @@ import pytest
 
 from actors.node.config import PolicyConfig
 from tests.support.node.issuer import Issuer, opened
+from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import open_world
 from tests.support.node.policing import logged_in, optional_login
 
@@ -28,17 +29,21 @@ def issuer():
 
 
 async def test_nothing_comes_from_or_goes_to_the_blacklist(autojump_clock):
-    async with open_world(**by("blacklist.toml")) as world:
-        spam = await world.peer("hyperty-runtime://good.example/r")
+    async with open_world(allow_legacy=True, **by("blacklist.toml")) as world:
+        elsewhere = await plain_peer(world, "hyperty-runtime://good.example/r")
         ra = await world.peer(RA)
 
-        answer = await spam.ask("create", "hyperty://spam.example/x", f"{RA}/ua")
-        assert (answer.code, answer.body["description"]) == (
-            403, "this node takes nothing from your domain",
-        )  # fmt: skip
+        answer = await elsewhere.ask(
+            id=1, type="create", from_="hyperty://spam.example/x", to=f"{RA}/ua", body={}
+        )
+        assert answer["body"]["code"] == 403
+        assert answer["body"]["description"] == "this node takes nothing from your domain"
         assert (await ra.ask("create", f"{RA}/ua", "hyperty://scam.example/x")).code == 403
         assert (await ra.ask("create", f"{RA}/ua", "hyperty://good.example/x")).code == 404
-        assert (await spam.ask("create", "hyperty://good.example/x", f"{RB}/ua")).code == 404
+        answer = await elsewhere.ask(
+            id=2, type="create", from_="hyperty://good.example/x", to=f"{RB}/ua", body={}
+        )
+        assert answer["body"]["code"] == 404
         assert world.node._policing.tasks.counts == {"blacklisted": 1}
 
 
