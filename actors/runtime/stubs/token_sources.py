@@ -22,6 +22,7 @@ from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, HttpUrlErr
 from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word, read_secret
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_ANSWER_BYTES, TOKEN_CHARS
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.reply_code import Code
 
 __all__ = ["OAuthCredentials", "TokenCommand"]
@@ -71,7 +72,8 @@ class TokenCommand(Credentials):
             text = await _first_line(process)
             status = await process.wait()
         finally:
-            await _ended(process)
+            with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                await _ended(process)
         if status:
             raise CredentialsError(f"the command {name} ended with status {status}")
         if not is_word(text):
@@ -81,11 +83,10 @@ class TokenCommand(Credentials):
 
 async def _ended(process: trio.Process) -> None:
     """End a process that may still run."""
-    with trio.CancelScope(shield=True):
-        process.kill()
-        await process.wait()
-        if process.stdout is not None:
-            await process.stdout.aclose()
+    process.kill()
+    await process.wait()
+    if process.stdout is not None:
+        await process.stdout.aclose()
 
 
 async def _first_line(process: trio.Process) -> str:
