@@ -137,7 +137,9 @@ def tuple_values_of_enums(source: str) -> list[str]:
 def test_no_enumeration_has_tuples_for_values():
     folders = [ROOT / name for name in (*PACKAGES, "bench", "examples", "tests")]
     paths = [path for folder in folders for path in folder.rglob("*.py")]
-    found = {path.relative_to(ROOT): tuple_values_of_enums(path.read_text()) for path in paths}
+    texts = {path.relative_to(ROOT): path.read_text() for path in paths}
+    few = {path: text for path, text in texts.items() if "Enum" in text or "Flag" in text}
+    found = {path: tuple_values_of_enums(text) for path, text in few.items()}
     assert {path: names for path, names in found.items() if names} == {}
 
 

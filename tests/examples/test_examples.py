@@ -128,6 +128,7 @@ def test_the_tests_of_a_hyperty_pass():
     assert done.returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(170)
 def test_each_program_is_typed_strictly(tmp_path):
     """As in a program of somebody else, who has the package and nothing of its settings."""

@@ -86,6 +86,7 @@ async def echo_server(*arguments):
         assert server.poll() is None
 
 
+@pytest.mark.long
 async def test_our_accepting_end_fails_no_case(tmp_path):
     await echo_server("--outdir", str(tmp_path))
     found = verdicts(tmp_path)
@@ -96,6 +97,7 @@ async def test_our_accepting_end_fails_no_case(tmp_path):
     assert (len(found) - len(plain), compressed) == (COMPRESSED, {("UNIMPLEMENTED", "OK")})
 
 
+@pytest.mark.long
 async def test_our_dialling_end_fails_no_case(tmp_path):
     without = [word for one in COMPRESSION for word in ("--exclude", one)]
     command = (KOSOKU, "--mode", "fuzzingserver", "--outdir", str(tmp_path), *without)

@@ -125,7 +125,9 @@ async def all_came(peers, times, within=BACK_WITHIN):
     return time.monotonic() - begun
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=str)
+@pytest.mark.parametrize(
+    "ended_by", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL], ids=str
+)
 async def test_five_hundred_come_back(tmp_path, key, ended_by):
     tokens = [token_of(key, f"u{number}") for number in range(500)]
     async with open_system_network() as network, trio.open_nursery() as nursery:
