@@ -1,6 +1,7 @@
 """What stands behind a node: back ends that are not there, and nodes of other domains."""
 
 import pytest
+import trio
 
 from tests.support.node.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire.wire_forms import WIRE_FORMS
@@ -142,6 +143,13 @@ async def test_a_connector_that_is_not_there_is_said_to_be_so(join, address, typ
     assert answer["from"] == address
 
 
+async def code_after_a_kill(peer, to):
+    """Ask again if nothing comes: a request may reach a socket whose other end has just died."""
+    with trio.move_on_after(5):
+        return await peer.code("read", peer.part("ua"), to)
+    return await peer.code("read", peer.part("ua"), to)
+
+
 async def test_a_dead_stub_removes_only_its_own_route(tmp_path, guests):
     """MN-20, SC-15: the other node ends; who asks for it hears 503, others hear nothing of it."""
     options = ("--domain", "c.ex", *EVERY_FORM, *UNHURRIED)
@@ -156,7 +164,7 @@ async def test_a_dead_stub_removes_only_its_own_route(tmp_path, guests):
                 assert await alice.code("read", alice.part("ua"), "hyperty://c.ex/x") == 404
                 third.process.kill()
                 third.process.wait()
-                codes = {await alice.code("read", alice.part("ua"), "hyperty://c.ex/x")}
+                codes = {await code_after_a_kill(alice, "hyperty://c.ex/x")}
                 await alice.say("create", alice.part("ua"), bob.part("ua"))
                 assert (await bob.hear())["type"] == "create"
             assert codes <= {503, 504, 404}
