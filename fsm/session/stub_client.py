@@ -204,6 +204,7 @@ class StubClientCore:
         self._backoff = _Backoff()
         self._until = math.inf
         self._give_up = math.inf
+        self._last_loss = ""
         self._tried = -math.inf
         self._since = -math.inf
 
@@ -296,6 +297,7 @@ class StubClientCore:
     def _connect(self, now: float) -> list[ev.Effect]:
         if self.link is None:
             step = self._entity.step(Trigger.CONNECT)
+            self._last_loss = ""
             self._give_up = now + self._entity.patience
             return [step, *self._dial(now)]
         if self.link is LinkState.PAUSED and self._backoff.is_over:
@@ -378,6 +380,7 @@ class StubClientCore:
 
     def _pause(self, why: str, now: float) -> list[ev.Effect]:
         effects: list[ev.Effect] = [self._link_life.step(LinkTrigger.LOST, why)]
+        self._last_loss = why
         if self.state is State.LIVE:
             effects.append(self._entity.step(Trigger.CLOSED, why))
             effects += self._outbox.keep()
@@ -399,7 +402,8 @@ class StubClientCore:
 
     def _time(self, now: float) -> list[ev.Effect]:
         if now >= self._give_up:
-            return [ev.HangUp(), *self._fail("no session in time")]
+            # The last attempt says more than that time is over.
+            return [ev.HangUp(), *self._fail(self._last_loss or "no session in time")]
         return self._due(now) if now >= self._until else []
 
     def _due(self, now: float) -> list[ev.Effect]:

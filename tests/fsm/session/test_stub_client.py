@@ -170,6 +170,17 @@ def test_the_first_connect_gives_up_in_time_and_answers_all_that_wait():
     assert stub.steps() == ["created", "in-progress", "failed"]
 
 
+def test_a_stub_that_runs_out_of_time_says_why_its_last_attempt_failed():
+    stub = Stub()
+    stub.feed(ev.SendAsked(ask(1)), ev.LinkLost("the endpoint answers with status 500"))
+    while stub.core.state is not State.FAILED:
+        stub.wait()
+
+    assert [one.why for one in stub.effects if isinstance(one, ev.Refuse)] == [
+        "the endpoint answers with status 500"
+    ]
+
+
 def test_a_node_that_never_answers_the_open_fails_the_stub():
     stub = connecting()
     effects = stub.wait()
