@@ -1,10 +1,11 @@
-"""The identity behind a session, as its provider has confirmed it (MN-05, CON-01)."""
+"""Who is behind a session and behind a message (MN-05, CON-01)."""
 
+from enum import StrEnum, unique
 from typing import final
 
 import attrs
 
-__all__ = ["Identity"]
+__all__ = ["Identity", "SenderIdentity", "VouchedBy"]
 
 
 @final
@@ -27,3 +28,34 @@ class Identity:
     until: float
     roles: frozenset[str] = frozenset()
     runtime: str | None = None
+
+
+@final
+@unique
+class VouchedBy(StrEnum):
+    """Who says that a user sent a message."""
+
+    IDENTITY_PROVIDER = "identity-provider"
+    """A token of the user's identity provider, which the receiving side has verified."""
+
+    DOMAIN = "domain"
+    """The domain of the sending runtime."""
+
+    NONE = "none"
+    """Nobody: the sending runtime has no login."""
+
+
+@final
+@attrs.frozen(slots=True)
+class SenderIdentity:
+    """The sender of a message, as the receiver's own node or link has established it.
+
+    Attributes:
+        runtime: Address of the sending runtime.
+        user: Address of the user who is logged in there; None: nobody is.
+        vouched_by: Who says so.
+    """
+
+    runtime: str
+    user: str | None = None
+    vouched_by: VouchedBy = VouchedBy.NONE

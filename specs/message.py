@@ -7,6 +7,7 @@ import attrs
 
 from specs.addresses.address import last_segment
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import FIRST_FINAL, Code
 
@@ -46,6 +47,8 @@ class Message:
         to: Canonical address of the receiver; the only thing routers look at.
         body: Free JSON; unknown keys are kept, never routed on. Not to be
             changed in place: evolve the message instead.
+        identity: Sender as the receiving side's node or link has established it; None: not
+            established, or not yet. Never read from the sender's body.
         is_response: True if this answers a request.
     """
 
@@ -54,6 +57,7 @@ class Message:
     from_: str
     to: str
     body: JsonObject = attrs.field(factory=dict)
+    identity: SenderIdentity | None = attrs.field(default=None, eq=False)
 
     # Read dozens of times on the path of one message.
     is_response: bool = attrs.field(init=False, eq=False, repr=False)

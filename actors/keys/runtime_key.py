@@ -1,0 +1,147 @@
+"""The key of a runtime: what it signs, and how others verify that.
+
+The key is Ed25519 (RFC 8032). Its name is its thumbprint as a JSON Web Key (RFC 7638), the value
+of `jkt` in the `cnf` claim of a token (RFC 7800). Each signature covers its purpose, so a
+signature made for one purpose is void for all others.
+"""
+
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Final, final
+
+import attrs
+import orjson
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+
+from actors.keys.key_set import BadKeysError
+
+__all__ = ["RuntimeKey", "is_signed", "make_runtime_key", "read_runtime_key", "thumbprint_of"]
+
+_KEY_BYTES: Final = 32
+_PREFIX: Final = "protofly/1"
+
+
+@final
+@attrs.frozen
+class RuntimeKey:
+    """A runtime's private key.
+
+    Attributes:
+        public: The public key, 32 bytes in base64url without padding (`x` of its JSON Web Key).
+        thumbprint: Name of the key: SHA-256 of its JSON Web Key, in base64url without padding.
+    """
+
+    public: str
+    thumbprint: str
+    _key: Ed25519PrivateKey = attrs.field(repr=False)
+
+    def signature(self, purpose: str, parts: Sequence[str]) -> str:
+        """Sign some texts for a purpose.
+
+        Args:
+            purpose: What the signature is for, such as `open`; part of what is signed.
+            parts: The texts, in an order that both sides know.
+
+        Returns:
+            The signature in base64url without padding.
+        """
+        return _text(self._key.sign(_signed(purpose, parts)))
+
+    def stored(self) -> bytes:
+        """Return the private key as a JSON Web Key, for its file; keep it secret."""
+        private = _text(self._key.private_bytes_raw())
+        words = {"kty": "OKP", "crv": "Ed25519", "x": self.public, "d": private}
+        return orjson.dumps(words, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def make_runtime_key() -> RuntimeKey:
+    """Make a new key."""
+    return _of(Ed25519PrivateKey.generate())
+
+
+def read_runtime_key(text: bytes) -> RuntimeKey:
+    """Read the content of a key file.
+
+    Args:
+        text: A JSON Web Key for Ed25519 with its private part.
+
+    Raises:
+        BadKeysError: It is none, or its two parts do not belong together.
+    """
+    try:
+        words = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise BadKeysError("it is no JSON") from exc
+    match words:
+        case {"kty": "OKP", "crv": "Ed25519", "x": str(public), "d": str(private)}:
+            raw = _bytes(private)
+        case _:
+            raise BadKeysError("it is no private key for Ed25519")
+    if len(raw) != _KEY_BYTES:
+        raise BadKeysError("the key is damaged")
+    key = _of(Ed25519PrivateKey.from_private_bytes(raw))
+    if key.public != public:
+        raise BadKeysError("its public part belongs to another key")
+    return key
+
+
+def thumbprint_of(public: str) -> str:
+    """Return the name of a key (RFC 7638).
+
+    Args:
+        public: The public key in base64url.
+
+    Raises:
+        BadKeysError: It is no public key for Ed25519.
+    """
+    if len(_bytes(public)) != _KEY_BYTES:
+        raise BadKeysError("a public key for Ed25519 has 32 bytes")
+    canonical = f'{{"crv":"Ed25519","kty":"OKP","x":"{public}"}}'
+    return _text(hashlib.sha256(canonical.encode()).digest())
+
+
+def is_signed(public: str, purpose: str, parts: Sequence[str], signature: str) -> bool:
+    """Return whether a key signed some texts for a purpose.
+
+    Args:
+        public: The public key in base64url.
+        purpose: What the signature must be for.
+        parts: The texts, in the order of the signer.
+        signature: The signature in base64url.
+    """
+    try:
+        key = Ed25519PublicKey.from_public_bytes(_bytes(public))
+        key.verify(_bytes(signature), _signed(purpose, parts))
+    except (BadKeysError, ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def _of(key: Ed25519PrivateKey) -> RuntimeKey:
+    public = _text(key.public_key().public_bytes_raw())
+    return RuntimeKey(public, thumbprint_of(public), key)
+
+
+def _signed(purpose: str, parts: Sequence[str]) -> bytes:
+    """Return the bytes that are signed: a JSON list, so that no two lists of texts share them."""
+    return orjson.dumps([_PREFIX, purpose, *parts])
+
+
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    """Read base64url without padding; only the one spelling of each value is accepted."""
+    try:
+        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError as exc:
+        raise BadKeysError("a part of it is no base64url") from exc
+    if _text(raw) != text:
+        raise BadKeysError("a part of it is no base64url")
+    return raw
