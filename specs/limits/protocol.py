@@ -251,16 +251,17 @@ PEER_OFFENCES: Final = 10
 QUARANTINE: Final = 300.0
 """Seconds a quarantined node gets no session and no sandbox (ours, S14)."""
 
-MESSAGE_RATE: Final = 100.0
-"""Messages a second that one session may send (RELIABILITY L5)."""
+MESSAGE_RATE: Final = 2000.0
+"""Messages a second that one session may send (ours, L5: what an application that waits for each
+answer before its next request does not meet)."""
 
-MESSAGE_BURST: Final = 200
-"""Messages one session may send at once after a rest (RELIABILITY L5)."""
+MESSAGE_BURST: Final = 4000
+"""Messages one session may send at once after a rest (ours: twice MESSAGE_RATE)."""
 
-IDENTITY_RATE: Final = 500.0
-"""Messages a second that all sessions of one identity may send (RELIABILITY L5)."""
+IDENTITY_RATE: Final = 10_000.0
+"""Messages a second that all sessions of one identity may send (ours: those of five sessions)."""
 
-IDENTITY_BURST: Final = 1000
+IDENTITY_BURST: Final = 20_000
 """Messages all sessions of one identity may send at once after a rest (ours: as MESSAGE_BURST)."""
 
 NODE_RATE: Final = 5000.0

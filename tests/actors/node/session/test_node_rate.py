@@ -8,7 +8,7 @@ from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.session.bounds import Bounds
 from fsm.limits.token_bucket import Rate
 from specs.identity import Identity
-from specs.limits.protocol import MESSAGE_BURST, MESSAGE_RATE, NODE_BURST, NODE_RATE
+from specs.limits.protocol import MESSAGE_BURST, NODE_BURST, NODE_RATE
 from tests.support.node.node_peer import RA, RB, open_world
 
 NODE = "domain://msg-node.b.ex"
@@ -34,18 +34,24 @@ async def flood(peer, from_, to, count):
 
 
 async def test_a_node_may_send_what_a_runtime_may_not(autojump_clock):
-    async with open_world() as world:
+    limits = NodeLimits(messages=Rate(100.0, 200))
+    async with open_world(limits=limits) as world:
         assert await hear_from(world, NODE, HX, 1000) < 0.1
 
-    async with open_world() as world:
+    async with open_world(limits=limits) as world:
         took = await hear_from(world, RA, f"{RA}/ua", 1000)
-        assert took == pytest.approx((1000 - MESSAGE_BURST) / MESSAGE_RATE, abs=0.3)
+        assert took == pytest.approx((1000 - 200) / 100.0, abs=0.3)
 
 
 async def test_a_node_is_read_at_its_rate_after_a_burst(autojump_clock):
     async with open_world(limits=NodeLimits(nodes=Rate(50.0, 100))) as world:
         took = await hear_from(world, NODE, HX, 400)
         assert took == pytest.approx((400 - 100) / 50.0, abs=0.3)
+
+
+async def test_a_runtime_that_waits_for_each_answer_is_not_delayed(autojump_clock):
+    async with open_world() as world:
+        assert await hear_from(world, RA, f"{RA}/ua", 2000) < 0.1
 
 
 async def test_the_rate_of_one_node_is_bounded(autojump_clock):

@@ -10,9 +10,12 @@ from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.session.bounds import Bounds
 from fsm.limits.token_bucket import Rate
 from specs.identity import Identity
-from specs.limits.protocol import IDENTITY_BURST, MESSAGE_BURST, MESSAGE_RATE
+from specs.limits.protocol import IDENTITY_BURST, IDENTITY_RATE, MESSAGE_BURST
 from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer
 from tests.support.node.node_peer import RA, RB, RX, open_world
+
+RATE = Rate(100.0, 200)
+SLOW = NodeLimits(messages=RATE)
 
 
 async def flood(peer, to, count):
@@ -26,20 +29,20 @@ async def hear_all(peer, count):
     return [one.body["value"] for one in heard], trio.current_time() - began
 
 
-@pytest.mark.parametrize("count", [MESSAGE_BURST, 1000])
+@pytest.mark.parametrize("count", [RATE.burst, 1000])
 async def test_a_session_is_read_at_its_rate_after_a_burst(autojump_clock, count):
-    async with open_world() as world, trio.open_nursery() as nursery:
+    async with open_world(limits=SLOW) as world, trio.open_nursery() as nursery:
         ra, rb = await world.peer(RA), await world.peer(RB)
         nursery.start_soon(flood, ra, f"{RB}/ua", count)
 
         values, took = await hear_all(rb, count)
 
         assert values == list(range(count))
-        assert took == pytest.approx((count - MESSAGE_BURST) / MESSAGE_RATE, abs=0.3)
+        assert took == pytest.approx((count - RATE.burst) / RATE.per_second, abs=0.3)
 
 
 async def test_the_token_deficit_of_one_frame_is_bounded(autojump_clock):
-    async with open_world() as world, trio.open_nursery() as nursery:
+    async with open_world(limits=SLOW) as world, trio.open_nursery() as nursery:
         ra, rb = await world.peer(RA), await world.peer(RB)
         line = b'{"id":%d,"type":"create","from":"%s/ua","to":"%s/ua","body":{}}'
         frame = b"\n".join(line % (n, RA.encode(), RB.encode()) for n in range(1, 1000))
@@ -55,7 +58,7 @@ async def test_the_token_deficit_of_one_frame_is_bounded(autojump_clock):
 
 
 async def test_others_are_not_held_up_by_one_that_is_paced(autojump_clock):
-    async with open_world() as world, trio.open_nursery() as nursery:
+    async with open_world(limits=SLOW) as world, trio.open_nursery() as nursery:
         ra, rx = await world.peer(RA), await world.peer(RX)
         nursery.start_soon(flood, ra, f"{RB}/ua", 2000)
         await trio.sleep(1.0)
@@ -67,21 +70,21 @@ async def test_others_are_not_held_up_by_one_that_is_paced(autojump_clock):
 
 
 async def test_reconnecting_does_not_refill_the_token_bucket(autojump_clock):
-    async with open_world() as world, trio.open_nursery() as nursery:
+    async with open_world(limits=SLOW) as world, trio.open_nursery() as nursery:
         ra, rb = await world.peer(RA), await world.peer(RB)
-        nursery.start_soon(flood, ra, f"{RB}/ua", MESSAGE_BURST)
-        await hear_all(rb, MESSAGE_BURST - 5)
+        nursery.start_soon(flood, ra, f"{RB}/ua", RATE.burst)
+        await hear_all(rb, RATE.burst - 5)
         again = await world.outsider(RA)
         await again.control("re-open", runtimeURL=RA, token=ra.token)
         nursery.start_soon(flood, again, f"{RB}/ua", 300)
 
         _, took = await hear_all(rb, 300)
 
-        assert took > 290 / MESSAGE_RATE
+        assert took > 290 / RATE.per_second
 
 
 async def test_an_old_stub_is_paced_too(autojump_clock):
-    async with open_world(allow_legacy=True) as world, trio.open_nursery() as nursery:
+    async with open_world(limits=SLOW, allow_legacy=True) as world, trio.open_nursery() as nursery:
         old, rb = await plain_peer(world), await world.peer(RB)
 
         async def flood_oldly():
@@ -93,7 +96,7 @@ async def test_an_old_stub_is_paced_too(autojump_clock):
         values, took = await hear_all(rb, 400)
 
         assert values == list(range(400))
-        assert took == pytest.approx(200 / MESSAGE_RATE, abs=0.3)
+        assert took == pytest.approx(200 / RATE.per_second, abs=0.3)
 
 
 async def test_a_node_without_the_limit_reads_on(autojump_clock):
@@ -113,5 +116,7 @@ async def test_all_sessions_of_one_user_share_a_rate(autojump_clock):
     sessions = [f"{RA}{number}" for number in range(6)]
     waits = [bounds.pause(runtime, alice, MESSAGE_BURST) for runtime in sessions]
 
-    assert waits == pytest.approx([0.0] * 5 + [(6 * MESSAGE_BURST - IDENTITY_BURST) / 500.0])
+    assert waits == pytest.approx(
+        [0.0] * 5 + [(6 * MESSAGE_BURST - IDENTITY_BURST) / IDENTITY_RATE]
+    )
     assert bounds.pause(f"{RB}9", other, 1) == bounds.pause(f"{RB}8", None, 1) == 0.0
