@@ -10,6 +10,8 @@ communicate only by messages on links; `actors.embedding` opens them in a progra
 """
 
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -175,6 +177,27 @@ _PLACES: Final = MappingProxyType(
     }
 )
 """The module that defines each exported name."""
+
+
+def _check_packages() -> None:
+    """Refuse to go on if another module has the name of a package that this one needs.
+
+    Raises:
+        ImportError: There is one, such as a `specs.py` beside the program.
+    """
+    home = Path(__file__).parent.parent
+    for name in ("fsm", "specs", "transports"):
+        spec = find_spec(name)
+        if spec is None or not spec.has_location or spec.origin is None:
+            continue
+        if spec.submodule_search_locations is None or Path(spec.origin).parent.parent != home:
+            why = (
+                f"{spec.origin} hides the package {name!r} of protofly; rename that file or folder"
+            )
+            raise ImportError(why, name=name, path=spec.origin)
+
+
+_check_packages()
 
 if not TYPE_CHECKING:  # to a type checker, another name is an error
 

@@ -398,7 +398,8 @@ _LOGIN: Final = re.compile("(?<=://)[^/@]*@")
 
 def _command() -> str:
     """Return what was called, without secrets, as a report may be given to others."""
-    told = (_LOGIN.sub("...@", _SECRET.sub(r"\1...", argument)) for argument in sys.argv[1:])
+    given = sys.argv[2:] if sys.argv[1:2] == ["spark"] else sys.argv[1:]  # `protofly spark`
+    told = (_LOGIN.sub("...@", _SECRET.sub(r"\1...", argument)) for argument in given)
     return shlex.join(["python", "-m", "spark", *told])
 
 

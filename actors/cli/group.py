@@ -53,11 +53,13 @@ SUMMARIES: Final = MappingProxyType(
     {
         "config": "Show the options in force and where they come from; check a file.",
         "demo": "Show a node, two runtimes and a direct link at work, and judge them.",
+        "fsm": "Look at the declared state machines, and judge runs by them.",
         "node": "Run the message node of a domain.",
         "play": "Play scenario files against nodes and runtimes under a virtual clock.",
         "policy": "Check policy files, and explain their decisions.",
         "request": "Send one request to an address and print the answer.",
         "runtime": "Run a hyperty runtime.",
+        "spark": "Judge traces of any size by all claims, with Spark.",
         "stub": "Sign, publish and check descriptors of stubs.",
         "token": "Make keys and login tokens for development.",
     }
@@ -67,14 +69,21 @@ SUMMARIES: Final = MappingProxyType(
 _FOLDERS: Final = frozenset({"node", "stub", "token"})
 """Commands that have a folder: it holds `command.py`. The module of any other has its name."""
 
+_PROGRAMS: Final = MappingProxyType(
+    {"fsm": ("fsm.__main__", "cli"), "spark": ("spark.__main__", "main")}
+)
+"""Commands that are programs of their own, too: `python -m fsm`, `python -m spark`."""
+
 
 def command_of(name: str) -> click.Command:
     """Import a command that there is."""
+    if name in _PROGRAMS:
+        return _imported(*_PROGRAMS[name])
     module = f"actors.commands.{name}"
     return _imported(f"{module}.command" if name in _FOLDERS else module)
 
 
-def _imported(module: str) -> click.Command:
+def _imported(module: str, name: str = "command") -> click.Command:
     """Import the module of a command, without garbage collection.
 
     What modules create lives as long as the process. Collections among it take a fifth of
@@ -82,7 +91,7 @@ def _imported(module: str) -> click.Command:
     """
     gc.disable()
     try:
-        command: click.Command = import_module(module).command
+        command: click.Command = vars(import_module(module))[name]
     finally:
         gc.enable()
     return command
