@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from actors.runtime.policy import Policy
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
+    from actors.runtime.registry.search import RecordSearch, SearchError
     from actors.runtime.stubs.credentials import (
         Credentials,
         CredentialsError,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
+    from specs.bodies.registry import FoundRecord
     from specs.errors import ProtoflyError
     from specs.jsonvalue import Json, JsonObject
     from specs.message import Message, MessageType
@@ -81,6 +83,7 @@ __all__ = [
     "DropLedger",
     "DropReason",
     "Following",
+    "FoundRecord",
     "GivenToken",
     "Hyperty",
     "HypertyFailedError",
@@ -109,6 +112,7 @@ __all__ = [
     "PolicyConfig",
     "Profile",
     "ProtoflyError",
+    "RecordSearch",
     "Refused",
     "RegistrationError",
     "ReportedObject",
@@ -116,6 +120,7 @@ __all__ = [
     "RuntimeConfig",
     "SandboxError",
     "SchemaError",
+    "SearchError",
     "SessionError",
     "TokenCommand",
     "TokenFile",
@@ -162,12 +167,14 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy": ("Policy",),
         "actors.runtime.registry.registrations": ("RegistrationError",),
+        "actors.runtime.registry.search": ("RecordSearch", "SearchError"),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
+        "specs.bodies.registry": ("FoundRecord",),
         "specs.errors": ("ProtoflyError",),
         "specs.jsonvalue": ("Json", "JsonObject"),
         "specs.message": ("Message", "MessageType"),

@@ -33,11 +33,13 @@ from actors.runtime.hyperty.hyperty import (
 )
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.objects.context import HypertyContext
+from actors.runtime.registry.search import RecordSearch
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.errors import BadUrlError
+from specs.jsonvalue import JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.link import Network
 from transports.system import open_system_network
@@ -375,6 +377,32 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         await self._running.enter()
+
+    def search(
+        self,
+        resource: str,
+        *,
+        domain: str | None = None,
+        criteria: JsonObject | None = None,
+        limit: int | None = None,
+    ) -> RecordSearch:
+        """Search for records in a domain registry, such as the hyperties of a user.
+
+        Returns:
+            An asynchronous iterator over the records, newest first. It reads a page when the
+            first record of the page is wanted, and no further page than needed.
+
+        Args:
+            resource: What is searched for: a user such as `user://idp.example/bob`, or
+                `/SCHEME/name/NAME`, `/SCHEME/reporter/HYPERTY`, `/SCHEME/user/USER`.
+            domain: Domain of the registry; None: the own one.
+            criteria: Narrows the search: `scheme`, `resources` and `dataSchemes`.
+            limit: How many records a page has at most; None: as many as the registry likes.
+
+        Raises:
+            BadMessageError: The limit is not in 1..256.
+        """
+        return self._running.search(resource, domain, criteria, limit)
 
     async def links(self) -> tuple[LinkEntry, ...]:
         """Return the direct links of this runtime, one per remote runtime.

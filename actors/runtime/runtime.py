@@ -24,13 +24,15 @@ from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
 from actors.runtime.registry.registrations import RegisterWanted, UnregisterWanted
 from actors.runtime.registry.registry import LinksWanted, RegistryView
+from actors.runtime.registry.search import RecordSearch
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
 from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import LocalAdded
-from specs.bodies.registry import Record
+from specs.addresses.address import domain_registry
+from specs.bodies.registry import ReadRecord, Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
@@ -380,6 +382,29 @@ class Runtime:
         number = self._parts.config.ids.next(sender)
         port = CorePort(sender, self._parts.bus)
         return await port.request(Message(number, kind, sender, to, body))
+
+    def search(
+        self,
+        resource: str,
+        domain: str | None = None,
+        criteria: JsonObject | None = None,
+        limit: int | None = None,
+    ) -> RecordSearch:
+        """Search for records in a domain registry; nothing is sent before the first is wanted.
+
+        Args:
+            resource: What is searched for, such as `user://idp.example/bob` or
+                `/comm/name/lobby`.
+            domain: Domain of the registry; None: the own one.
+            criteria: Narrows the search: `scheme`, `resources` and `dataSchemes`.
+            limit: How many records a page has at most; None: as many as the registry likes.
+
+        Raises:
+            BadMessageError: The limit is none.
+        """
+        to = domain_registry(domain or self._parts.config.domain)
+        ask = partial(self.order, "registry", MessageType.READ, to)
+        return RecordSearch(ask, ReadRecord(resource, criteria, limit))
 
     async def lend(self, part: str) -> None:
         """Let code beside the runtime send as a part of it; it is checked like any part.

@@ -30,6 +30,7 @@ from specs.addresses.descriptor import is_other_stub
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import MAX_RECORD_BYTES
+from specs.limits.protocol import SEARCH_PAGE
 from specs.reply_code import Code
 
 __all__ = [
@@ -265,6 +266,7 @@ class Row:
         status: State of the record.
         touched: When its runtime last showed that it lives, or when it left.
         value: The record as the runtime wrote it; unknown keys included.
+        number: Number of its registration; later ones have higher numbers.
     """
 
     url: str
@@ -272,6 +274,7 @@ class Row:
     status: State
     touched: float
     value: JsonObject
+    number: int = 0
 
     @property
     def is_live(self) -> bool:
@@ -338,9 +341,16 @@ class Read:
 @final
 @attrs.frozen(slots=True)
 class Find:
-    """A search (M-26..M-28)."""
+    """A search for a page of records (M-26..M-28).
+
+    Attributes:
+        limit: How many records the page has at most.
+        after: The cursor at which it begins, as the requester gave it; None: at the newest.
+    """
 
     search: Search
+    limit: int = SEARCH_PAGE
+    after: str | None = None
 
 
 @final
@@ -389,11 +399,16 @@ class StatusChanged:
 @final
 @attrs.frozen(slots=True)
 class Answered:
-    """The answer to a request."""
+    """The answer to a request.
+
+    Attributes:
+        after: Cursor of the next page of a search; None: there is none.
+    """
 
     code: Code
     why: str = ""
     value: Json = None
+    after: str | None = None
 
 
 Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered

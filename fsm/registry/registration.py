@@ -14,6 +14,7 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.limits.timers import Alarms
 from fsm.machines.registration import REGISTRATION, State, Trigger
+from fsm.registry.pages import Cursor, Found, page_of
 from fsm.registry.records import (
     AWAY,
     KEPT,
@@ -42,7 +43,8 @@ from fsm.registry.records import (
     touch_refusal,
     wanted_state,
 )
-from specs.jsonvalue import Json, JsonObject
+from specs.errors import BadMessageError
+from specs.jsonvalue import JsonObject
 from specs.limits.node import MAX_RECORDS
 from specs.reply_code import Code
 
@@ -59,12 +61,10 @@ class _Before:
 
     Attributes:
         reported: Key and state of its entity; None: it has no history in this process.
-        buried: How many of its entities have ended.
     """
 
     row: Row | None
     reported: tuple[str, State] | None
-    buried: int
 
 
 @final
@@ -81,12 +81,14 @@ class RegistrationCore:
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str, Row] = {}
         self._entities: dict[str, Entity] = {}
-        self._buried: dict[str, int] = {}
+        self._buried = 0
+        self._last = 0
         self._index = RecordIndex()
         self._alarms = Alarms[str]()
         self._before: dict[str, _Before] = {}
         for row in rows:
             self._put(row)
+            self._last = max(self._last, row.number)
         self.settle()
 
     def __len__(self) -> int:
@@ -111,7 +113,6 @@ class RegistrationCore:
             self._entities.pop(url, None)
             if before.reported is not None:
                 self._entities[url] = Entity.recalled(REGISTRATION, *before.reported)
-            self._buried[url] = before.buried
         self._before.clear()
 
     def _undo(self, url: str, row: Row | None) -> None:
@@ -156,7 +157,8 @@ class RegistrationCore:
             held = attrs.evolve(held, runtime=asked.by)
             wanted = live if held.status is not State.CREATED else wanted
             return [*self._change(held, wanted, asked.value, now), OK]
-        row = _row(asked.url, asked.by, wanted, now, asked.value)
+        self._last += 1
+        row = Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), self._last)
         self._put(row)
         step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
         return [step, Keep(row), *_changed(None, row), OK]
@@ -186,7 +188,7 @@ class RegistrationCore:
         return [*self._change(held, wanted, value, now), OK]
 
     def _change(self, held: Row, wanted: State, value: JsonObject, now: float) -> list[Effect]:
-        row = _row(held.url, held.runtime, wanted, now, value)
+        row = _changed_row(held, wanted, value, now)
         self._put(row)
         if wanted is held.status:
             return [Keep(row)]
@@ -195,22 +197,43 @@ class RegistrationCore:
         return [*steps, Keep(row), *_changed(held, row)]
 
     def _read(self, asked: Read | Find, now: float) -> Answered:
-        if isinstance(asked, Read):
-            held = self._rows.get(asked.url)
-            seen = [held] if held is not None and held.status in _VISIBLE else []
+        if isinstance(asked, Find):
+            return self._search(asked, now)
+        held = self._rows.get(asked.url)
+        if held is None or held.status not in _VISIBLE:
+            return UNKNOWN
+        if _is_live(held, now):
+            return Answered(Code.OK, value=held.value)
+        return Answered(Code.TIMEOUT, AWAY, [_shown_away(held)])
+
+    def _search(self, asked: Find, now: float) -> Answered:
+        search, after = asked.search, asked.after
+        try:
+            start = None if after is None else Cursor.read(after, search)
+        except BadMessageError as exc:
+            return Answered(exc.code, exc.reason)
+        seen = self._found(search)
+        live = [row for row in seen if _is_live(row, now)]
+        if start is None and not seen:
+            return UNKNOWN
+        if start is None:
+            start = Cursor.first(search, is_live=bool(live))
+        if start.is_live:
+            found = [Found(row.number, row.runtime, row.value) for row in live]
         else:
-            seen = self._found(asked.search)
-        live: list[Json] = [row.value for row in seen if _is_live(row, now)]
-        if live:
-            return Answered(Code.OK, value=live[0] if isinstance(asked, Read) else live)
-        away: list[Json] = [{**row.value, "status": State.DISCONNECTED.value} for row in seen]
-        return Answered(Code.TIMEOUT, AWAY, away) if away else UNKNOWN
+            away = [row for row in seen if not _is_live(row, now)]
+            found = [Found(row.number, row.runtime, _shown_away(row)) for row in away]
+        page = page_of(found, start, asked.limit)
+        code, why = (Code.OK, "") if start.is_live else (Code.TIMEOUT, AWAY)
+        return Answered(code, why, [*page.values], page.after and page.after.text)
 
     def _found(self, search: Search) -> list[Row]:
+        """Return the rows that a search finds, newest first."""
         rows = [self._rows[url] for url in self._index.find(search.by, search.value)]
-        return [
+        found = [
             row for row in rows if row.status in _VISIBLE and search.accepts(row.url, row.value)
         ]
+        return sorted(found, key=lambda row: row.number, reverse=True)
 
     def _leave(self, runtime: str, why: str, now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -223,7 +246,7 @@ class RegistrationCore:
         return effects
 
     def _disconnect(self, held: Row, why: str, now: float) -> list[Effect]:
-        row = _row(held.url, held.runtime, State.DISCONNECTED, now, held.value)
+        row = _changed_row(held, State.DISCONNECTED, held.value, now)
         self._put(row)
         steps = self._step(held, Trigger.DISCONNECT, why)
         return [*steps, Keep(row), *_changed(held, row)]
@@ -247,7 +270,7 @@ class RegistrationCore:
         steps = self._step(held, Trigger.BURY, why)
         self._index.remove(held.url, held.value)
         del self._rows[held.url], self._entities[held.url]
-        self._buried[held.url] = self._buried.get(held.url, 0) + 1
+        self._buried += 1
         return [*steps, Forget(held.url)]
 
     def _note(self, url: str) -> None:
@@ -255,7 +278,7 @@ class RegistrationCore:
         if url not in self._before:
             entity = self._entities.get(url)
             reported = None if entity is None else (entity.key, State(str(entity.state)))
-            self._before[url] = _Before(self._rows.get(url), reported, self._buried.get(url, 0))
+            self._before[url] = _Before(self._rows.get(url), reported)
 
     def _put(self, row: Row) -> None:
         self._note(row.url)
@@ -265,8 +288,8 @@ class RegistrationCore:
         self._alarms.set(row.url, row.due)
 
     def _new_entity(self, url: str) -> Entity:
-        lives = self._buried.get(url, 0)
-        key = f"{url}|{lives + 1}" if lives else url
+        # Between two lives of an address one was buried, so its key is a new one.
+        key = f"{url}|{self._buried + 1}" if self._buried else url
         entity = self._entities[url] = Entity(REGISTRATION, key)
         return entity
 
@@ -291,8 +314,16 @@ _WAY: Final = {
 _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
 
 
-def _row(url: str, runtime: str, status: State, now: float, value: JsonObject) -> Row:
-    return Row(url, runtime, status, now, {**value, "status": shown(status).value})
+def _changed_row(held: Row, status: State, value: JsonObject, now: float) -> Row:
+    return attrs.evolve(held, status=status, touched=now, value=_valued(value, status))
+
+
+def _valued(value: JsonObject, status: State) -> JsonObject:
+    return {**value, "status": shown(status).value}
+
+
+def _shown_away(row: Row) -> JsonObject:
+    return {**row.value, "status": State.DISCONNECTED.value}
 
 
 def _changed(held: Row | None, row: Row) -> list[StatusChanged]:

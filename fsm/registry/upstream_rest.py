@@ -24,6 +24,7 @@ from typing import Final, final
 import attrs
 
 from fsm.machines.registration import State
+from fsm.registry.pages import Cursor, Found, Page, page_of
 from fsm.registry.records import AWAY, UNKNOWN, Answered, By, Create, Find, Read, Search, Touch
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json, JsonObject
@@ -103,6 +104,7 @@ _OURS: Final = {"hypertyID": "url", "userID": "user"}
 """Our names of what upstream's server calls otherwise."""
 
 _SEEN: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
+_NO_PAGES: Final = Answered(Code.MALFORMED, "the registry behind this node has no further pages")
 _NO_USER: Final = Answered(Code.MALFORMED, "the registry behind this node needs value.user")
 
 
@@ -148,6 +150,8 @@ def read_call(asked: Read | Find) -> RestCall | Answered:
     if isinstance(asked, Read):
         kind = ("url",) if _is_hyperty(asked.url) else ("dataobject", "url")
         return RestCall("GET", ("hyperty", *kind, asked.url))
+    if asked.after is not None:
+        return _NO_PAGES
     search = asked.search
     lookup = _LOOKUPS.get(search.by)
     if lookup is None:
@@ -172,16 +176,34 @@ _LOOKUPS: Final[Mapping[By, tuple[tuple[str, ...], str]]] = {
 def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
     """Answer from the server's records: 200, or 408 if none is live, or 404 if there is none.
 
+    The server has no pages. Of a search the first page is shown, with a word on what is left.
+
     Args:
         asked: The read or the search.
         records: The records that the server returned, in our names.
     """
     meant = [one for one in records if one.get("status") in _SEEN and _is_meant(asked, one)]
-    live: list[Json] = [one for one in meant if one["status"] == State.LIVE.value]
+    live = [one for one in meant if one["status"] == State.LIVE.value]
+    if isinstance(asked, Read) and live:
+        return Answered(Code.OK, value=live[0])
+    if not meant:
+        return UNKNOWN
+    page = _first_page(asked, live or meant)
+    left = f"; {page.left} more are not shown" if page.left else ""
     if live:
-        return Answered(Code.OK, value=live[0] if isinstance(asked, Read) else live)
-    away: list[Json] = [*meant]
-    return Answered(Code.TIMEOUT, AWAY, away) if away else UNKNOWN
+        return Answered(Code.OK, f"OK{left}" if left else "", [*page.values])
+    return Answered(Code.TIMEOUT, f"{AWAY}{left}", [*page.values])
+
+
+def _first_page(asked: Read | Find, records: list[JsonObject]) -> Page:
+    """Return the first page of records, in the order of the server."""
+    found = [
+        Found(len(records) - nth, str(one.get("runtime", "")), one)
+        for nth, one in enumerate(records)
+    ]
+    if isinstance(asked, Read):
+        return Page(tuple(records))
+    return page_of(found, Cursor.first(asked.search, is_live=True), asked.limit)
 
 
 def records_in(said: Json) -> list[JsonObject]:

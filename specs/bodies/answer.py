@@ -120,20 +120,30 @@ class RecordFound:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class RecordsFound:
-    """The records a search found (M-26..M-28)."""
+    """A page of the records a search found, newest first (M-26..M-28).
+
+    Attributes:
+        next: What the request for the next page says as `after`; absent: this is the last page.
+    """
 
     value: tuple[FoundRecord, ...]
     code: Yes = OK
     description: str | None = None
+    next: Filled | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class RecordsAway:
-    """Only disconnected records; without a value: no answer came in time (M-25..M-28)."""
+    """Only disconnected records; without a value: no answer came in time (M-25..M-28).
+
+    Attributes:
+        next: As of `RecordsFound`.
+    """
 
     code: Annotated[int, Whole(Code.TIMEOUT, Code.TIMEOUT)] = int(Code.TIMEOUT)
     value: tuple[FoundRecord, ...] | None = None
     description: str | None = None
+    next: Filled | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

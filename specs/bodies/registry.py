@@ -6,7 +6,7 @@ import attrs
 
 from specs.bodies.word import RecordAttribute, RecordStatus
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import MAX_ALLOCATION, REGISTRATION_EXPIRES
+from specs.limits.protocol import MAX_ALLOCATION, REGISTRATION_EXPIRES, SEARCH_PAGE
 from specs.schema.field import (
     Address,
     Addresses,
@@ -144,10 +144,14 @@ class ReadRecord:
     Attributes:
         resource: An address, or `/<scheme>/user/...` and the like.
         criteria: Narrows a search: `resources`, `dataSchemes` and more.
+        limit: How many records a page of a search has at most.
+        after: Where the page begins: `next` of the page before it; absent: at the newest record.
     """
 
     resource: Filled
     criteria: JsonObject | None = None
+    limit: Annotated[int, Whole(1, SEARCH_PAGE)] | None = None
+    after: Filled | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

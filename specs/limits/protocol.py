@@ -87,6 +87,18 @@ MAX_JSON_DEPTH: Final = 32
 MAX_LIST: Final = 256
 """Addresses in one list of a body (RELIABILITY L4)."""
 
+SEARCH_PAGE: Final = MAX_LIST
+"""Records in one page of a search of a domain registry, unless fewer are asked for (ours)."""
+
+SEARCH_BYTES: Final = MAX_MESSAGE_BYTES - 8192
+"""Bytes of a message that the records of a page may take (ours; the rest is for its addresses)."""
+
+SEARCH_WAITING: Final = 16
+"""Sessions whose records may wait for the next page of a search at once (ours)."""
+
+SEARCH_CURSOR_CHARS: Final = 1024
+"""Characters of the cursor of a search (ours; it has a place for each of SEARCH_WAITING)."""
+
 OUTBOX_MESSAGES: Final = 1000
 """Messages waiting to be written to one link (RELIABILITY L2)."""
 

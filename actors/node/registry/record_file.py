@@ -46,14 +46,15 @@ _SCHEMA: Final = """
         runtime TEXT NOT NULL,
         status  TEXT NOT NULL,
         touched REAL NOT NULL,
-        value   BLOB NOT NULL
+        value   BLOB NOT NULL,
+        number  INTEGER NOT NULL
     ) WITHOUT ROWID
 """
-_KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
+_KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM record"
 _FORGET: Final = "DELETE FROM record WHERE url = ?"
 _FORM: Final = DatabaseForm(frozenset({"record"}), _VERSION)
-_ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
+_ALL: Final = "SELECT url, runtime, status, touched, value, number FROM record ORDER BY url"
 
 
 class RecordFile(ABC):
@@ -220,12 +221,13 @@ def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:
                 rows.pop(url, None)
 
 
-def _columns(row: Row) -> tuple[str, str, str, float, bytes]:
-    return row.url, row.runtime, row.status.value, row.touched, orjson.dumps(row.value)
+def _columns(row: Row) -> tuple[str, str, str, float, bytes, int]:
+    value = orjson.dumps(row.value)
+    return row.url, row.runtime, row.status.value, row.touched, value, row.number
 
 
-def _row(url: str, runtime: str, status: str, touched: float, value: bytes) -> Row:
-    return Row(url, runtime, State(status), touched, orjson.loads(value))
+def _row(url: str, runtime: str, status: str, touched: float, value: bytes, number: int) -> Row:  # noqa: PLR0913, PLR0917 - one for each column
+    return Row(url, runtime, State(status), touched, orjson.loads(value), number)
 
 
 Written: TypeAlias = RegistryFileError | None

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
-import orjson
 import structlog
 import trio
 from typing_extensions import override
@@ -44,9 +43,9 @@ from fsm.registry.registration import RegistrationCore
 from specs.addresses.address import canonical
 from specs.bodies.registry import ReadRecord, Register, UpdateRecord
 from specs.errors import BadMessageError, BadUrlError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import JsonObject
 from specs.limits.node import STORE_RETRY
-from specs.limits.protocol import MAX_MESSAGE_BYTES
+from specs.limits.protocol import SEARCH_PAGE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
@@ -80,7 +79,11 @@ def registry_input(asked: Asked) -> Create | Touch | Read | Find:
         case MessageType.READ:
             read = read_body(message, ReadRecord)
             search = search_of(read.resource, read.criteria)
-            return Read(_url(address_of(read.resource))) if search is None else Find(search)
+            if search is not None:
+                return Find(search, read.limit or SEARCH_PAGE, read.after)
+            if read.limit is not None or read.after is not None:
+                raise BadMessageError("limit and after are for a search, not for one record")
+            return Read(_url(address_of(read.resource)))
         case other:
             raise BadMessageError(f"the registry knows create, read and update, not {other}")
 
@@ -117,10 +120,6 @@ def _url(text: str) -> str:
         raise BadMessageError(f"resource {exc}") from exc
 
 
-_ROOM: Final = MAX_MESSAGE_BYTES - 8192
-"""Bytes of a message that the records in it may take; the rest is for its addresses."""
-
-
 def answered(request: Message, said: Answered) -> Message:
     """Answer a request.
 
@@ -132,17 +131,14 @@ def answered(request: Message, said: Answered) -> Message:
 
 
 def answer_body(said: Answered) -> JsonObject:
-    """Return the body of an answer; of a long list as much as one message holds."""
+    """Return the body of an answer."""
     body: JsonObject = {}
     if said.why:
         body["description"] = said.why
-    value = said.value
-    if isinstance(value, list):
-        value, left = _fitting(value)
-        if left:
-            body["description"] = f"{said.why or 'OK'}; {left} more do not fit into one message"
-    if value is not None:
-        body["value"] = value
+    if said.value is not None:
+        body["value"] = said.value
+    if said.after is not None:
+        body["next"] = said.after
     return body
 
 
@@ -162,16 +158,6 @@ def notification(number: int, registry: str, url: str, status: str) -> Message:
         to=f"{url}/registration",
         body={"attribute": "status", "value": str(status)},
     )
-
-
-def _fitting(found: list[Json]) -> tuple[list[Json], int]:
-    """Return the first of what was found, and how many are left out."""
-    room = _ROOM
-    for number, one in enumerate(found):
-        room -= len(orjson.dumps(one)) + 1
-        if room < 0:
-            return found[:number], len(found) - number
-    return found, 0
 
 
 _Message: TypeAlias = Asked | RuntimeLeft
@@ -319,7 +305,8 @@ class DomainRegistry(Actor[_Message]):
                 emitted.append(Emitted(notification(number, address, url, status)))
             case Answered() if asked is not None:
                 # The requester is answered before the subscribers (SC-12).
-                emitted.insert(0, Emitted(answered(asked.message, effect), asked.by))
+                said = attrs.evolve(effect, after=None) if asked.is_upstream else effect
+                emitted.insert(0, Emitted(answered(asked.message, said), asked.by))
             case _:
                 pass
 

@@ -1,0 +1,87 @@
+"""A runtime searches a domain registry, and reads no further page than it needs (M-26..M-28)."""
+
+import pytest
+
+from actors.runtime.registry.search import RecordSearch, SearchError
+from specs.addresses.address import domain_registry
+from specs.bodies.registry import ReadRecord
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType
+from tests.support.runtime.domain import DOMAIN, Echo, open_domain
+
+USER = "user://idp.ex/bob"
+DR = domain_registry(DOMAIN)
+
+
+async def found(search):
+    return [record.url async for record in search]
+
+
+async def test_all_pages_are_read_newest_first(autojump_clock):
+    async with open_domain("alice", "bob") as domain:
+        alice, bob = domain["alice"].runtime, domain["bob"].runtime
+        urls = [await bob.deploy("many", Echo) for _ in range(5)]
+        assert await found(alice.search("/hyperty/name/many", limit=2)) == urls[::-1]
+        assert await found(alice.search("/hyperty/name/many")) == urls[::-1]
+        assert await found(alice.search("/hyperty/name/none")) == []
+
+
+async def test_a_wrong_limit_is_refused_at_once(autojump_clock):
+    async with open_domain("alice") as domain:
+        with pytest.raises(BadMessageError, match="limit must be >= 1"):
+            domain["alice"].runtime.search(USER, limit=0)
+
+
+class Registry:
+    """Answers as it is told, and keeps what it was asked."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    async def read(self, body):
+        self.asked.append(body)
+        code, body = self.answers.pop(0)
+        return Message(1, MessageType.RESPONSE, DR, "x://a/b", {"code": code, **body})
+
+
+def page(*urls, code=200, **more):
+    return code, {"value": [{"url": url} for url in urls], **more}
+
+
+H = [f"hyperty://{DOMAIN}/h{n}" for n in range(5)]
+
+
+async def test_a_page_is_read_when_its_first_record_is_wanted():
+    registry = Registry(page(*H[:2], next="c1"), page(*H[2:4], next="c2"), page(H[4]))
+    search = RecordSearch(registry.read, ReadRecord(USER, None, 2))
+    assert registry.asked == []
+    assert [(await anext(search)).url for _ in range(2)] == H[:2]
+    assert registry.asked == [{"resource": USER, "limit": 2}]
+    assert (await anext(search)).url == H[2]
+    assert registry.asked[1:] == [{"resource": USER, "limit": 2, "after": "c1"}]
+    assert await found(search) == H[3:]
+    assert len(registry.asked) == 3
+
+
+async def test_records_that_are_away_are_returned_and_malformed_ones_left_out():
+    bad = [{"url": "nonsense"}, 7, {"url": H[0], "resources": 7}]
+    registry = Registry((408, {"value": [*bad, {"url": H[1], "status": "disconnected"}]}))
+    (record,) = [one async for one in RecordSearch(registry.read, ReadRecord(USER))]
+    assert (record.url, record.status) == (H[1], "disconnected")
+
+
+async def test_a_registry_that_never_ends_with_empty_pages_is_left():
+    registry = Registry(page(H[0], next="c"), page(next="c"))
+    assert await found(RecordSearch(registry.read, ReadRecord(USER))) == H[:1]
+
+
+@pytest.mark.parametrize(
+    "answer", [(403, {"description": "no"}), (503, {}), (200, {}), (408, {}), (200, {"value": 7})]
+)
+async def test_a_refusal_is_an_error_and_the_next_call_asks_again(answer):
+    registry = Registry(answer, page(H[0]))
+    search = RecordSearch(registry.read, ReadRecord(USER))
+    with pytest.raises(SearchError) as caught:
+        await anext(search)
+    assert caught.value.code == answer[0]
+    assert (await anext(search)).url == H[0]
