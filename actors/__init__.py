@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Credentials,
         CredentialsError,
         GivenToken,
+        ReleaseError,
         SessionError,
         TokenFile,
     )
@@ -115,6 +116,7 @@ __all__ = [
     "RecordSearch",
     "Refused",
     "RegistrationError",
+    "ReleaseError",
     "ReportedObject",
     "Runtime",
     "RuntimeConfig",
@@ -148,6 +150,7 @@ _PLACES: Final = MappingProxyType(
             "Credentials",
             "CredentialsError",
             "GivenToken",
+            "ReleaseError",
             "SessionError",
             "TokenFile",
         ),

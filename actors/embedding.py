@@ -378,6 +378,25 @@ class Runtime:
         """
         await self._running.enter()
 
+    async def release_name(self, name: str | None = None) -> None:
+        """Give the name of a runtime back to the node.
+
+        Where users log in, a name belongs to the user who opens it first. After its release any
+        user can open it, as soon as no runtime has it any more.
+
+        Args:
+            name: A name of the same user in this domain; None: the name of this runtime, which
+                is free when it has closed.
+
+        If cancelled, the name may be given back.
+
+        Raises:
+            BadUrlError: It cannot be the name of a runtime.
+            ReleaseError: The node refuses, or cannot be reached; see its `code`.
+            ActorStoppedError: The runtime has closed.
+        """
+        await self._running.release_name(name)
+
     def search(
         self,
         resource: str,

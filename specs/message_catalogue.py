@@ -312,6 +312,7 @@ KINDS: Final = (
     Kind("M-15", _EXE, "S",                    "MN/session",            "method=re-open",                    SessionControl,  _RESUMED,  "take up a session again", "C-65, C-79"),
     Kind("M-16", _EXE, "S",                    "MN/session",            "method=close",                      SessionControl,  _DONE,     "close a session"),
     Kind("M-17", _EXE, "S",                    "MN/session",            "method=ping",                       SessionControl,  _DONE,     "keep a session alive"),
+    Kind("M-17", _EXE, "R/ua",                 "MN/session",            "method=release",                    SessionControl,  _DONE,     "give back a name of a runtime", "MN-21"),
     # Addresses
     Kind("M-18", _CRE, "R/address-allocation", "MN/address-allocation", "",                                  Allocate,        _GIVEN,    "allocate addresses", "C-42..C-45"),
     Kind("M-19", _DEL, "R/address-allocation", "MN/address-allocation", "resource",                          Free,            _DONE,     "free a block of addresses", "C-46"),

@@ -57,6 +57,7 @@ SUMMARIES: Final = MappingProxyType(
         "node": "Run the message node of a domain.",
         "play": "Play scenario files against nodes and runtimes under a virtual clock.",
         "policy": "Check policy files, and explain their decisions.",
+        "release": "Give names of runtimes back to a node.",
         "request": "Send one request to an address and print the answer.",
         "runtime": "Run a hyperty runtime.",
         "spark": "Judge traces of any size by all claims, with Spark.",

@@ -2,6 +2,8 @@
 
 import secrets
 import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -37,7 +39,8 @@ from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.stubs.credentials import Credentials
+from actors.runtime.runtime import Runtime
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials, ReleaseError
 from fsm.registry.resolve.resolve_io import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
@@ -64,9 +67,8 @@ def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
     return parsed
 
 
-def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
-    made = f"request-{secrets.token_hex(4)}"
-    return made if value is None else check_name(ctx, parameter, value)
+def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else check_name(ctx, parameter, value)
 
 
 @click.command("request")
@@ -93,7 +95,7 @@ def command(  # noqa: PLR0913 - one for each option
     *,
     node: str,
     domain: str,
-    name: str,
+    name: str | None,
     to: str,
     value: Json,
     topology: str,
@@ -110,7 +112,7 @@ def command(  # noqa: PLR0913 - one for each option
     """
     config = RuntimeConfig(
         domain=domain,
-        name=name,
+        name=name or f"request-{secrets.token_hex(4)}",
         node=node,
         tls=tls,
         kinds=(),
@@ -120,10 +122,13 @@ def command(  # noqa: PLR0913 - one for each option
         credentials=credentials,
         ids=fresh_ids(),
     )
-    return run(partial(_ask, config, trace, to, value))
+    is_passing = name is None and credentials is not NO_CREDENTIALS
+    return run(partial(_ask, config, trace, partial(_asked, to, value, is_passing=is_passing)))
 
 
-async def _ask(config: RuntimeConfig, trace: OpenTracer, to: str, value: Json) -> ExitCode:
+async def _ask(
+    config: RuntimeConfig, trace: OpenTracer, ask: Callable[[Runtime], Awaitable[Message]]
+) -> ExitCode:
     async with open_system_network(config.tls) as network:
         await check_node(network, config.node)
         async with (
@@ -131,10 +136,18 @@ async def _ask(config: RuntimeConfig, trace: OpenTracer, to: str, value: Json) -
             open_runtime(timed(config), network, tracer) as runtime,
         ):
             await enter(runtime)
-            caller = Caller()
-            await runtime.deploy("caller", lambda: caller)
-            answer = await caller.request(to, value)
+            answer = await ask(runtime)
     return _print(answer)
+
+
+async def _asked(to: str, value: Json, runtime: Runtime, *, is_passing: bool) -> Message:
+    """Send the request; give a name that was made for it back first, however it ends."""
+    if is_passing:
+        with suppress(ReleaseError):
+            await runtime.release_name()
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+    return await caller.request(to, value)
 
 
 def _print(answer: Message) -> ExitCode:

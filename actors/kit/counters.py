@@ -111,6 +111,7 @@ class Gauge(StrEnum):
     OUTBOX_BYTES = "outbox_bytes"
     ADDRESSES = "addresses"
     SUBSCRIPTIONS = "subscriptions"
+    NAMES = "runtime_names"
     RECORDS = "registry_records"
     STUBS = "foreign_stubs"
     TRACE_LOST = "trace_records_lost"
@@ -162,6 +163,7 @@ GAUGES: Final[_Gauges] = MappingProxyType({
     Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes of messages that wait to be sent."),
     Gauge.ADDRESSES:       Meaning((),            "Addresses that sessions own."),
     Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
+    Gauge.NAMES:           Meaning((),            "Names of runtimes that belong to users."),
     Gauge.RECORDS:         Meaning((),            "Records of the domain registry."),
     Gauge.STUBS:           Meaning((),            "Foreign stubs that run."),
     Gauge.TRACE_LOST:      Meaning((),            "Records that the trace dropped."),

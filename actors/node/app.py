@@ -193,6 +193,7 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
+    exchange.wall = (config.login and config.login.clock) or plan.clock
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
@@ -202,11 +203,9 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
 
 
 async def _resume(plan: Plan, exchange: Exchange) -> None:
-    """Bring the stored sessions back."""
+    """Bring the stored sessions and names back."""
     if plan.state is not None:
-        rows = await trio.to_thread.run_sync(plan.state.load)
-        clock = plan.config.login and plan.config.login.clock
-        resume(exchange, rows, (clock or plan.clock)())
+        resume(exchange, await trio.to_thread.run_sync(plan.state.load))
 
 
 def _services(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:

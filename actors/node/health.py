@@ -39,6 +39,7 @@ def watch(exchange: Exchange) -> None:
     )
     counters.watch(Gauge.ADDRESSES, lambda: len(tables.allocation))
     counters.watch(Gauge.SUBSCRIPTIONS, lambda: len(tables.subscriptions))
+    counters.watch(Gauge.NAMES, lambda: len(exchange.names))
 
 
 @final

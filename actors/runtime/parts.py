@@ -90,6 +90,21 @@ class Presence:
         """
         await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
 
+    async def release_name(self, runtime: str) -> None:
+        """Give a name of the user who has logged in back to the own node.
+
+        Args:
+            runtime: The name: address of the runtime.
+
+        If cancelled, the name may be given back.
+
+        Raises:
+            ReleaseError: The node refuses, or cannot be reached.
+            ActorStoppedError: The runtime has closed.
+        """
+        number = self._parts.config.ids.next(self._parts.agent.url)
+        await self._entrance.release(number, runtime)
+
     async def boot(self) -> None:
         """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
 

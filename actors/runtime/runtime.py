@@ -31,7 +31,8 @@ from actors.runtime.sync.context import ComponentLeft
 from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import LocalAdded
-from specs.addresses.address import domain_registry
+from specs.addresses.address import domain_registry, runtime_name
+from specs.addresses.address import runtime as runtime_url
 from specs.bodies.registry import ReadRecord, Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
@@ -335,6 +336,24 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         await self._presence.enter()
+
+    async def release_name(self, name: str | None = None) -> None:
+        """Give a name back to the node; any user may open it when it has no session any more.
+
+        Args:
+            name: Name of a runtime of the same user in the own domain; None: the own name, which
+                is free when this runtime has closed.
+
+        If cancelled, the name may be given back.
+
+        Raises:
+            BadUrlError: It cannot be the name of a runtime.
+            ReleaseError: The node refuses, or cannot be reached.
+            ActorStoppedError: The runtime has closed.
+        """
+        domain = self._parts.config.domain
+        url = self.url if name is None else runtime_url(domain, runtime_name(name))
+        await self._presence.release_name(url)
 
     async def boot(self) -> None:
         """Set up the handler stub and the kept addresses; called once, before anything else.

@@ -32,7 +32,8 @@ class SessionParams:
     """Arguments of session control.
 
     Attributes:
-        runtime_url: The runtime whose session it is (MN-21).
+        runtime_url: The runtime whose session it is (MN-21), or whose name is released; absent:
+            that of the session.
         token: Session token; mandatory for re-open.
     """
 
@@ -46,7 +47,7 @@ class SessionParams:
     WordNeeds("method", (SessionMethod.REOPEN,), "params.token", Code.UNAUTHENTICATED),
 )
 class SessionControl:
-    """Open, re-open, close or ping a session (M-14..M-17)."""
+    """Open, re-open, close or ping a session (M-14..M-17), or give a runtime's name back."""
 
     method: Annotated[str, SessionMethod]
     params: SessionParams = SessionParams()

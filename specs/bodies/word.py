@@ -46,12 +46,13 @@ class PolicyMethod(StrEnum):
 
 
 class SessionMethod(StrEnum):
-    """Requests of a stub to a node's session manager (M-14..M-17)."""
+    """Requests of a stub to a node's session manager (M-14..M-17); `release` is ours (MN-21)."""
 
     OPEN = "open"
     REOPEN = "re-open"
     CLOSE = "close"
     PING = "ping"
+    RELEASE = "release"
 
 
 class AddressMethod(StrEnum):

@@ -126,6 +126,16 @@ MAX_RECORD_BYTES: Final = 16_384
 STORE_RETRY: Final = 1.0
 """Seconds between attempts to write to a registry file that could not be written (ours, R13)."""
 
+NAME_LIFE: Final = 2_592_000.0
+"""Seconds for which the name of a runtime stays its user's after its last session (ours, S6: 30
+days)."""
+
+USER_NAMES: Final = 1000
+"""Names of runtimes that one user may have at a node (ours, S6)."""
+
+NODE_NAMES: Final = 100_000
+"""Names of runtimes that a node keeps for all users (ours, S6: some 50 MB)."""
+
 MAX_RESERVATIONS: Final = 16
 """Network resources one session may hold at the quality broker (ours, T10)."""
 

@@ -113,7 +113,7 @@ def test_the_events_are_those_of_the_page():
 
 def test_only_messages_of_several_forms_have_several_rows():
     several = {name for name, rows in Counter(kind.id for kind in KINDS).items() if rows > 1}
-    assert several == {"M-12", "M-36", "M-38", "M-49", "M-51", "M-52", "M-54", "M-58"}
+    assert several == {"M-12", "M-17", "M-36", "M-38", "M-49", "M-51", "M-52", "M-54", "M-58"}
 
 
 # --- rows no scenario has, by hand ------------------------------------------------------
@@ -154,6 +154,7 @@ RECORD = {"url": H, "runtime": R}
         ),
         ("M-16", "execute", f"{R}/protostub/1", f"{MN}/session", {"method": "close"}),
         ("M-17", "execute", f"{R}/protostub/1", f"{MN}/session", {"method": "ping"}),
+        ("M-17", "execute", f"{R}/ua", f"{MN}/session", {"method": "release"}),
         ("M-27", "read", H, DR, {"resource": GUID}),
         ("M-28", "read", H, DR, {"resource": "/hyperty/idp-identifier/bob@idp.ex"}),
         ("M-31", "read", H, f"{R}/discovery", {"resource": "/hyperty/user/user://idp.ex/bob"}),

@@ -23,12 +23,13 @@ from actors.node.session.opening import (
     open_request,
 )
 from fsm.session.node_session_io import CloseAsked, PeerForm
+from fsm.session.runtime_names import Owner
 from specs.addresses.address import is_below, is_node
 from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_FRAME_BYTES
-from specs.message import Message, MessageType, reply_to
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
 
@@ -85,10 +86,9 @@ class Control:
                 self._open(open_request(message, asked, port))
             case SessionMethod.REOPEN:
                 self._reopen(open_request(message, asked, port))
-            case SessionMethod.CLOSE | SessionMethod.PING if session is not None:
+            case _ if session is not None:
                 if self._is_permitted(message, port, session):
-                    self._exchange.send_to_link(port, reply_to(message, Code.OK))
-                    self._end_if_asked(asked, session, port)
+                    self._do(message, asked, session, port)
             case _:
                 request = OpenRequest(message, port, "")
                 self._opening.refuse(request, Code.UNAUTHENTICATED, "the link has no session")
@@ -236,9 +236,28 @@ class Control:
             self._gate.refuse(message, port, objection)
         return objection is None
 
-    def _end_if_asked(self, asked: SessionControl, session: Session, port: Port) -> None:
+    def _do(self, message: Message, asked: SessionControl, session: Session, port: Port) -> None:
+        if asked.method == SessionMethod.RELEASE:
+            self._release(message, asked.params.runtime_url, session, port)
+            return
+        self._exchange.send_to_link(port, reply_to(message, Code.OK))
         if asked.method == SessionMethod.CLOSE:
             self._exchange.feed(session, CloseAsked(port.number))
+
+    def _release(self, message: Message, named: str | None, session: Session, port: Port) -> None:
+        """Give back a name of the user who has logged in; answered when that is stored."""
+        identity, runtime = session.identity, named or session.core.runtime
+        if identity is None:
+            why = "names belong to users, and this session has no login"
+            self._exchange.send_to_link(port, refuse(message, Code.FORBIDDEN, why))
+            return
+        owner = Owner(identity.issuer, identity.user)
+        code, changes = self._exchange.names.release(runtime, owner)
+        self._exchange.keep(changes, port)
+        answer = reply_to(message, code)
+        if code == Code.NOT_FOUND:
+            answer = refuse(message, code, f"{runtime} is no name of this user")
+        self._exchange.send_to_link(port, answer)
 
 
 def _brings_credentials(request: OpenRequest) -> bool:

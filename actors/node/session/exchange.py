@@ -5,7 +5,7 @@ them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node hav
 that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from types import MappingProxyType
 from typing import Final, assert_never, final
@@ -47,6 +47,7 @@ from fsm.session.node_session_io import (
     Tick,
     Wait,
 )
+from fsm.session.runtime_names import Change, RuntimeNames
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 from specs.message import Message, MessageType, refuse
@@ -249,7 +250,9 @@ class Exchange:
         foreign: Which other domains can be reached, and how.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
-        state: What changes of the stored sessions.
+        state: What changes of the stored sessions and names.
+        names: The names of runtimes that belong to users.
+        wall: Seconds since the epoch, as ends of logins are counted.
         has_login: Whether runtimes can log in.
     """
 
@@ -273,7 +276,9 @@ class Exchange:
         self._failures = bounds.failures
         self.has_login = False
         self.state = StateChanges(None)
-        self._openings: dict[str, int] = {}
+        self.names = RuntimeNames()
+        self.wall: Callable[[], float] = trio.current_time
+        self._ended = 0
         self._overload = Overload(self)
         self._ids = ids
         self.runtimes: dict[int, str] = {}
@@ -336,9 +341,11 @@ class Exchange:
             asker: Known facts about the runtime.
             runtime: The runtime.
         """
-        nth = self._openings[runtime] = self._openings.get(runtime, 0) + 1
         key = f"{self.tables.addresses.node}|{runtime}"
-        core = NodeSessionCore(key if nth == 1 else f"{key}|{nth}", runtime, self.budget)
+        if self._ended:
+            # Between two sessions of a runtime one has ended, so its key is a new one.
+            key = f"{key}|{self._ended + 1}"
+        core = NodeSessionCore(key, runtime, self.budget)
         session = self.sessions[runtime] = Session(core, stub, asker)
         return session
 
@@ -352,6 +359,16 @@ class Exchange:
         kept = session.core.kept
         if kept is not None:
             self.state.note(SessionRow(session.stub, kept, session.identity), port)
+
+    def keep(self, changes: Iterable[Change], port: Port | None = None) -> None:
+        """Have changes of names stored.
+
+        Args:
+            changes: The changes.
+            port: A link that is answered only when they are stored; None: none.
+        """
+        for change in changes:
+            self.state.note(change, port)
 
     def failed(self, port: Port) -> None:
         """Note a request with a wrong token; leave a link whose host makes too many of them."""
@@ -525,6 +542,7 @@ class Exchange:
             case Ended(why, undelivered, is_resumable):
                 if not is_resumable:
                     self.state.note(SessionForgotten(session.core.runtime))
+                    self.keep(self.names.ended(session.core.runtime, self.wall()))
                 self._end(session, why, undelivered)
             case _:
                 assert_never(effect)
@@ -574,6 +592,7 @@ class Exchange:
     def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
         runtime = session.core.runtime
         del self.sessions[runtime]
+        self._ended += 1
         self.tables.release(runtime, why)
         self.notices.notify(self.components.values(), RuntimeLeft(runtime, why))
         gone = "no session owns address"

@@ -28,6 +28,7 @@ from fsm.session.node_session_io import (
     Refused,
     ReopenAsked,
 )
+from fsm.session.runtime_names import Owner
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
 from specs.bodies.session import IdentityCall, SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
@@ -132,7 +133,7 @@ class Opening:
     def claimed(self, request: OpenRequest) -> None:
         """Give a session to a link of a kind that knows no tokens."""
         asker = Asker(request.runtime)
-        if self._is_permitted(request, asker):
+        if self._is_permitted(request, asker) and not self._is_anothers(request, None):
             session = self._session(request, asker)
             self._ask(
                 request, session, ClaimAsked(request.port.number, request.port.acceptor.liveness)
@@ -150,7 +151,7 @@ class Opening:
         self._exchange.send_to_link(request.port, refuse(request.message, code, why))
 
     def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
-        if not self._is_permitted(request, asker):
+        if not self._is_permitted(request, asker) or self._is_anothers(request, asker.identity):
             return
         session = self._session(request, asker)
         link, liveness = request.port.number, request.port.acceptor.liveness
@@ -164,7 +165,29 @@ class Opening:
             is_unproved=is_upstream and not self._has_login,
             is_fixed=is_upstream,
         )
-        self._ask(request, session, asked, session.asker if credentials is None else asker)
+        is_granted = self._ask(
+            request, session, asked, session.asker if credentials is None else asker
+        )
+        if is_granted and credentials is not None and not is_node(request.runtime):
+            owner = Owner(credentials.issuer, credentials.user)
+            changes = self._exchange.names.opened(request.runtime, owner, self._exchange.wall())
+            self._exchange.keep(changes, request.port)
+
+    def _is_anothers(self, request: OpenRequest, identity: Identity | None) -> bool:
+        """Refuse a name that belongs to another user, unless its session refuses it itself.
+
+        The session counts wrong tokens. The name of another domain's node belongs to nobody: the
+        identity provider binds tokens to it.
+        """
+        exchange = self._exchange
+        has_session = request.runtime in exchange.sessions
+        if is_node(request.runtime) or (identity is None and has_session):
+            return False
+        owner = None if identity is None else Owner(identity.issuer, identity.user)
+        refusal = exchange.names.refusal(request.runtime, owner, exchange.wall())
+        if refusal is not None:
+            self.refuse(request, refusal.code, refusal.why)
+        return refusal is not None
 
     def _fresh(self) -> str:
         return self._entropy(_TOKEN_BYTES).hex()
@@ -199,8 +222,11 @@ class Opening:
         session: Session,
         asked: OpenAsked | ReopenAsked | ClaimAsked,
         asker: Asker | None = None,
-    ) -> None:
-        """Ask the session and answer the link; `asker`: who has it then, if that changes."""
+    ) -> bool:
+        """Ask the session and answer the link; return whether the link has it now.
+
+        `asker`: who has it then, if that changes.
+        """
         outcome = self._exchange.feed(session, asked)
         match outcome.verdict:
             case Granted() as granted:
@@ -216,6 +242,7 @@ class Opening:
                     self._exchange.failed(request.port)
             case None:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
+        return isinstance(outcome.verdict, Granted)
 
 
 def _granted(request: Message, granted: Granted) -> Message:

@@ -1,28 +1,27 @@
-"""The sessions of an earlier process of a node, brought back from its state file."""
-
-from collections.abc import Iterable
+"""The sessions and names of an earlier process of a node, brought back from its state file."""
 
 import attrs
 import trio
 
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
-from actors.node.state.file import SessionRow
+from actors.node.state.file import Stored
 from fsm.session.node_session_io import Credentials, PeerForm, Resumed
 
 __all__ = ["resume"]
 
 
-def resume(exchange: Exchange, rows: Iterable[SessionRow], wall: float) -> None:
-    """Bring back stored sessions, detached.
+def resume(exchange: Exchange, stored: Stored) -> None:
+    """Bring back stored sessions, detached, and the names that belong to users.
 
     Args:
         exchange: The sessions of the node, none so far.
-        rows: The stored sessions.
-        wall: Seconds since the epoch, as ends of logins are counted.
+        stored: What was stored.
     """
-    now = trio.current_time()
-    for row in rows:
+    now, wall = trio.current_time(), exchange.wall()
+    in_use = {row.runtime for row in stored.sessions if row.identity is not None}
+    exchange.keep(exchange.names.restore(stored.names, in_use, wall))
+    for row in stored.sessions:
         identity, kept = row.identity, row.session
         if identity is not None:
             until = now + identity.until - wall

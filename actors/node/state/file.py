@@ -1,8 +1,9 @@
-"""The state file of a node: its sessions, in a SQLite file that outlives the process.
+"""The state file of a node: its sessions, and the names of runtimes that belong to users.
 
-The used login tokens are in the same file (`actors.node.login.used_tokens`). No token is in it:
-of a session's token there is a hash. One node at a time uses a file. Data that `write` has
-returned for survives the process, however it ends; a power failure may lose the last moments.
+It is a SQLite file that outlives the process. The used login tokens are in the same file
+(`actors.node.login.used_tokens`). No token is in it: of a session's token there is a hash. One
+node at a time uses a file. Data that `write` has returned for survives the process, however it
+ends; a power failure may lose the last moments.
 """
 
 import math
@@ -18,10 +19,11 @@ from actors.kit.database import DatabaseForm, FileLock, open_database
 from actors.node.errors import StateFileError
 from actors.node.login.used_tokens import USED_TABLES
 from fsm.session.node_session_io import KeptSession
+from fsm.session.runtime_names import NameForgotten, NameKept, Owner
 from specs.identity import Identity
 from specs.jsonvalue import Json
 
-__all__ = ["FORM", "Change", "SessionForgotten", "SessionRow", "StateFile"]
+__all__ = ["FORM", "Change", "SessionForgotten", "SessionRow", "StateFile", "Stored", "key_of"]
 
 _VERSION: Final = 1
 
@@ -33,9 +35,16 @@ _SCHEMA: Final = """
         previous BLOB NOT NULL,
         taken_up INTEGER NOT NULL,
         identity BLOB
-    ) WITHOUT ROWID
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS name (
+        runtime  TEXT PRIMARY KEY,
+        issuer   TEXT NOT NULL,
+        user     TEXT NOT NULL,
+        left_at  REAL,
+        released INTEGER NOT NULL
+    ) WITHOUT ROWID;
 """
-FORM: Final = DatabaseForm(frozenset({"session", *USED_TABLES}), _VERSION, is_private=True)
+FORM: Final = DatabaseForm(frozenset({"session", "name", *USED_TABLES}), _VERSION, is_private=True)
 """The form of the file."""
 
 _KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?)"
@@ -43,6 +52,9 @@ _FORGET: Final = "DELETE FROM session WHERE runtime = ?"
 _ALL: Final = (
     "SELECT runtime, stub, digest, previous, taken_up, identity FROM session ORDER BY runtime"
 )
+_KEEP_NAME: Final = "INSERT OR REPLACE INTO name VALUES (?, ?, ?, ?, ?)"
+_FORGET_NAME: Final = "DELETE FROM name WHERE runtime = ?"
+_NAMES: Final = "SELECT runtime, issuer, user, left_at, released FROM name ORDER BY runtime"
 
 
 @final
@@ -74,7 +86,21 @@ class SessionForgotten:
     runtime: str
 
 
-Change: TypeAlias = SessionRow | SessionForgotten
+Change: TypeAlias = SessionRow | SessionForgotten | NameKept | NameForgotten
+
+
+def key_of(change: Change) -> tuple[bool, str]:
+    """Return what a change is about: a later change of the same replaces it."""
+    return isinstance(change, NameKept | NameForgotten), change.runtime
+
+
+@final
+@attrs.frozen
+class Stored:
+    """What a state file has of an earlier process."""
+
+    sessions: tuple[SessionRow, ...]
+    names: tuple[NameKept, ...]
 
 
 @final
@@ -86,8 +112,8 @@ class StateFile:
         self._lock = FileLock(path)
         self._connection: sqlite3.Connection | None = None
 
-    def load(self) -> list[SessionRow]:
-        """Open the file, and return the stored sessions; blocks.
+    def load(self) -> Stored:
+        """Open the file, and return what is stored; blocks.
 
         Raises:
             StateFileError: It cannot be used, or is none of ours.
@@ -98,8 +124,11 @@ class StateFile:
             with connection:
                 # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
-                connection.execute(_SCHEMA)
-            return [_row(columns) for columns in connection.execute(_ALL)]
+                connection.executescript(_SCHEMA)
+            return Stored(
+                tuple(_row(columns) for columns in connection.execute(_ALL)),
+                tuple(_name(columns) for columns in connection.execute(_NAMES)),
+            )
         except (sqlite3.Error, OSError, ValueError, TypeError, KeyError) as exc:
             raise StateFileError(self.path, str(exc)) from exc
 
@@ -118,6 +147,10 @@ class StateFile:
                             connection.execute(_KEEP, _columns(change))
                         case SessionForgotten(runtime):
                             connection.execute(_FORGET, (runtime,))
+                        case NameKept():
+                            connection.execute(_KEEP_NAME, _name_columns(change))
+                        case NameForgotten(runtime):
+                            connection.execute(_FORGET_NAME, (runtime,))
                         case _:
                             assert_never(change)
         except (sqlite3.Error, OSError) as exc:
@@ -152,6 +185,18 @@ def _row(columns: tuple[str, str, bytes, bytes, int, bytes | None]) -> SessionRo
     runtime, stub, digest, previous, taken_up, identity = columns
     kept = KeptSession(runtime, digest, previous, bool(taken_up))
     return SessionRow(stub, kept, None if identity is None else _identity(orjson.loads(identity)))
+
+
+def _name_columns(name: NameKept) -> tuple[str, str, str, float | None, bool]:
+    left = name.left if math.isfinite(name.left) else None
+    return name.runtime, name.owner.issuer, name.owner.user, left, name.is_released
+
+
+def _name(columns: tuple[str, str, str, float | None, int]) -> NameKept:
+    runtime, issuer, user, left, released = columns
+    return NameKept(
+        runtime, Owner(issuer, user), math.inf if left is None else left, bool(released)
+    )
 
 
 def _written(identity: Identity) -> dict[str, Json]:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from actors.kit.counters import Counters, Timing
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.errors import StateFileError
-from actors.node.state.file import Change, StateFile
+from actors.node.state.file import Change, StateFile, key_of
 from specs.limits.node import STORE_RETRY
 
 __all__ = ["StateChanges", "StateWriter", "Store"]
@@ -42,7 +42,7 @@ class Store:
 class StateChanges:
     """The changes that are not with the writer yet; part of the bus's task.
 
-    At most one change for each runtime waits, the last one.
+    At most one change for each session, and for each name, waits: the last one.
 
     Args:
         writer: The writer; None: nothing is stored.
@@ -50,7 +50,7 @@ class StateChanges:
 
     def __init__(self, writer: ActorRef[Store] | None) -> None:
         self._writer = writer
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[tuple[bool, str], Change] = {}
         self._links: list[HeldLink] = []
 
     @property
@@ -67,8 +67,7 @@ class StateChanges:
         """
         if self._writer is None:
             return
-        self._changes.pop(change.runtime, None)
-        self._changes[change.runtime] = change
+        _replace(self._changes, change)
         if link is not None:
             link.hold()
             self._links.append(link)
@@ -79,6 +78,13 @@ class StateChanges:
             return
         if self._writer.try_tell(Store(tuple(self._changes.values()), tuple(self._links))):
             self._changes, self._links = {}, []
+
+
+def _replace(changes: dict[tuple[bool, str], Change], change: Change) -> None:
+    """Have a change written instead of an earlier one of the same, in its order."""
+    key = key_of(change)
+    changes.pop(key, None)
+    changes[key] = change
 
 
 @final
@@ -93,15 +99,14 @@ class StateWriter(Actor[Store]):
     def __init__(self, file: StateFile, counters: Counters) -> None:
         self._file: Final = file
         self._counters: Final = counters
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[tuple[bool, str], Change] = {}
         self._links: list[HeldLink] = []
         self._retry_at = math.inf
 
     @override
     async def handle(self, message: Store) -> None:
         for change in message.changes:
-            self._changes.pop(change.runtime, None)
-            self._changes[change.runtime] = change
+            _replace(self._changes, change)
         self._links += message.links
 
     @override

@@ -18,7 +18,7 @@ from typing_extensions import override
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.ports import CorePort
 from specs.addresses.address import session_manager
-from specs.bodies.session import SessionControl
+from specs.bodies.session import SessionControl, SessionParams
 from specs.bodies.word import SessionMethod
 from specs.errors import ProtoflyError
 from specs.limits.node import TOKEN_CHARS, TOKEN_TIMEOUT
@@ -58,6 +58,19 @@ class SessionError(ProtoflyError):
 
 
 @final
+class ReleaseError(ProtoflyError):
+    """The node does not give back a name of a runtime.
+
+    Attributes:
+        code: Reply code: 404 if it is no name of the user, 403 if nobody has logged in.
+    """
+
+    def __init__(self, runtime: str, code: int, reason: str) -> None:
+        super().__init__(f"the node keeps the name {runtime}: {reason or code}")
+        self.code = code
+
+
+@final
 class Entrance:
     """Opens the session at the node of the own domain, and remembers a refusal.
 
@@ -91,11 +104,33 @@ class Entrance:
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
-        body = write_body(SessionControl(SessionMethod.PING))
-        ping = Message(number, MessageType.EXECUTE, self._port.url, self._manager, body)
-        answer = await self._port.request(ping)
+        answer = await self._ask(number, SessionControl(SessionMethod.PING))
         if answer.code > LAST_SUCCESS:
             raise _error(answer)
+
+    async def release(self, number: int, runtime: str) -> None:
+        """Give a name of the user who has logged in back to the node.
+
+        Args:
+            number: Id of the message that asks.
+            runtime: The name: address of the runtime.
+
+        If cancelled, the name may be given back.
+
+        Raises:
+            ReleaseError: The node refuses, or cannot be reached.
+            ActorStoppedError: The runtime has closed.
+        """
+        asked = SessionControl(SessionMethod.RELEASE, SessionParams(runtime))
+        answer = await self._ask(number, asked)
+        if answer.code > LAST_SUCCESS:
+            raise ReleaseError(runtime, answer.code, reason_in(answer))
+
+    async def _ask(self, number: int, asked: SessionControl) -> Message:
+        body = write_body(asked)
+        return await self._port.request(
+            Message(number, MessageType.EXECUTE, self._port.url, self._manager, body)
+        )
 
 
 def _error(answer: Message) -> SessionError:

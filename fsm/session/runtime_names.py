@@ -1,0 +1,245 @@
+"""The names of runtimes that belong to users, at one node (S6, MN-21).
+
+A name belongs to the user who opens its first session by a login. No other user opens a session
+of that name, and nobody without a login does, until its user releases the name, or until
+`NAME_LIFE` seconds have passed since its last session. A release counts from the end of the
+session that the name has. The name of a session without a login belongs to nobody: it costs
+nothing when the session is over.
+
+Memory is bounded: each user has at most `USER_NAMES` names, and all together `NODE_NAMES`. If a
+further user needs room, the user with the most names loses the one that is out of use longest;
+so an attacker with many names takes none from users with few.
+
+Times are seconds since the epoch, because names outlive the process. The host makes each `Change`
+durable.
+"""
+
+import math
+from collections.abc import Container, Iterable
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.effects import Refused
+from specs.limits.node import NAME_LIFE, NODE_NAMES, USER_NAMES
+from specs.reply_code import Code
+
+__all__ = ["Change", "NameForgotten", "NameKept", "NameLimits", "Owner", "RuntimeNames"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Owner:
+    """A user; only issuer and name together identify one."""
+
+    issuer: str
+    user: str
+
+
+@final
+@attrs.frozen(slots=True)
+class NameKept:
+    """A name belongs to a user.
+
+    Attributes:
+        runtime: The name: address of the runtime.
+        left: When its last session ended; infinity: it has one.
+        is_released: Whether it is free as soon as its session ends.
+    """
+
+    runtime: str
+    owner: Owner
+    left: float = math.inf
+    is_released: bool = False
+
+    def is_over(self, now: float) -> bool:
+        """Return whether nobody owns it any more."""
+        return now >= self.left + NAME_LIFE
+
+
+@final
+@attrs.frozen(slots=True)
+class NameForgotten:
+    """A name belongs to nobody any more."""
+
+    runtime: str
+
+
+Change: TypeAlias = NameKept | NameForgotten
+
+
+@final
+@attrs.frozen
+class NameLimits:
+    """How many names are kept.
+
+    Attributes:
+        each: Names of one user.
+        together: Names of all users.
+    """
+
+    each: int = USER_NAMES
+    together: int = NODE_NAMES
+
+
+_DEFAULTS: Final = NameLimits()
+
+
+@final
+class RuntimeNames:
+    """The names of one node."""
+
+    def __init__(self, limits: NameLimits = _DEFAULTS) -> None:
+        self._limits = limits
+        self._names: dict[str, NameKept] = {}
+        self._idle: dict[str, None] = {}
+        self._of: dict[Owner, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def restore(self, kept: Iterable[NameKept], in_use: Container[str], now: float) -> list[Change]:
+        """Take over the names of an earlier process; return what has changed meanwhile.
+
+        Args:
+            kept: The stored names.
+            in_use: Runtimes whose sessions were stored, too.
+            now: Seconds since the epoch.
+        """
+        changes: list[Change] = []
+        for name in sorted(kept, key=lambda one: one.left):
+            self._put(name)
+            if name.left == math.inf and name.runtime not in in_use:
+                changes += self.ended(name.runtime, now)
+        return [*changes, *self._sweep(now)]
+
+    def refusal(self, runtime: str, owner: Owner | None, now: float) -> Refused | None:
+        """Return why a user may open no session of a name; None: it may.
+
+        Args:
+            runtime: The name.
+            owner: The user; None: nobody logged in.
+            now: Seconds since the epoch.
+        """
+        name = self._names.get(runtime)
+        if name is not None and not name.is_over(now):
+            if name.owner == owner:
+                return None
+            days = round(NAME_LIFE / 86_400)
+            why = f"{runtime} belongs to another user, until that one releases the name or has "
+            return Refused(Code.CONFLICT, f"{why}not used it for {days} days")
+        if owner is None:
+            return None
+        mine = [one for one in self._of_user(owner) if not one.is_over(now)]
+        if len(mine) >= self._limits.each:
+            first = min(mine, key=lambda one: one.left)
+            advice = "" if first.left == math.inf else f", such as {first.runtime}"
+            why = f"this user has {len(mine)} names of runtimes here; release one{advice}"
+            return Refused(Code.CONFLICT, why)
+        if not self._has_room(now):
+            return Refused(Code.UNAVAILABLE, "the node keeps no more names of runtimes")
+        return None
+
+    def opened(self, runtime: str, owner: Owner, now: float) -> list[Change]:
+        """Note that a user has opened a session of a name, which is not refused.
+
+        Args:
+            runtime: The name.
+            owner: The user.
+            now: Seconds since the epoch.
+        """
+        changes = self._sweep(now)
+        held, name = self._names.get(runtime), NameKept(runtime, owner)
+        if held == name:
+            return changes
+        if held is None and len(self._names) >= self._limits.together:
+            spare = self._spare()
+            changes += [] if spare is None else self._forget(spare)
+        self._put(name)
+        return [*changes, name]
+
+    def ended(self, runtime: str, now: float) -> list[Change]:
+        """Note that a name has no session any more.
+
+        Args:
+            runtime: The name.
+            now: Seconds since the epoch.
+        """
+        held = self._names.get(runtime)
+        if held is None or held.left != math.inf:
+            return []
+        if held.is_released:
+            return self._forget(runtime)
+        name = attrs.evolve(held, left=now)
+        self._put(name)
+        return [*self._sweep(now), name]
+
+    def release(self, runtime: str, owner: Owner) -> tuple[Code, list[Change]]:
+        """Give a name back; return how that ended.
+
+        The code is OK: it is free; ACCEPTED: it is free when its session ends; NOT_FOUND: it is
+        no name of this user. Idempotent while the name has a session.
+
+        Args:
+            runtime: The name.
+            owner: The user.
+        """
+        held = self._names.get(runtime)
+        if held is None or held.owner != owner:
+            return Code.NOT_FOUND, []
+        if held.left != math.inf:
+            return Code.OK, self._forget(runtime)
+        if held.is_released:
+            return Code.ACCEPTED, []
+        name = attrs.evolve(held, is_released=True)
+        self._put(name)
+        return Code.ACCEPTED, [name]
+
+    # ---- the tables
+
+    def _put(self, name: NameKept) -> None:
+        self._take_out(name.runtime)
+        self._names[name.runtime] = name
+        self._of.setdefault(name.owner, {})[name.runtime] = None
+        if name.left != math.inf:
+            self._idle[name.runtime] = None
+
+    def _take_out(self, runtime: str) -> None:
+        held = self._names.pop(runtime, None)
+        if held is None:
+            return
+        self._idle.pop(runtime, None)
+        mine = self._of[held.owner]
+        del mine[runtime]
+        if not mine:
+            del self._of[held.owner]
+
+    def _forget(self, runtime: str) -> list[Change]:
+        self._take_out(runtime)
+        return [NameForgotten(runtime)]
+
+    def _sweep(self, now: float) -> list[Change]:
+        """Forget the names whose time is over; those out of use longest stand first."""
+        changes: list[Change] = []
+        while self._idle:
+            first = next(iter(self._idle))
+            if not self._names[first].is_over(now):
+                break
+            changes += self._forget(first)
+        return changes
+
+    def _of_user(self, owner: Owner) -> list[NameKept]:
+        return [self._names[one] for one in self._of.get(owner, ())]
+
+    def _has_room(self, now: float) -> bool:
+        if len(self._names) < self._limits.together:
+            return True
+        first = next(iter(self._idle), None)
+        is_over = first is not None and self._names[first].is_over(now)
+        return is_over or self._spare() is not None
+
+    def _spare(self) -> str | None:
+        """Return the longest unused name of the user with the most; None: all are in use."""
+        most = max(self._of, key=lambda owner: len(self._of[owner]))
+        first = min(self._of_user(most), key=lambda one: one.left)
+        return None if first.left == math.inf else first.runtime
