@@ -69,6 +69,7 @@ _ADVICE: Final = {
         "correct --node and --domain, or bring a fresh token with --token-file or --token-url",
     ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
+    Code.CONFLICT: (ExitCode.REFUSED, "take another --name, or try again later"),
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
     Code.TIMEOUT: (ExitCode.TIMEOUT, "try again"),
 }

@@ -373,21 +373,24 @@ def _is_here(host: str) -> bool:
 
 
 def client_tls_options(command: Handler) -> Handler:
-    """Add the options for dialling nodes with TLS; the command gets `tls`."""
+    """Add the options for dialling nodes with TLS; the command gets `tls`.
+
+    It dials its `node`, and those of `foreign`, if it has that option.
+    """
 
     @wraps(command)
-    def secured(  # noqa: PLR0913 - one for each option
+    def secured(
         *,
         ca: Path | None,
         tls_cert: Path | None,
         tls_key: Path | None,
         insecure: bool,
         node: str,
-        foreign: dict[str, str],
         **values: object,
     ) -> int:
-        check_plain([node, *foreign.values()], insecure=insecure)
-        tls = client_tls(ca, tls_cert, tls_key)
-        return command(node=node, foreign=foreign, tls=tls, **values)
+        foreign = values.get("foreign", {})
+        others = foreign.values() if isinstance(foreign, dict) else ()
+        check_plain([node, *others], insecure=insecure)
+        return command(node=node, tls=client_tls(ca, tls_cert, tls_key), **values)
 
     return _ca_option(_cert_option(_key_option(insecure_option(secured))))

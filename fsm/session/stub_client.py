@@ -344,7 +344,8 @@ class StubClientCore:
             self._until = now + self._link_life.patience
             return [self._ask_session()]
         why = answer.reason
-        if self.state is State.IN_PROGRESS and answer.code in TURNED_AWAY:
+        is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
+        if self.state is State.IN_PROGRESS and is_lasting:
             return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
 

@@ -92,6 +92,7 @@ class SessionAnswered:
     Attributes:
         token: The session's token, if the answer brought one.
         is_emptied: Whether the node has forgotten what the session owned and subscribed to.
+        is_lasting: Whether another attempt does not help, for any code.
     """
 
     method: SessionMethod
@@ -99,6 +100,7 @@ class SessionAnswered:
     token: str | None = None
     why: str = ""
     is_emptied: bool = False
+    is_lasting: bool = False
 
     @property
     def is_anew(self) -> bool:

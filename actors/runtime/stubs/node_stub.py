@@ -394,7 +394,9 @@ class NodeStub(Actor[NodeStubMessage]):
                     self._context.keep(item.token, item.is_anew)
                     await self._context.remember(item.token)
                 self._log_refusal(item)
-                await self._feed(item)
+                # With a login, the name belongs to another user, and the token is used up.
+                is_lasting = self._logs_in and item.code == Code.CONFLICT
+                await self._feed(attrs.evolve(item, is_lasting=is_lasting))
             case Reply(line):
                 link.control(line)
             case Stray(message):

@@ -203,6 +203,13 @@ def test_a_conflict_is_tried_again():
     assert stub.wait() == [ev.Dial()]
 
 
+def test_a_lasting_conflict_is_final():
+    stub = connecting()
+    stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 409, why="taken", is_lasting=True))
+    assert stub.core.state is State.FAILED
+    assert [(e.code, e.why) for e in stub.effects if isinstance(e, ev.Refuse)] == [(409, "taken")]
+
+
 def test_a_failed_stub_refuses_what_comes():
     stub = connecting()
     stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 401))

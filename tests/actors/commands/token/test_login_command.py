@@ -316,3 +316,28 @@ def test_the_new_options_are_shown_and_read_from_a_file(tmp_path):
     text = "".join(shown.out)
     assert "max-token-life" in text
     assert "3600" in text
+
+
+async def test_a_name_stays_its_users_until_it_is_released(key, token_file):
+    """S6: a command that makes its own name leaves none behind."""
+    log_in = ("release", "--domain", "a.example")
+    async with serving(*NODE, "--jwks", key["jwks"], "--http", "127.0.0.1:0") as node:
+        release = (*log_in, "--node", node.url, "ra", "--token-file")
+        plain = runtime(node, "--p2p", "none", "--token-file")
+        async with serving(*plain, token_file()) as ended:
+            await ended.stop(signal.SIGTERM)
+        asked = await call(*request(node, "hyperty://a.example/1", "--token-file", token_file()))
+        assert json.loads(asked.out[0])["code"] == 404
+        taken = await call(*plain, token_file("bob", user=BOB))
+        refused = await call(*release, token_file("bob", user=BOB))
+        released = await call(*release, token_file())
+        async with serving(*plain, token_file(user=BOB)) as ended:
+            await ended.stop(signal.SIGTERM)
+        anew = await call(*release, token_file())
+
+    assert (taken.status, len(taken.err)) == (ExitCode.REFUSED, 1)
+    assert "belongs to another user" in taken.err[0]
+    assert (refused.status, refused.out, len(refused.err)) == (ExitCode.REFUSED, [], 1)
+    assert "ra is no name of this user; log in as the user of the name" in refused.err[0]
+    assert (released.status, json.loads(released.out[0])["name"]) == (ExitCode.OK, "ra")
+    assert anew.status == ExitCode.REFUSED
