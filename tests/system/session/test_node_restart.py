@@ -72,11 +72,78 @@ async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by):
             node.process.send_signal(ended_by)
             node.process.wait(10.0)
 
-        with started(tmp_path, key, place(url)) as node, trio.fail_after(BACK_WITHIN):
-            while (answer := await caller.request(echo.url, 7)).code != 200:  # noqa: ASYNC110 - another process
-                await trio.sleep(0.05)
-            assert answer.body["value"] == 7
-            assert await codes(network, url, tokens) == {401}
+        with started(tmp_path, key, place(url)) as node:
+            with trio.fail_after(BACK_WITHIN):
+                while (answer := await caller.request(echo.url, 7)).code != 200:  # noqa: ASYNC110 - another process
+                    await trio.sleep(0.05)
+                assert answer.body["value"] == 7
+                assert await codes(network, url, tokens) == {401}
+                # The names are theirs still.
+                thief = [token_of(key, "carol"), token_of(key, "carol")]
+                assert await codes(network, url, thief, ("ra", "rb")) == {409}
+            await opened.aclose()
+            assert node.complaints == []
+
+
+class Owner(actors.Hyperty):
+    """Lets one observer in."""
+
+    def __init__(self):
+        self.friend = ""
+
+    async def on_subscribe(self, url, observer):
+        if observer != self.friend:
+            raise actors.Refused(403, "not for you")
+
+
+async def refused(stranger, url):
+    """Observe until the owner says no; whoever cannot be reached yet says no, too."""
+    while True:
+        with pytest.raises(actors.ObjectError) as caught:
+            await stranger.observe(url).__aenter__()
+        if caught.value.code == 403:
+            return
+        await trio.sleep(0.1)
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGKILL], ids=str)
+async def test_an_observer_with_consent_hears_again_and_no_other(tmp_path, key, ended_by):
+    """Consents are not stored: observers ask their owners again, and these decide (S3)."""
+    async with AsyncExitStack() as opened:
+        with started(tmp_path, key) as node:
+            url = node.ready["url"]
+            runtimes = [
+                await opened.enter_async_context(
+                    actors.open_runtime(
+                        RuntimeConfig(
+                            domain=DOMAIN, name=name, node=url,
+                            credentials=given(token_of(key, name)),
+                        )
+                    )
+                )
+                for name in ("ra", "rb", "rc")
+            ]  # fmt: skip
+            owner = Owner()
+            reporter = await runtimes[0].deploy(lambda: owner)
+            friend, stranger = [await one.deploy(Echo) for one in runtimes[1:]]
+            owner.friend = friend.url
+            todo = await opened.enter_async_context(reporter.report("comm", {"n": 0}))
+            copy = await opened.enter_async_context(friend.observe(todo.url))
+            await refused(stranger, todo.url)
+            await todo.set("n", 1)
+            node.process.send_signal(ended_by)
+            node.process.wait(10.0)
+
+        with started(tmp_path, key, place(url)) as node:
+            with trio.fail_after(2 * BACK_WITHIN):
+                number = 1
+                while copy.value["n"] == 1:
+                    number += 1
+                    with suppress(actors.ObjectError):
+                        await todo.set("n", number)
+                    await trio.sleep(0.1)
+                await refused(stranger, todo.url)
+            await opened.aclose()
             assert node.complaints == []
 
 
@@ -150,12 +217,12 @@ async def test_five_hundred_come_back(tmp_path, key, ended_by):
         nursery.cancel_scope.cancel()
 
 
-async def codes(network, url, tokens):
-    """Return the answers to logins by tokens, for names that nobody has."""
+async def codes(network, url, tokens, names=None):
+    """Return the answers to logins by tokens, for names that nobody has, or for these."""
     seen = set()
-    for number, token in enumerate(tokens):
+    for name, token in zip(names or (f"thief{n}" for n in range(500)), tokens, strict=False):
         link = await network.dial(Kind.WEBSOCKET, url)
-        peer = Peer(link, f"hyperty-runtime://{DOMAIN}/thief{number}")
+        peer = Peer(link, f"hyperty-runtime://{DOMAIN}/{name}")
         seen.add((await peer.control("open", runtimeURL=peer.runtime, token=token)).code)
         await link.aclose()
     return seen
