@@ -94,6 +94,7 @@ class RuntimeNames:
         self._names: dict[str, NameKept] = {}
         self._idle: dict[str, None] = {}
         self._of: dict[Owner, dict[str, None]] = {}
+        self._with: dict[int, dict[Owner, None]] = {}
 
     def __len__(self) -> int:
         return len(self._names)
@@ -200,7 +201,9 @@ class RuntimeNames:
     def _put(self, name: NameKept) -> None:
         self._take_out(name.runtime)
         self._names[name.runtime] = name
-        self._of.setdefault(name.owner, {})[name.runtime] = None
+        mine = self._of.setdefault(name.owner, {})
+        mine[name.runtime] = None
+        self._recount(name.owner, len(mine) - 1, len(mine))
         if name.left != math.inf:
             self._idle[name.runtime] = None
 
@@ -211,8 +214,18 @@ class RuntimeNames:
         self._idle.pop(runtime, None)
         mine = self._of[held.owner]
         del mine[runtime]
+        self._recount(held.owner, len(mine) + 1, len(mine))
         if not mine:
             del self._of[held.owner]
+
+    def _recount(self, owner: Owner, before: int, count: int) -> None:
+        """Note how many names a user has."""
+        if before:
+            del self._with[before][owner]
+            if not self._with[before]:
+                del self._with[before]
+        if count:
+            self._with.setdefault(count, {})[owner] = None
 
     def _forget(self, runtime: str) -> list[Change]:
         self._take_out(runtime)
@@ -240,6 +253,6 @@ class RuntimeNames:
 
     def _spare(self) -> str | None:
         """Return the longest unused name of the user with the most; None: all are in use."""
-        most = max(self._of, key=lambda owner: len(self._of[owner]))
+        most = next(iter(self._with[max(self._with)]))
         first = min(self._of_user(most), key=lambda one: one.left)
         return None if first.left == math.inf else first.runtime

@@ -25,7 +25,7 @@ def opened(names, runtime, owner=ALICE, now=0.0):
 
 
 def is_empty(names):
-    return not (names._names or names._idle or names._of)
+    return not (names._names or names._idle or names._of or names._with)
 
 
 def test_a_name_belongs_to_its_first_user():
