@@ -45,6 +45,7 @@ from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
+from actors.node.session.names import UserNames
 from actors.node.session.resuming import resume
 from actors.node.state.file import FORM, StateFile
 from actors.node.state.writer import StateChanges, StateWriter, Store
@@ -193,7 +194,8 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
-    exchange.wall = (config.login and config.login.clock) or plan.clock
+    clock = config.login and config.login.clock
+    exchange.names = UserNames(exchange.state, clock or plan.clock)
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))

@@ -33,12 +33,13 @@ from actors.node.messages import (
     Gone,
     Misbehaved,
     PathsForgotten,
+    SessionView,
     Snapshot,
     TooLarge,
 )
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
-from actors.node.session.exchange import Exchange, Session, views
+from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
@@ -381,7 +382,8 @@ class NodeBus(Actor[BusMessage]):
             case ForeignReady() | PathsForgotten():
                 self._exchange.foreign.heed(message)
             case Snapshot(reply):
-                reply.send(views(self._exchange))
+                sessions = self._exchange.sessions.items()
+                reply.send(tuple(_view(self._exchange, *one) for one in sessions))
             case Alive(reply):
                 reply.send(None)
             case Drain(done):
@@ -458,3 +460,13 @@ class NodeBus(Actor[BusMessage]):
         if session is not None:
             self._exchange.feed(session, CloseAsked(number))
         port.finish(CloseReason.TOO_LARGE)
+
+
+def _view(exchange: Exchange, runtime: str, session: Session) -> SessionView:
+    return SessionView(
+        runtime,
+        str(session.core.state),
+        None if session.port is None else session.port.name,
+        exchange.tables.allocation.owned_by(runtime),
+        exchange.tables.subscriptions.resources_of(runtime),
+    )

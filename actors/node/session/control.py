@@ -23,7 +23,6 @@ from actors.node.session.opening import (
     open_request,
 )
 from fsm.session.node_session_io import CloseAsked, PeerForm
-from fsm.session.runtime_names import Owner
 from specs.addresses.address import is_below, is_node
 from specs.bodies.session import SessionControl
 from specs.bodies.word import SessionMethod
@@ -251,9 +250,7 @@ class Control:
             why = "names belong to users, and this session has no login"
             self._exchange.send_to_link(port, refuse(message, Code.FORBIDDEN, why))
             return
-        owner = Owner(identity.issuer, identity.user)
-        code, changes = self._exchange.names.release(runtime, owner)
-        self._exchange.keep(changes, port)
+        code = self._exchange.names.release(runtime, identity, port)
         answer = reply_to(message, code)
         if code == Code.NOT_FOUND:
             answer = refuse(message, code, f"{runtime} is no name of this user")

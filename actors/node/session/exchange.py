@@ -5,7 +5,7 @@ them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node hav
 that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from types import MappingProxyType
 from typing import Final, assert_never, final
@@ -18,10 +18,11 @@ from actors.kit.counters import Tally
 from actors.kit.ids import IdSource
 from actors.node.components import Components, DisconnectNotices
 from actors.node.links.port import Port
-from actors.node.messages import RuntimeLeft, SessionView
+from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
 from actors.node.session.foreign_routes import ForeignRoutes
+from actors.node.session.names import UserNames
 from actors.node.state.file import SessionForgotten, SessionRow
 from actors.node.state.writer import StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
@@ -47,7 +48,6 @@ from fsm.session.node_session_io import (
     Tick,
     Wait,
 )
-from fsm.session.runtime_names import Change, RuntimeNames
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
 from specs.message import Message, MessageType, refuse
@@ -56,7 +56,7 @@ from specs.trace import Op
 from transports.codec import encode
 from transports.errors import CloseReason
 
-__all__ = ["Exchange", "Session", "note", "views"]
+__all__ = ["Exchange", "Session", "note"]
 
 
 _log = structlog.get_logger("actors.node")
@@ -252,7 +252,6 @@ class Exchange:
         fan_out: How many sessions one message may be given to (S12).
         state: What changes of the stored sessions and names.
         names: The names of runtimes that belong to users.
-        wall: Seconds since the epoch, as ends of logins are counted.
         has_login: Whether runtimes can log in.
     """
 
@@ -276,8 +275,7 @@ class Exchange:
         self._failures = bounds.failures
         self.has_login = False
         self.state = StateChanges(None)
-        self.names = RuntimeNames()
-        self.wall: Callable[[], float] = trio.current_time
+        self.names = UserNames(self.state, trio.current_time)
         self._ended = 0
         self._overload = Overload(self)
         self._ids = ids
@@ -359,16 +357,6 @@ class Exchange:
         kept = session.core.kept
         if kept is not None:
             self.state.note(SessionRow(session.stub, kept, session.identity), port)
-
-    def keep(self, changes: Iterable[Change], port: Port | None = None) -> None:
-        """Have changes of names stored.
-
-        Args:
-            changes: The changes.
-            port: A link that is answered only when they are stored; None: none.
-        """
-        for change in changes:
-            self.state.note(change, port)
 
     def failed(self, port: Port) -> None:
         """Note a request with a wrong token; leave a link whose host makes too many of them."""
@@ -542,7 +530,7 @@ class Exchange:
             case Ended(why, undelivered, is_resumable):
                 if not is_resumable:
                     self.state.note(SessionForgotten(session.core.runtime))
-                    self.keep(self.names.ended(session.core.runtime, self.wall()))
+                    self.names.ended(session.core.runtime)
                 self._end(session, why, undelivered)
             case _:
                 assert_never(effect)
@@ -598,18 +586,3 @@ class Exchange:
         gone = "no session owns address"
         for message in undelivered:
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
-
-
-def views(exchange: Exchange) -> tuple[SessionView, ...]:
-    """Show every session."""
-    return tuple(_view(exchange, runtime, one) for runtime, one in exchange.sessions.items())
-
-
-def _view(exchange: Exchange, runtime: str, session: Session) -> SessionView:
-    return SessionView(
-        runtime,
-        str(session.core.state),
-        None if session.port is None else session.port.name,
-        exchange.tables.allocation.owned_by(runtime),
-        exchange.tables.subscriptions.resources_of(runtime),
-    )

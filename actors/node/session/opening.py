@@ -28,7 +28,6 @@ from fsm.session.node_session_io import (
     Refused,
     ReopenAsked,
 )
-from fsm.session.runtime_names import Owner
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
 from specs.bodies.session import IdentityCall, SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
@@ -168,23 +167,14 @@ class Opening:
         is_granted = self._ask(
             request, session, asked, session.asker if credentials is None else asker
         )
-        if is_granted and credentials is not None and not is_node(request.runtime):
-            owner = Owner(credentials.issuer, credentials.user)
-            changes = self._exchange.names.opened(request.runtime, owner, self._exchange.wall())
-            self._exchange.keep(changes, request.port)
+        if is_granted and credentials is not None and asker.identity is not None:
+            self._exchange.names.opened(request.runtime, asker.identity, request.port)
 
     def _is_anothers(self, request: OpenRequest, identity: Identity | None) -> bool:
-        """Refuse a name that belongs to another user, unless its session refuses it itself.
-
-        The session counts wrong tokens. The name of another domain's node belongs to nobody: the
-        identity provider binds tokens to it.
-        """
-        exchange = self._exchange
-        has_session = request.runtime in exchange.sessions
-        if is_node(request.runtime) or (identity is None and has_session):
+        """Refuse a name of another user; without a login its session does, and counts tokens."""
+        if identity is None and request.runtime in self._exchange.sessions:
             return False
-        owner = None if identity is None else Owner(identity.issuer, identity.user)
-        refusal = exchange.names.refusal(request.runtime, owner, exchange.wall())
+        refusal = self._exchange.names.refusal(request.runtime, identity)
         if refusal is not None:
             self.refuse(request, refusal.code, refusal.why)
         return refusal is not None

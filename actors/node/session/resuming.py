@@ -18,9 +18,9 @@ def resume(exchange: Exchange, stored: Stored) -> None:
         exchange: The sessions of the node, none so far.
         stored: What was stored.
     """
-    now, wall = trio.current_time(), exchange.wall()
+    now, wall = trio.current_time(), exchange.names.wall()
     in_use = {row.runtime for row in stored.sessions if row.identity is not None}
-    exchange.keep(exchange.names.restore(stored.names, in_use, wall))
+    exchange.names.restore(stored.names, in_use)
     for row in stored.sessions:
         identity, kept = row.identity, row.session
         if identity is not None:

@@ -196,7 +196,7 @@ def sizes(exchange):
     """The length of every table of a node that may know the name of a runtime."""
     holders = (
         exchange,
-        exchange.names,
+        exchange.names._core,
         exchange.tables,
         exchange.tables.allocation,
         exchange.tables.subscriptions._paths,

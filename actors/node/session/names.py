@@ -1,0 +1,90 @@
+"""The names of runtimes that belong to users, and their storage; part of the bus's task."""
+
+from collections.abc import Callable, Container, Iterable
+from typing import Final, final
+
+from actors.node.links.port import Port
+from actors.node.state.writer import StateChanges
+from fsm.effects import Refused
+from fsm.session.runtime_names import Change, NameKept, Owner, RuntimeNames
+from specs.addresses.address import is_node
+from specs.identity import Identity
+from specs.reply_code import Code
+
+__all__ = ["UserNames"]
+
+
+@final
+class UserNames:
+    """Host of the core of names.
+
+    The name of another domain's node belongs to nobody: the identity provider binds tokens to it.
+
+    Args:
+        state: Stores what changes.
+        wall: Seconds since the epoch, as ends of logins are counted.
+    """
+
+    def __init__(self, state: StateChanges, wall: Callable[[], float]) -> None:
+        self.wall: Final = wall
+        self._state = state
+        self._core = RuntimeNames()
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def restore(self, kept: Iterable[NameKept], in_use: Container[str]) -> None:
+        """Take over the names of an earlier process.
+
+        Args:
+            kept: The stored names.
+            in_use: Runtimes whose sessions come back, too.
+        """
+        self._store(self._core.restore(kept, in_use, self.wall()))
+
+    def refusal(self, runtime: str, identity: Identity | None) -> Refused | None:
+        """Return why a user may open no session of a name; None: it may.
+
+        Args:
+            runtime: The name.
+            identity: Identity of the user; None: no login.
+        """
+        if is_node(runtime):
+            return None
+        owner = None if identity is None else _owner(identity)
+        return self._core.refusal(runtime, owner, self.wall())
+
+    def opened(self, runtime: str, identity: Identity, port: Port) -> None:
+        """Note that a user has opened a session of a name; the link is answered when it is stored.
+
+        Args:
+            runtime: The name.
+            identity: Identity of the user.
+            port: Write end of the link.
+        """
+        if not is_node(runtime):
+            self._store(self._core.opened(runtime, _owner(identity), self.wall()), port)
+
+    def ended(self, runtime: str) -> None:
+        """Note that a name has no session any more."""
+        self._store(self._core.ended(runtime, self.wall()))
+
+    def release(self, runtime: str, identity: Identity, port: Port) -> Code:
+        """Give a name of a user back; return how that ended, as the core does.
+
+        Args:
+            runtime: The name.
+            identity: Identity of the user.
+            port: The link that asks; it is answered when that is stored.
+        """
+        code, changes = self._core.release(runtime, _owner(identity))
+        self._store(changes, port)
+        return code
+
+    def _store(self, changes: Iterable[Change], port: Port | None = None) -> None:
+        for change in changes:
+            self._state.note(change, port)
+
+
+def _owner(identity: Identity) -> Owner:
+    return Owner(identity.issuer, identity.user)
