@@ -220,6 +220,26 @@ def test_a_search_with_live_and_lost_records_reports_the_live_ones():
     assert [one["url"] for one in answer.value] == ["hyperty://a.ex/other"]
 
 
+def test_a_record_is_newer_than_those_of_an_earlier_process():
+    row = Row(HB, "r1", State.LIVE, 0.0, {"url": HB, "runtime": "r1", "name": "n"}, number=5)
+    core = RegistrationCore([row])
+    created(core, "hyperty://a.ex/other", name="n")
+    assert core.row("hyperty://a.ex/other").number == 6
+    created(core, HB, name="n")
+    assert core.row(HB).number == 5
+
+
+def test_addresses_that_are_buried_leave_nothing_in_memory():
+    core = RegistrationCore()
+    empty = {name: len(one) for name, one in vars(core).items() if hasattr(one, "__len__")}
+    for number in range(100):
+        created(core, f"hyperty://a.ex/h{number}", status="created")
+        core.feed(Leave("r1", "gone"), 0.0)
+        core.settle()
+    tables = {name: len(one) for name, one in vars(core).items() if hasattr(one, "__len__")}
+    assert tables == empty
+
+
 def test_a_requested_record_is_reported_by_its_form():
     assert search_of(HB, None) is None
     assert search_of("user://idp.ex/bob", None) == Search(By.USER, "user://idp.ex/bob")

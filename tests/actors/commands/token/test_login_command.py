@@ -14,6 +14,7 @@ from actors.commands.token.keys import command as keys
 from tests.support.command import PYTHON, ROOT, call, called, serving, typed
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.issuer import encoded
+from tests.support.node.web import get
 
 NODE = ("node", "--domain", "a.example")
 ECHO = ("--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
@@ -328,6 +329,7 @@ async def test_a_name_stays_its_users_until_it_is_released(key, token_file):
             await ended.stop(signal.SIGTERM)
         asked = await call(*request(node, "hyperty://a.example/1", "--token-file", token_file()))
         assert json.loads(asked.out[0])["code"] == 404
+        page = (await get(f"{node.ready['http_url']}/metrics")).text
         taken = await call(*plain, token_file("bob", user=BOB))
         refused = await call(*release, token_file("bob", user=BOB))
         released = await call(*release, token_file())
@@ -335,6 +337,7 @@ async def test_a_name_stays_its_users_until_it_is_released(key, token_file):
             await ended.stop(signal.SIGTERM)
         anew = await call(*release, token_file())
 
+    assert "\nprotofly_runtime_names 1.0\n" in page
     assert (taken.status, len(taken.err)) == (ExitCode.REFUSED, 1)
     assert "belongs to another user" in taken.err[0]
     assert (refused.status, refused.out, len(refused.err)) == (ExitCode.REFUSED, [], 1)

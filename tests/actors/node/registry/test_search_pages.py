@@ -4,7 +4,9 @@ import pytest
 
 from specs.limits.protocol import SEARCH_PAGE
 from tests.support.node.issuer import ALICE, BOB, Issuer, login_by, opened
-from tests.support.node.node_peer import RA, RB, open_world
+from tests.support.node.legacy_peer import plain_peer
+from tests.support.node.node_peer import DR, RA, RB, open_world
+from tests.support.node.upstream import OLD
 from tests.support.trace.records import create, read, record, update
 
 ROOM = "/hyperty/name/room"
@@ -152,6 +154,16 @@ async def test_the_cursor_of_another_search_gets_400(autojump_clock):
         for more in ({"after": after}, {"limit": 1}):
             refused = await read(rb, url, **more)
             assert "for a search, not for one record" in refused.body["description"]
+
+
+async def test_upstreams_peers_get_the_first_page_and_no_word_they_do_not_know(autojump_clock):
+    async with open_world(allow_legacy=True) as world:
+        urls = await fill(await world.peer(RB), 300)
+        peer = await plain_peer(world)
+        asked = {"id": "1", "type": "READ", "from_": f"{OLD}/registry", "to": DR}
+        answer = await peer.ask(**asked, body={"resource": ROOM})
+        assert [one["url"] for one in answer["body"]["value"]][:3] == urls[:-4:-1]
+        assert "next" not in answer["body"]
 
 
 async def test_with_logins_nobody_registers_beside_a_user(autojump_clock):

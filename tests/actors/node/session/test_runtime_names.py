@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import math
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,7 +14,10 @@ from actors.node.config import NodeConfig
 from actors.node.limits import UNLIMITED
 from actors.node.login.provider import Admission
 from actors.node.session.exchange import Exchange
-from specs.limits.node import NAME_LIFE
+from actors.node.session.names import UserNames
+from actors.node.state.writer import StateChanges
+from specs.identity import Identity
+from specs.limits.node import NAME_LIFE, USER_NAMES
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.node.issuer import ALICE, BOB, Issuer, login_by, opened
 from tests.support.node.legacy_peer import plain_peer
@@ -137,6 +141,17 @@ async def test_the_node_of_another_domain_has_no_name_of_a_user(autojump_clock):
             peer.stub = f"{node}/protostub/1"
             assert (await opened(peer, issuer.token(sub=user, runtime=node))).code == 200
             await left(peer)
+
+
+def test_the_limit_of_names_is_none_of_the_nodes_of_other_domains():
+    names = UserNames(StateChanges(None), lambda: 0.0)
+    alice = Identity(user=ALICE, issuer="https://idp.ex", until=math.inf)
+    for number in range(USER_NAMES):
+        names.opened(f"hyperty-runtime://a.ex/r{number}", alice, None)
+    names.opened("domain://msg-node.b.ex", alice, None)
+    assert len(names) == USER_NAMES
+    assert names.refusal(RA, alice).code == 409
+    assert names.refusal("domain://msg-node.b.ex", alice) is None
 
 
 # ---- restart
