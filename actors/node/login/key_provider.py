@@ -13,16 +13,15 @@ import trio
 from typing_extensions import override
 
 from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.node.login.errors import (
-    BadTokenError,
     KeysAwayError,
     LoginRefusedError,
     ProviderAwayError,
     UsedTokensError,
 )
 from actors.node.login.provider import IdentityProvider, ProviderMaker
-from actors.node.login.token import SignedToken, read_token, verified
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.assertion import (
     USED,
