@@ -20,7 +20,7 @@ from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_CHARS
 
-__all__ = ["BadTokenError", "SignedToken", "read_token", "verified"]
+__all__ = ["BadTokenError", "SignedToken", "is_bound_to", "read_token", "verified"]
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
@@ -84,6 +84,19 @@ def read_token(text: str) -> SignedToken:
     if header is None or claims is None:
         raise BadTokenError("it is no signed JSON Web Token")
     return SignedToken(text, *_named(header), claims)
+
+
+def is_bound_to(text: str, thumbprint: str) -> bool:
+    """Return whether a text is a token that says it is bound to a key; its signature may be bad.
+
+    Args:
+        text: The text.
+        thumbprint: Name of the key.
+    """
+    try:
+        return read_token(text).claims.get("cnf") == {"jkt": thumbprint}
+    except BadTokenError:
+        return False
 
 
 def verified(token: SignedToken, keys: Keys) -> JsonObject:

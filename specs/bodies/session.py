@@ -34,10 +34,14 @@ class SessionParams:
     Attributes:
         runtime_url: The runtime whose session it is (MN-21).
         token: Session token; mandatory for re-open.
+        key: The runtime's public key for Ed25519, in base64url.
+        proof: Its signature over the challenge that the node gave on this link.
     """
 
     runtime_url: Address | None = attrs.field(default=None, metadata=wire("runtimeURL"))
     token: str | None = None
+    key: str | None = None
+    proof: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -46,7 +50,7 @@ class SessionParams:
     WordNeeds("method", (SessionMethod.REOPEN,), "params.token", Code.UNAUTHENTICATED),
 )
 class SessionControl:
-    """Open, re-open, close or ping a session (M-14..M-17)."""
+    """Open, re-open, close or ping a session, or renew the statement about it (M-14..M-17)."""
 
     method: Annotated[str, SessionMethod]
     params: SessionParams = SessionParams()
@@ -60,10 +64,38 @@ class SessionGranted:
         session_token: The token that resumes the session from now on.
         emptied: Whether the node has started again meanwhile: the session is the same, and what
             it owned and subscribed to is forgotten.
+        statement: What the domain states of the runtime and its key, signed.
+        domain_keys: The public keys of the domain, as a JSON Web Key Set.
     """
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
     emptied: bool | None = None
+    statement: str | None = None
+    domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class StatementGiven:
+    """What the domain states of a runtime and its key now.
+
+    Attributes:
+        statement: The statement, signed.
+        domain_keys: The public keys of the domain, as a JSON Web Key Set.
+    """
+
+    statement: Filled
+    domain_keys: JsonObject = attrs.field(metadata=wire("domainKeys"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SessionChallenge:
+    """What the value of a refused open or re-open brings: a text for the runtime's key to sign.
+
+    Attributes:
+        challenge: The text; good once, on the link that it came by.
+    """
+
+    challenge: Filled
 
 
 # ---- back ends of a node

@@ -52,6 +52,7 @@ class SessionMethod(StrEnum):
     REOPEN = "re-open"
     CLOSE = "close"
     PING = "ping"
+    RENEW = "renew"
 
 
 class AddressMethod(StrEnum):

@@ -251,7 +251,7 @@ class KeyProvider(IdentityProvider):
             self._used = used
 
     @override
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         try:
             token = read_token(assertion)
             claims = await self._verified(token)
@@ -259,7 +259,7 @@ class KeyProvider(IdentityProvider):
             raise LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
             raise ProviderAwayError(exc.reason) from exc
-        verdict = self._core.judge(claims, token.digest, self._clock())
+        verdict = self._core.judge(claims, token.digest, self._clock(), key)
         if isinstance(verdict, Unacceptable):
             raise _refused(verdict.why)
         # Before the answer: a token whose answer is lost when the node is killed stays used.
