@@ -20,6 +20,7 @@ from actors.cli.options import (
     check_domain,
     check_name,
     client_tls_options,
+    identity_option,
     log_option,
     node_option,
     trace_options,
@@ -86,6 +87,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @trust_option
 @credentials_options
 @client_tls_options
+@identity_option
 @trace_options
 @config_option
 @log_option
@@ -102,6 +104,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     credentials: Credentials,
     tls: ssl.SSLContext | None,
+    identity: Path | None,
     trace: OpenTracer,
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
@@ -118,6 +121,7 @@ def command(  # noqa: PLR0913 - one for each option
         nodes=foreign,
         catalogues=catalogue_access(places, trust, f"{domain}.request"),
         credentials=credentials,
+        identity=identity,
         ids=fresh_ids(),
     )
     return run(partial(_ask, config, trace, to, value))

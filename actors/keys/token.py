@@ -20,7 +20,7 @@ from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_CHARS
 
-__all__ = ["BadTokenError", "SignedToken", "is_bound_to", "read_token", "verified"]
+__all__ = ["BadTokenError", "SignedToken", "is_bound_to", "key_of", "read_token", "verified"]
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
@@ -94,9 +94,20 @@ def is_bound_to(text: str, thumbprint: str) -> bool:
         thumbprint: Name of the key.
     """
     try:
-        return read_token(text).claims.get("cnf") == {"jkt": thumbprint}
+        return key_of(read_token(text).claims) == thumbprint
     except BadTokenError:
         return False
+
+
+def key_of(claims: JsonObject) -> str | None:
+    """Return the thumbprint of the key that a token is bound to (RFC 7800); None: to none.
+
+    Args:
+        claims: What the token claims.
+    """
+    bound = claims.get("cnf")
+    key = bound.get("jkt") if isinstance(bound, dict) else None
+    return key if isinstance(key, str) else None
 
 
 def verified(token: SignedToken, keys: Keys) -> JsonObject:

@@ -49,7 +49,7 @@ from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
 from actors.node.session.resuming import resume
-from actors.node.session.statements import Statements
+from actors.node.session.statements import Statements, key_set
 from actors.node.state.file import FORM, StateFile
 from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
@@ -455,12 +455,15 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
         yield None
         return
     # Not needed by a node that serves no HTTP, and slow to import.
+    from actors.node.http.metrics import ReadyPage  # noqa: PLC0415
     from actors.node.http.service import open_http, rest_services, site_of  # noqa: PLC0415
 
     parts.provider = plan.provider
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
     services = {} if rest is None else rest_services(rest, plan.config.origins)
-    site = site_of(config, plan.counters, plan.readiness, parts.probes(), services)
+    keys = key_set(plan.domain_keys)
+    ready = ReadyPage(plan.readiness, parts.probes())
+    site = site_of(config, plan.counters, ready, services, keys)
     async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url
 

@@ -61,7 +61,7 @@ from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import Network
 
-__all__ = ["open_runtime"]
+__all__ = ["open_runtime", "own_identity"]
 
 _log = structlog.get_logger("actors.runtime")
 

@@ -12,6 +12,9 @@ earlier)."""
 STATEMENT_RETRY: Final = 60.0
 """Seconds at least from one request for a newer statement to the next (ours)."""
 
+DOMAINS_KEPT: Final = 256
+"""Other domains whose public keys a runtime remembers (ours)."""
+
 CHALLENGE_BYTES: Final = 32
 """Random bytes in a challenge to a runtime's key (ours)."""
 

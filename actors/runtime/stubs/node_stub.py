@@ -308,9 +308,8 @@ class NodeStub(Actor[NodeStubMessage]):
         self._logs_in = context.config.credentials is not NO_CREDENTIALS
         self._token: str | CredentialsError | None = None
         self._refusal: tuple[int, str] | None = None
-        config = context.config
-        is_own = domain_of(config.runtime) == config.domain
-        self._identity = context.identity if is_own else None
+        self._identity = context.identity
+        self._is_own = domain_of(context.config.runtime) == context.config.domain
 
     def _jitter(self) -> float:
         drawn = int.from_bytes(self._context.entropy(_JITTER_BYTES))
@@ -424,7 +423,7 @@ class NodeStub(Actor[NodeStubMessage]):
             await self._context.remember(answer.token)
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
-            if answer.code <= LAST_SUCCESS and self._identity is not None:
+            if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
                 key = self._identity.key.thumbprint
                 is_bound = shown is not None and is_bound_to(shown, key)
                 self._identity.assertion = shown if is_bound else None
@@ -432,12 +431,15 @@ class NodeStub(Actor[NodeStubMessage]):
         await self._feed(answer)
 
     async def _stated(self, stated: Stated) -> None:
-        """Keep what the own domain states of the runtime, once it is verified."""
+        """Keep the keys of the domain, and what the own one states, once it is verified."""
         config, identity = self._context.config, self._identity
         if identity is None:
             return
         try:
             keys = read_keys(orjson.dumps(stated.domain_keys))
+            if stated.statement is None or not self._is_own:
+                identity.learn(config.domain, keys)
+                return
             said = read_statement(stated.statement, config.domain, keys, None)
         except (BadKeysError, BadStatementError) as exc:
             _log.warning("statement refused", domain=config.domain, why=exc.reason)

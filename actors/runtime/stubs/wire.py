@@ -119,11 +119,12 @@ class Stated:
     """What the domain of the node states of the runtime; comes before `SessionAnswered`.
 
     Attributes:
-        statement: The statement, not verified yet.
+        statement: The statement, not verified yet; None: a node states nothing of a runtime of
+            another domain.
         domain_keys: The public keys of the domain, as a JSON Web Key Set.
     """
 
-    statement: str = attrs.field(repr=False)
+    statement: str | None = attrs.field(repr=False)
     domain_keys: JsonObject = attrs.field(repr=False)
 
 
@@ -254,10 +255,12 @@ class OwnWire(NodeWire):
 
 def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
     """Read a session control that the node has obeyed: the session and statement that it brings."""
-    stated = _value(answer, StatementGiven)
-    if stated is not None:
-        yield Stated(stated.statement, stated.domain_keys)
-    granted = _value(answer, SessionGranted)
+    is_renewed = method is SessionMethod.RENEW
+    stated = _value(answer, StatementGiven) if is_renewed else None
+    granted = None if is_renewed else _value(answer, SessionGranted)
+    brought = stated or granted
+    if brought is not None and brought.domain_keys is not None:
+        yield Stated(brought.statement, brought.domain_keys)
     if granted is None:
         yield SessionAnswered(method, answer.code, why=reason_in(answer))
     else:

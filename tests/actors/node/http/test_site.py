@@ -8,6 +8,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.node.config import HttpConfig
 from actors.node.health import Part, Readiness
+from actors.node.http.metrics import ReadyPage
 from actors.node.http.service import site_of
 from actors.node.http.site import Visit, is_loopback
 
@@ -20,7 +21,7 @@ def site(token=None, standing=None, probes=()):
     if standing is None:
         standing = Readiness()
         standing.ready(Part.NODE)
-    return site_of(config, Counters(), standing, dict(probes))
+    return site_of(config, Counters(), ReadyPage(standing, dict(probes)))
 
 
 async def status(path, *headers, method="GET", token=None):
