@@ -285,7 +285,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
         # Signatures are slow to import, and not needed without fetching.
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
-        evidence = Evidence(plan.tracer, plan.counters)
+        evidence = Evidence(plan.tracer, plan.counters, plan.identity)
         catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)
     return catalogue
 

@@ -24,8 +24,8 @@ class OwnIdentity:
         assertion: Token of an identity provider that names the key (`cnf`); None: there is none.
         statement: The domain's statement about runtime and key; None: the node made none.
         domain_keys: Public keys of the own domain; empty: not known.
-        foreign_keys: Public keys of other domains, as their nodes have shown them in sessions of
-            this runtime, by domain; the newest ones.
+        foreign_keys: Public keys of other domains, by domain: those of their signed descriptors,
+            else those that their nodes have shown in sessions of this runtime.
     """
 
     key: RuntimeKey
@@ -33,15 +33,24 @@ class OwnIdentity:
     statement: str | None = attrs.field(default=None, repr=False)
     domain_keys: Keys = attrs.field(factory=lambda: MappingProxyType({}), repr=False)
     foreign_keys: dict[str, Keys] = attrs.field(factory=dict, repr=False)
+    _signed: set[str] = attrs.field(factory=set, repr=False)
 
-    def learn(self, domain: str, keys: Keys) -> None:
+    def learn(self, domain: str, keys: Keys, *, is_signed: bool) -> None:
         """Keep the keys of another domain; beyond `DOMAINS_KEPT` the oldest ones go.
 
         Args:
             domain: The domain.
-            keys: Its public keys, as its own node has shown them.
+            keys: Its public keys.
+            is_signed: Whether they are of its signed descriptor; what its node shows does not
+                replace those.
         """
+        if domain in self._signed and not is_signed:
+            return
         self.foreign_keys.pop(domain, None)
         self.foreign_keys[domain] = keys
+        if is_signed:
+            self._signed.add(domain)
         if len(self.foreign_keys) > DOMAINS_KEPT:
-            del self.foreign_keys[next(iter(self.foreign_keys))]
+            oldest = next(iter(self.foreign_keys))
+            del self.foreign_keys[oldest]
+            self._signed.discard(oldest)

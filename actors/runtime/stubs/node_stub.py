@@ -438,7 +438,7 @@ class NodeStub(Actor[NodeStubMessage]):
         try:
             keys = read_keys(orjson.dumps(stated.domain_keys))
             if stated.statement is None or not self._is_own:
-                identity.learn(config.domain, keys)
+                identity.learn(config.domain, keys, is_signed=False)
                 return
             said = read_statement(stated.statement, config.domain, keys, None)
         except (BadKeysError, BadStatementError) as exc:
