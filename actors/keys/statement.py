@@ -46,7 +46,6 @@ class Statement:
         until: Seconds since the epoch; from then on it is void.
         user: Address of the user who logged in; None: no login.
         issuer: Identity provider whose token the node accepted; None: no login.
-        addresses: Addresses that the runtime owns beside those below its own.
     """
 
     domain: str
@@ -56,7 +55,6 @@ class Statement:
     until: float
     user: str | None = None
     issuer: str | None = None
-    addresses: tuple[str, ...] = ()
 
 
 def write_statement(said: Statement, key: SigningKey) -> str:
@@ -80,8 +78,6 @@ def write_statement(said: Statement, key: SigningKey) -> str:
         claims["user"] = said.user
     if said.issuer is not None:
         claims["idp"] = said.issuer
-    if said.addresses:
-        claims["addresses"] = list[Json](said.addresses)
     return key.sealed(orjson.dumps(claims), _TYPE)
 
 
@@ -149,7 +145,6 @@ def _said(claims: JsonObject) -> Statement:
                 until=float(until),
                 user=_optional(claims, "user"),
                 issuer=_optional(claims, "idp"),
-                addresses=_addresses(claims),
             )
         case _:
             raise BadStatementError("a claim is missing")
@@ -160,12 +155,3 @@ def _optional(claims: JsonObject, name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise BadStatementError(f"its {name} is no text")
     return value
-
-
-def _addresses(claims: JsonObject) -> tuple[str, ...]:
-    value = claims.get("addresses", [])
-    entries = value if isinstance(value, list) else [None]
-    texts = tuple(one for one in entries if isinstance(one, str))
-    if len(texts) != len(entries):
-        raise BadStatementError("its addresses are no list of texts")
-    return texts
