@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from actors.catalogue.source import read_places
     from actors.catalogue.trust_file import read_trust
     from actors.embedding import Deployed, DeployedApart, Runtime, open_node, open_runtime
+    from actors.keys.signing import SigningKey, read_key
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig, PolicyConfig
@@ -124,11 +125,13 @@ __all__ = [
     "SchemaError",
     "SearchError",
     "SessionError",
+    "SigningKey",
     "TokenCommand",
     "TokenFile",
     "UnknownMachineError",
     "open_node",
     "open_runtime",
+    "read_key",
     "read_places",
     "read_trust",
 ]
@@ -139,6 +142,7 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.source": ("read_places",),
         "actors.catalogue.trust_file": ("read_trust",),
         "actors.embedding": ("Deployed", "DeployedApart", "Runtime", "open_node", "open_runtime"),
+        "actors.keys.signing": ("SigningKey", "read_key"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig", "PolicyConfig"),

@@ -132,6 +132,8 @@ class StubDescriptor(Described):
         machine: Hash of the machine it says it follows.
         endpoints: The only places it may dial.
         profile: Which shipped stub is meant; absent where code comes along.
+        domain_keys: The public keys by which the domain states things of its runtimes, as a JSON
+            Web Key Set.
     """
 
     message_schema: Json = attrs.field(default=None, metadata=wire("messageSchema"))
@@ -145,6 +147,7 @@ class StubDescriptor(Described):
     machine: str | None = None
     endpoints: Names = ()
     profile: StubProfile | None = None
+    domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
 
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=checked)

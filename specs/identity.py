@@ -21,6 +21,8 @@ class Identity:
         roles: What the user may be, beside itself: `admin` may manage policies (POL-05).
         runtime: The only runtime, or node of another domain, that the token is good for; None:
             any runtime, but no node.
+        key: Thumbprint of the only key whose holder may use the token (RFC 7800); None: each
+            bearer may.
     """
 
     user: str
@@ -28,6 +30,7 @@ class Identity:
     until: float
     roles: frozenset[str] = frozenset()
     runtime: str | None = None
+    key: str | None = None
 
 
 @final

@@ -31,6 +31,7 @@ from specs.bodies.answer import (
     SessionOpened,
     SessionResumed,
     Sourced,
+    StatementRenewed,
     SubscriptionGranted,
     SubscriptionRenewed,
     TokenGiven,
@@ -274,6 +275,7 @@ _SOURCED: Final = Answers(Sourced)
 _LISTED: Final = Answers(Listed)
 _OPENED: Final = Answers(SessionOpened)
 _RESUMED: Final = Answers(SessionResumed)
+_STATED: Final = Answers(StatementRenewed)
 _GIVEN: Final = Answers(AddressesGiven)
 _RECORD: Final = Answers(RecordFound, late=RecordsAway)
 _FOUND: Final = Answers(RecordsFound, late=RecordsAway)
@@ -313,6 +315,7 @@ KINDS: Final = (
     Kind("M-16", _EXE, "S",                    "MN/session",            "method=close",                      SessionControl,  _DONE,     "close a session"),
     Kind("M-17", _EXE, "S",                    "MN/session",            "method=ping",                       SessionControl,  _DONE,     "keep a session alive"),
     Kind("M-17", _EXE, "R/ua",                 "MN/session",            "method=release",                    SessionControl,  _DONE,     "give back a name of a runtime", "MN-21"),
+    Kind("M-17", _EXE, "S",                    "MN/session",            "method=renew",                      SessionControl,  _STATED,   "renew the domain's statement about a runtime"),
     # Addresses
     Kind("M-18", _CRE, "R/address-allocation", "MN/address-allocation", "",                                  Allocate,        _GIVEN,    "allocate addresses", "C-42..C-45"),
     Kind("M-19", _DEL, "R/address-allocation", "MN/address-allocation", "resource",                          Free,            _DONE,     "free a block of addresses", "C-46"),

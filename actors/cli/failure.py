@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
 from actors.node.errors import (
     HttpPlaceError,
@@ -50,6 +51,7 @@ _MEANING: Final[Meanings] = (
     (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
     (StateFileError, ExitCode.CONFIGURATION, "name another with --state"),
     (StoreFileError, ExitCode.CONFIGURATION, "name another with --store"),
+    (KeyFileError, ExitCode.CONFIGURATION, "name another with --identity"),
     (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
     (PolicyFileError, ExitCode.CONFIGURATION, ""),
     (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),

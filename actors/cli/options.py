@@ -199,6 +199,18 @@ node_option = click.option(
 )
 """The option `--node URL`."""
 
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
+"""The type of an option that names a file; whether it can be used is found out later."""
+
+identity_option = click.option(
+    "--identity",
+    metavar="FILE",
+    type=FILE,
+    help="File of the runtime's key, made if it is not there; tokens may be bound to it "
+    "[default: FILE-identity beside --store FILE, else in memory].",
+)
+"""The option `--identity FILE`."""
+
 _trace_option = click.option(
     "--trace",
     metavar="DIR",
@@ -269,9 +281,6 @@ def log_option(command: Handler) -> Handler:
 
 
 _log = structlog.get_logger("actors.cli")
-
-FILE: Final = click.Path(dir_okay=False, path_type=Path)
-"""The type of an option that names a file; whether it can be used is found out later."""
 
 insecure_option = click.option(
     "--insecure",

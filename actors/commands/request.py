@@ -22,6 +22,7 @@ from actors.cli.options import (
     check_domain,
     check_name,
     client_tls_options,
+    identity_option,
     log_option,
     node_option,
     trace_options,
@@ -88,6 +89,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @trust_option
 @credentials_options
 @client_tls_options
+@identity_option
 @trace_options
 @config_option
 @log_option
@@ -104,6 +106,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     credentials: Credentials,
     tls: ssl.SSLContext | None,
+    identity: Path | None,
     trace: OpenTracer,
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
@@ -120,6 +123,7 @@ def command(  # noqa: PLR0913 - one for each option
         nodes=foreign,
         catalogues=catalogue_access(places, trust, f"{domain}.request"),
         credentials=credentials,
+        identity=identity,
         ids=fresh_ids(),
     )
     is_passing = name is None and credentials is not NO_CREDENTIALS

@@ -27,6 +27,7 @@ from actors.cli.options import (
     check_kinds,
     check_name,
     client_tls_options,
+    identity_option,
     log_option,
     monitor_option,
     node_option,
@@ -45,7 +46,7 @@ from actors.kit.ids import fresh_ids
 from actors.kit.supervision.monitor import Crash
 from actors.pipe.errors import SandboxError
 from actors.pipe.process import process_sandboxes
-from actors.runtime.app import open_runtime
+from actors.runtime.app import open_runtime, own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation.hyperty import HypertyCode
@@ -277,6 +278,7 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
 @trust_option
 @credentials_options
 @client_tls_options
+@identity_option
 @click.option(
     "--store",
     metavar="FILE",
@@ -305,6 +307,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     credentials: Credentials,
     tls: ssl.SSLContext | None,
+    identity: Path | None,
     store: Path | None,
     trace: OpenTracer,
     monitor: bool,
@@ -326,6 +329,7 @@ def command(  # noqa: PLR0913 - one for each option
         nodes=foreign,
         catalogues=catalogue_access(places, trust, f"{domain}.{name}"),
         credentials=credentials,
+        identity=identity,
         store=store,
         ids=fresh_ids(),
         monitor=monitor,
@@ -339,8 +343,8 @@ async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
     with open_store(config.store):
-        # Errors in it are reported before any dial.
-        pass
+        # Errors in it, and in the file of the key, are reported before any dial.
+        own_identity(config)
     async with open_system_network(config.tls) as network:
         # A run that could not begin leaves no trace.
         await check_host(network, config.p2p_host, config.kinds)

@@ -46,7 +46,6 @@ class Statement:
         until: Seconds since the epoch; from then on it is void.
         user: Address of the user who logged in; None: no login.
         issuer: Identity provider whose token the node accepted; None: no login.
-        addresses: Addresses that the runtime owns beside those below its own.
     """
 
     domain: str
@@ -56,7 +55,6 @@ class Statement:
     until: float
     user: str | None = None
     issuer: str | None = None
-    addresses: tuple[str, ...] = ()
 
 
 def write_statement(said: Statement, key: SigningKey) -> str:
@@ -80,19 +78,17 @@ def write_statement(said: Statement, key: SigningKey) -> str:
         claims["user"] = said.user
     if said.issuer is not None:
         claims["idp"] = said.issuer
-    if said.addresses:
-        claims["addresses"] = list[Json](said.addresses)
     return key.sealed(orjson.dumps(claims), _TYPE)
 
 
-def read_statement(text: str, domain: str, keys: Keys, now: float) -> Statement:
+def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Statement:
     """Verify a statement.
 
     Args:
         text: The statement.
         domain: The domain whose statement it must be.
         keys: Public keys of that domain.
-        now: Seconds since the epoch.
+        now: Seconds since the epoch; None: its time is not judged.
 
     Raises:
         BadStatementError: No key of the domain signed it, another domain is its issuer, its time
@@ -103,9 +99,9 @@ def read_statement(text: str, domain: str, keys: Keys, now: float) -> Statement:
     said = _said(_claims(text, keys))
     if said.domain != domain:
         raise BadStatementError(f"its issuer is {said.domain}, not {domain}")
-    if now >= said.until:
+    if now is not None and now >= said.until:
         raise BadStatementError("its time is over")
-    if said.issued > now + _LEEWAY:
+    if now is not None and said.issued > now + _LEEWAY:
         raise BadStatementError("its time has not begun")
     return said
 
@@ -149,7 +145,6 @@ def _said(claims: JsonObject) -> Statement:
                 until=float(until),
                 user=_optional(claims, "user"),
                 issuer=_optional(claims, "idp"),
-                addresses=_addresses(claims),
             )
         case _:
             raise BadStatementError("a claim is missing")
@@ -160,12 +155,3 @@ def _optional(claims: JsonObject, name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise BadStatementError(f"its {name} is no text")
     return value
-
-
-def _addresses(claims: JsonObject) -> tuple[str, ...]:
-    value = claims.get("addresses", [])
-    entries = value if isinstance(value, list) else [None]
-    texts = tuple(one for one in entries if isinstance(one, str))
-    if len(texts) != len(entries):
-        raise BadStatementError("its addresses are no list of texts")
-    return texts

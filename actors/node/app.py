@@ -15,8 +15,11 @@ from types import MappingProxyType
 from typing import Final, final
 
 import attrs
+import structlog
 import trio
 
+from actors.keys.key_set import EDDSA
+from actors.keys.signing import SigningKey, make_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import log_quietly
@@ -47,6 +50,7 @@ from actors.node.session.gate import Gate
 from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
 from actors.node.session.names import UserNames
 from actors.node.session.resuming import resume
+from actors.node.session.statements import Statements, key_set
 from actors.node.state.file import FORM, StateFile
 from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
@@ -72,6 +76,16 @@ _MINT_KEY: Final = 32
 """Bytes of the secret by which a node knows the addresses that it made."""
 
 
+_log = structlog.get_logger("actors.node")
+
+
+def _fresh_keys() -> tuple[SigningKey, ...]:
+    """Make a key of the domain that ends with the process."""
+    key = make_key(EDDSA)
+    _log.info("domain key made", kid=key.name, why="none was configured")
+    return (key,)
+
+
 @final
 @attrs.frozen
 class Plan:
@@ -89,6 +103,7 @@ class Plan:
     readiness: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
     state: StateFile | None = None
+    domain_keys: tuple[SigningKey, ...] = ()
 
     def clock(self) -> float:
         """Return the seconds since the epoch, as the node counts them."""
@@ -133,6 +148,7 @@ def plan_of(
         bounds,
         policing,
         state=files.state,
+        domain_keys=config.domain_keys or _fresh_keys(),
     )
 
 
@@ -199,7 +215,10 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
-    control = Control(exchange, gate, config.entropy, config.login, plan.clock)
+    login = config.login
+    clock = plan.clock if login is None or login.clock is None else login.clock
+    statements = Statements(config.domain, plan.domain_keys, clock)
+    control = Control(exchange, gate, config.entropy, login, statements)
     resume = partial(_resume, plan, exchange)
     return NodeBus(exchange, control, _services(plan, exchange), gate, resume)
 
@@ -437,12 +456,15 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
         yield None
         return
     # Not needed by a node that serves no HTTP, and slow to import.
+    from actors.node.http.metrics import ReadyPage  # noqa: PLC0415
     from actors.node.http.service import open_http, rest_services, site_of  # noqa: PLC0415
 
     parts.provider = plan.provider
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
     services = {} if rest is None else rest_services(rest, plan.config.origins)
-    site = site_of(config, plan.counters, plan.readiness, parts.probes(), services)
+    keys = key_set(plan.domain_keys)
+    ready = ReadyPage(plan.readiness, parts.probes())
+    site = site_of(config, plan.counters, ready, services, keys)
     async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url
 

@@ -11,6 +11,7 @@ from typing import Final, final
 
 import attrs
 
+from actors.keys.signing import SigningKey
 from actors.kit.ids import IdSource
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
@@ -138,6 +139,8 @@ class NodeConfig:
         policy: Decides about each message if there are no policy files.
         policies: The policy files by which messages are judged; None: `policy` decides.
         login: Which runtimes log in, and which issuers are trusted; None: no login.
+        domain_keys: Keys of the domain; the first one signs what the domain states of its runtimes,
+            all are published. Empty: a key is made that ends with the node.
         back_ends: External services that it relays requests to.
         http: Where it serves health, metrics and sessions over HTTP; None: nowhere.
         remarks: Sentences that the log shows the operator when the node is ready.
@@ -164,6 +167,7 @@ class NodeConfig:
     policy: Policy = PERMIT_ALL
     policies: PolicyConfig | None = None
     login: Login | None = None
+    domain_keys: tuple[SigningKey, ...] = ()
     back_ends: BackEnds = attrs.field(factory=BackEnds)
     http: HttpConfig | None = None
     remarks: tuple[str, ...] = ()

@@ -9,6 +9,8 @@ import attrs
 import structlog
 import trio
 
+from actors.keys.key_file import open_key_file
+from actors.keys.runtime_key import make_runtime_key
 from actors.kit.counters import Counters, DropLedger
 from actors.kit.log import log_quietly
 from actors.kit.supervision.actor import ActorRef
@@ -31,6 +33,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.parts import RuntimeParts
@@ -58,7 +61,7 @@ from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import Network
 
-__all__ = ["open_runtime"]
+__all__ = ["open_runtime", "own_identity"]
 
 _log = structlog.get_logger("actors.runtime")
 
@@ -102,6 +105,7 @@ class _Plan:
     dead_mail: DeadMail
     replay: Replay
     store: RuntimeStore
+    identity: OwnIdentity
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -121,6 +125,7 @@ class _Plan:
             self.config.entropy,
             self.counters,
             remember=partial(self.store.keep_session, domain),
+            identity=self.identity,
         )
 
 
@@ -147,6 +152,7 @@ async def open_runtime(
     Raises:
         BadUrlError: Domain or name cannot be part of an address.
         StoreFileError: The file of the store cannot be used.
+        KeyFileError: The file of the runtime's key cannot be used.
         RestartLimitError: A core part crashed, which is a bug; in a group.
         HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
     """
@@ -160,10 +166,31 @@ async def open_runtime(
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store:
         plan = _Plan(
-            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), store
+            config=config,
+            network=network,
+            tracer=StepFeed(tracer),
+            counters=counters,
+            monitor=monitor,
+            dead_mail=DeadMail(),
+            replay=Replay(),
+            store=store,
+            identity=own_identity(config),
         )
         async with _running(plan) as runtime:
             yield runtime
+
+
+def own_identity(config: RuntimeConfig) -> OwnIdentity:
+    """Return the identity that a runtime begins with: its key, of which nothing was said yet.
+
+    Args:
+        config: Configuration of the runtime.
+
+    Raises:
+        KeyFileError: The file of the runtime's key cannot be used.
+    """
+    where = config.identity_file
+    return OwnIdentity(make_runtime_key() if where is None else open_key_file(where))
 
 
 @asynccontextmanager
@@ -258,7 +285,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
         # Signatures are slow to import, and not needed without fetching.
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
-        evidence = Evidence(plan.tracer, plan.counters)
+        evidence = Evidence(plan.tracer, plan.counters, plan.identity)
         catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)
     return catalogue
 

@@ -12,16 +12,19 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import attrs
+import orjson
 import structlog
 from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import RefusedDescriptorError
+from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import (
     Catalogue,
@@ -110,10 +113,15 @@ class StubMakers:
 @final
 @attrs.frozen
 class Evidence:
-    """The records of what was fetched and what became of it."""
+    """The records of what was fetched and what became of it.
+
+    Attributes:
+        identity: Remembers the public keys of domains.
+    """
 
     tracer: Tracer
     counters: Counters
+    identity: OwnIdentity
 
 
 _log = structlog.get_logger("actors.runtime")
@@ -179,7 +187,19 @@ class FetchingCatalogue(Catalogue):
             self._report_refused(entry, exc)
             raise
         self._report_trusted(entry, found)
+        self._learn(entry.domain, found)
         return made
+
+    def _learn(self, domain: str, found: Found) -> None:
+        """Keep the keys by which the domain states things of its runtimes."""
+        if found.descriptor.domain_keys is None:
+            return
+        try:
+            keys = read_keys(orjson.dumps(found.descriptor.domain_keys))
+        except BadKeysError as exc:
+            _log.warning("domain keys refused", domain=domain, why=exc.reason)
+        else:
+            self._evidence.identity.learn(domain, keys, is_signed=True)
 
     def _made(self, entry: Entry, found: Found) -> Descriptor:
         profile, package = found.descriptor.profile, found.descriptor.source_package

@@ -54,6 +54,8 @@ class RuntimeConfig:
         topology: Whether messages for other domains go to the node of this domain or of theirs.
         user: Address of the user who owns the hyperties; None: no user.
         credentials: Where the token for a login at a node comes from.
+        identity: File of the runtime's key, made if it is not there; None: a file beside the one of
+            the store, if there is one, else a key that ends with the process.
         store: File of data objects that outlive the process; None: none do.
         lease: Seconds for which a subscription to an object reported here is granted; an observer
             that does not renew it in time is removed.
@@ -84,6 +86,7 @@ class RuntimeConfig:
     topology: Topology = Topology.TRIANGLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
+    identity: Path | None = None
     store: Path | None = None
     lease: int = LEASE
     policy: Policy = PERMIT_ALL
@@ -98,6 +101,14 @@ class RuntimeConfig:
         for each in interceptors:
             if each.place not in APPLICATION_STAGES:
                 raise StagePlaceError(each.name, each.place)
+
+    @property
+    def identity_file(self) -> Path | None:
+        """The file of the runtime's key; None: the key ends with the process."""
+        if self.identity is not None or self.store is None:
+            return self.identity
+        # A session of the store belongs to the key that it was opened with.
+        return self.store.with_name(f"{self.store.name}-identity")
 
     @property
     def runtime(self) -> str:

@@ -7,6 +7,7 @@ import attrs
 
 from actors.keys.key_set import Keys
 from actors.keys.runtime_key import RuntimeKey
+from specs.limits.node import DOMAINS_KEPT
 
 __all__ = ["OwnIdentity"]
 
@@ -23,9 +24,33 @@ class OwnIdentity:
         assertion: Token of an identity provider that names the key (`cnf`); None: there is none.
         statement: The domain's statement about runtime and key; None: the node made none.
         domain_keys: Public keys of the own domain; empty: not known.
+        foreign_keys: Public keys of other domains, by domain: those of their signed descriptors,
+            else those that their nodes have shown in sessions of this runtime.
     """
 
     key: RuntimeKey
     assertion: str | None = attrs.field(default=None, repr=False)
     statement: str | None = attrs.field(default=None, repr=False)
     domain_keys: Keys = attrs.field(factory=lambda: MappingProxyType({}), repr=False)
+    foreign_keys: dict[str, Keys] = attrs.field(factory=dict, repr=False)
+    _signed: set[str] = attrs.field(factory=set, repr=False)
+
+    def learn(self, domain: str, keys: Keys, *, is_signed: bool) -> None:
+        """Keep the keys of another domain; beyond `DOMAINS_KEPT` the oldest ones go.
+
+        Args:
+            domain: The domain.
+            keys: Its public keys.
+            is_signed: Whether they are of its signed descriptor; what its node shows does not
+                replace those.
+        """
+        if domain in self._signed and not is_signed:
+            return
+        self.foreign_keys.pop(domain, None)
+        self.foreign_keys[domain] = keys
+        if is_signed:
+            self._signed.add(domain)
+        if len(self.foreign_keys) > DOMAINS_KEPT:
+            oldest = next(iter(self.foreign_keys))
+            del self.foreign_keys[oldest]
+            self._signed.discard(oldest)

@@ -1,7 +1,8 @@
-"""Processor time of a node for one login, by algorithm.
+"""Processor time of a node for one login, by algorithm, and with a proof of a key.
 
-In one process, over links in memory: a session opened by a token against one that is
-refused; and of this, how long the token itself is read, verified and judged.
+In one process, over links in memory: a session opened by a token against one that is opened
+without; and of this, how long the token itself is read, verified and judged. A session that is
+opened with a proof takes two requests, and the answer brings a statement of the domain.
 The seconds are of the processor; both ends of the link are in them.
 """
 
@@ -10,11 +11,13 @@ import secrets
 import time
 from typing import Final, final
 
+import attrs
 import click
 import trio
 from typing_extensions import override
 
 from actors.keys.key_set import ALGORITHMS, Keys, read_keys
+from actors.keys.runtime_key import RuntimeKey, make_runtime_key
 from actors.keys.signing import SigningKey, make_key
 from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
@@ -23,13 +26,14 @@ from actors.node.limits import UNLIMITED
 from actors.node.login.key_provider import KeyProvider, KeySource, by_keys, terms_of
 from actors.node.login.provider import Login
 from bench.verdict import Verdict
+from fsm.session.possession import signed_parts
 from specs.addresses import address
 from specs.bodies.session import SessionControl, SessionParams
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import write_body
-from transports.codec import decode_frame, encode
-from transports.link import Kind
+from transports.codec import BadLine, decode_frame, encode
+from transports.link import Kind, Link
 from transports.memory import MemoryNetwork
 
 __all__ = ["main"]
@@ -67,6 +71,7 @@ def main(*, as_json: bool) -> None:
     without = trio.run(_opens, None)
     by_algorithm = {algorithm: _taken(make_key(algorithm)) for algorithm in _ALGORITHMS}
     ours = by_algorithm[_ALGORITHMS[0]]["open_us"]
+    proven = trio.run(_opens, make_key(_ALGORITHMS[0]), make_runtime_key())
     Verdict(
         bench="login",
         what=f"us of CPU to open a session by a token of {_ALGORITHMS[0]} / without one",
@@ -75,7 +80,7 @@ def main(*, as_json: bool) -> None:
         ratio=ours / without,
         reach=None,
         not_measured=("keys that are fetched from an issuer", "TLS"),
-        figures={"algorithms": by_algorithm},
+        figures={"algorithms": by_algorithm, "open_with_proof_us": round(proven, 1)},
     ).tell(as_json=as_json)
 
 
@@ -86,10 +91,12 @@ def _taken(key: SigningKey) -> dict[str, float]:
     }
 
 
-def _token(key: SigningKey) -> str:
+def _token(key: SigningKey, holder: RuntimeKey | None = None) -> str:
     now = time.time_ns() // 1_000_000_000
     who = {"iss": _DOMAIN, "sub": f"user://{_DOMAIN}/alice", "aud": _DOMAIN}
-    return key.signed({**who, "iat": now, "exp": now + 300, "jti": secrets.token_hex(8)})
+    more = {} if holder is None else {"cnf": {"jkt": holder.thumbprint}}
+    jti = secrets.token_hex(8)
+    return key.signed({**who, "iat": now, "exp": now + 300, "jti": jti, **more})
 
 
 def _now() -> float:
@@ -100,28 +107,30 @@ async def _tokens(key: SigningKey) -> float:
     """Return what the provider alone takes, in microseconds."""
     provider = KeyProvider(_Given(key), terms_of(_DOMAIN), _now)
     tokens = [_token(key) for _ in range(_ROUNDS + 1)]
-    await provider.validate(tokens.pop())
+    await provider.validate(tokens.pop(), None)
     begun = time.process_time()
     for token in tokens:
-        await provider.validate(token)
+        await provider.validate(token, None)
     return (time.process_time() - begun) / _ROUNDS * 1e6
 
 
-async def _opens(key: SigningKey | None) -> float:
+async def _opens(key: SigningKey | None, holder: RuntimeKey | None = None) -> float:
     """Return what opening a session takes, both ends, in microseconds."""
     login, tokens = None, [""] * _ROUNDS
     if key is not None:
         login = Login(provider=by_keys(_Given(key), terms_of(_DOMAIN)), clock=_now)
-        tokens = [_token(key) for _ in range(_ROUNDS)]
+        tokens = [_token(key, holder) for _ in range(_ROUNDS)]
     network = MemoryNetwork()
     config = NodeConfig(domain=_DOMAIN, login=login, limits=UNLIMITED)
     spent = 0.0
     async with open_node(config, network, NULL_TRACER) as node:
         for number, token in enumerate(tokens):
             link = await network.dial(Kind.WEBSOCKET, node.url)
+            runtime = address.runtime(_DOMAIN, f"r{number}")
             begun = time.process_time()
-            await link.send(encode(_opening(address.runtime(_DOMAIN, f"r{number}"), token)))
-            [answer] = decode_frame(await link.receive())
+            answer = await _answer(link, _opening(runtime, token, holder))
+            if holder is not None:
+                answer = await _answer(link, _opening(runtime, token, holder, answer))
             spent += time.process_time() - begun
             if not isinstance(answer, Message) or answer.code != Code.OK:
                 raise SystemExit(f"no session: {answer}")
@@ -129,8 +138,26 @@ async def _opens(key: SigningKey | None) -> float:
     return spent / _ROUNDS * 1e6
 
 
-def _opening(runtime: str, token: str) -> Message:
-    body = write_body(SessionControl("open", SessionParams(runtime, token or None)))
+async def _answer(link: Link, message: Message) -> Message | BadLine:
+    await link.send(encode(message))
+    [answer] = decode_frame(await link.receive())
+    return answer
+
+
+def _opening(
+    runtime: str,
+    token: str,
+    holder: RuntimeKey | None = None,
+    challenged: Message | BadLine | None = None,
+) -> Message:
+    key = None if holder is None else holder.public
+    params = SessionParams(runtime, token or None, key)
+    if holder is not None and isinstance(challenged, Message):
+        value = challenged.body["value"]
+        challenge = str(value["challenge"]) if isinstance(value, dict) else ""
+        parts = signed_parts(_DOMAIN, runtime, challenge, token)
+        params = attrs.evolve(params, proof=holder.signature("open", parts))
+    body = write_body(SessionControl("open", params))
     manager = address.session_manager(_DOMAIN)
     return Message(1, MessageType.EXECUTE, f"{runtime}/protostub/1", manager, body)
 

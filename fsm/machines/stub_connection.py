@@ -10,7 +10,7 @@ that is undeployed before it ever connected takes the same row.
 
 Below its connection, a stub has a link and on it a session of its own side (`node_link`):
 a link is dialled and the session opened from `in-progress` as well as from
-`disconnected`, and while the connection is `live`, the session is open, pinged or being
+`disconnected`, where a node may first want a proof of the runtime's key, and while the connection is `live`, the session is open, pinged or being
 closed. The protocol pages describe the actions (STB-06, STB-17, M-14..M-17); the machine is ours.
 """
 
@@ -101,6 +101,7 @@ class LinkState(StrEnum):
 
     DIALLING = "dialling"
     OPENING = "opening"
+    PROVING = "proving"
     OPEN = "open"
     PINGING = "pinging"
     PAUSED = "paused"
@@ -114,6 +115,8 @@ class LinkTrigger(StrEnum):
 
     DIAL = "dial"
     DIALLED = "dialled"
+    CHALLENGED = "challenged"
+    ASKED_ANEW = "asked-anew"
     SESSION_OPENED = "session-opened"
     PING = "ping"
     HEARD = "heard"
@@ -126,6 +129,8 @@ _OURS: Final = Origin.EXTENSION
 _DIAL: Final = "3.2 Connection: connect(), or connected again in place"
 _STANDS: Final = "3.3 MN session: handshake on each link"
 _SESSION: Final = "3.3 MN session: open, or re-open with token"
+_PROVE: Final = "ours: the node wants a proof of the runtime's key"
+_FORGOTTEN: Final = "3.3 MN session: the node has no such session, so another is asked for"
 _PING: Final = "3.3 MN session: ping, as nothing was heard for a while"
 _HEARD: Final = "3.3 MN session: any frame over the link answers a ping"
 _LINK_LOST: Final = "3.2: the link is lost or unanswered; it is dialled again after a pause"
@@ -140,8 +145,13 @@ _LINK_ROWS: Final = (
     Transition(LinkState.DIALLING, LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.DIALLING, LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.SESSION_OPENED, LinkState.OPEN,     _SESSION,   origin=_OURS),
+    Transition(LinkState.OPENING,  LinkTrigger.CHALLENGED,     LinkState.PROVING,  _PROVE,     origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.OPENING,  LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+    Transition(LinkState.PROVING,  LinkTrigger.SESSION_OPENED, LinkState.OPEN,     _SESSION,   origin=_OURS),
+    Transition(LinkState.PROVING,  LinkTrigger.ASKED_ANEW,     LinkState.OPENING,  _FORGOTTEN, origin=_OURS),
+    Transition(LinkState.PROVING,  LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
+    Transition(LinkState.PROVING,  LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
     Transition(LinkState.OPEN,     LinkTrigger.PING,           LinkState.PINGING,  _PING,      origin=_OURS),
     Transition(LinkState.OPEN,     LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
     Transition(LinkState.OPEN,     LinkTrigger.CLOSE,          LinkState.CLOSING,  _GOODBYE,   origin=_OURS),
@@ -168,6 +178,7 @@ NODE_LINK: Final = Table(
         Deadline(
             LinkState.OPENING, "OPEN_TIMEOUT", LinkTrigger.LOST, "session must open on each link"
         ),
+        Deadline(LinkState.PROVING, "OPEN_TIMEOUT", LinkTrigger.LOST, "as for the first request"),
         Deadline(
             LinkState.OPEN, "PING_PERIOD", LinkTrigger.PING, "counted from what was heard last"
         ),
@@ -178,6 +189,7 @@ NODE_LINK: Final = Table(
     meanings={
         LinkState.DIALLING: "A link to the node is being dialled; messages wait.",
         LinkState.OPENING: "The link stands and the session is opened, or re-opened; messages wait.",
+        LinkState.PROVING: "The runtime has proven its key and asked again; messages wait.",
         LinkState.OPEN: "The session is open; messages go at once.",
         LinkState.PINGING: "The node was asked for a sign of life; messages go at once.",
         LinkState.PAUSED: "There is no link; the next one is dialled after a pause.",

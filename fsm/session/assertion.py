@@ -15,6 +15,7 @@ guesses cause no work. Keys whose source fails are used until they are stale.
 import hashlib
 import heapq
 import math
+import re
 from collections.abc import Iterator
 from typing import Final, final
 
@@ -28,6 +29,7 @@ from specs.limits.node import CLOCK_SKEW, KEYS_STALE, SPENT_TOKENS, TOKEN_LIFE, 
 from specs.limits.protocol import MAX_ID
 
 __all__ = [
+    "BOUND",
     "USED",
     "Acceptable",
     "AssertionCore",
@@ -118,6 +120,9 @@ def _digest(issuer: str, name: str) -> bytes:
 USED: Final = "it has been used already: each opens one session"
 """The refusal of a token that was used before."""
 
+BOUND: Final = "it is bound to a key, and this key was not proven"
+"""The refusal of a token without a proof of the key that it names."""
+
 _USER: Final = "user"
 _MAX_NAME: Final = 256
 """Characters in an identifier that another party chooses."""
@@ -180,7 +185,9 @@ class AssertionCore:
         self._terms = terms
         self._spent = SpentTokens() if spent is None else spent
 
-    def judge(self, claims: JsonObject, digest: str, now: float) -> Acceptable | Unacceptable:
+    def judge(
+        self, claims: JsonObject, digest: str, now: float, key: str | None = None
+    ) -> Acceptable | Unacceptable:
         """Judge a token and, if it is acceptable, use it up.
 
         How long the login then lasts is not the token's to say.
@@ -189,9 +196,10 @@ class AssertionCore:
             claims: What it claims.
             digest: Hash of what was signed; the name of a token that has none of its own.
             now: Seconds since the epoch.
+            key: Thumbprint of the key that its bearer has proven; None: none.
         """
         try:
-            identity = self._identity(claims)
+            identity = self._identity(claims, key)
             end = _check_times(claims, now, self._terms.life)
             name = _text(claims, "jti") if "jti" in claims else digest
         except _BadClaimError as exc:
@@ -201,17 +209,21 @@ class AssertionCore:
             return Unacceptable(USED)
         return Acceptable(identity, use)
 
-    def _identity(self, claims: JsonObject) -> Identity:
+    def _identity(self, claims: JsonObject, key: str | None) -> Identity:
         issuer = _text(claims, "iss")
         if self._terms.issuers and issuer not in self._terms.issuers:
             raise _BadClaimError(f"this node does not trust its issuer {issuer!r}")
         self._check_audience(claims)
+        bound = _key(claims.get("cnf"))
+        if bound is not None and bound != key:
+            raise _BadClaimError(BOUND)
         return Identity(
             user=_user(_text(claims, "sub"), issuer),
             issuer=issuer,
             until=math.inf,
             roles=_roles(claims.get("roles")),
             runtime=_runtime(claims.get("runtime")),
+            key=bound,
         )
 
     def _check_audience(self, claims: JsonObject) -> None:
@@ -303,6 +315,22 @@ def _runtime(value: Json) -> str | None:
     if url is None or not (is_runtime or is_node(url.text)):
         raise _BadClaimError("its claim 'runtime' names no runtime and no node")
     return url.text
+
+
+_THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
+
+
+def _key(value: Json) -> str | None:
+    """Return the key that a token is bound to (RFC 7800, RFC 9449).
+
+    A token that is bound in another way is refused: its bearer could not prove that way here.
+    """
+    if value is None:
+        return None
+    jkt = value.get("jkt") if isinstance(value, dict) and len(value) == 1 else None
+    if not isinstance(jkt, str) or not _THUMBPRINT.fullmatch(jkt):
+        raise _BadClaimError("its claim 'cnf' binds it by something else than a 'jkt'")
+    return jkt
 
 
 # ---- keys

@@ -14,6 +14,9 @@ A session that was opened in upstream's forms keeps its token.
 A session outlives its node, if the host stores it: `kept` is what is stored, and `Resumed` brings
 it back, detached, without addresses and subscriptions. Its runtime is told so when it re-opens it.
 
+A session whose runtime has proven a key at its open belongs to that key: its token without
+a proof of the key opens nothing. Only a new login of its user gives it to another key.
+
 A session that was claimed has no token, and goes to the next
 claim; one that has a token is never claimed away. A session that was opened as upstream's
 stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
@@ -69,6 +72,7 @@ __all__ = ["Beat", "Heartbeat", "NodeSessionCore"]
 
 
 _OVER: Final = "the credentials of the session are over; log in again"
+_BOUND: Final = "the session belongs to the key of its runtime, which was not proven"
 
 
 @final
@@ -76,6 +80,7 @@ class NodeSessionCore:
     """The session of one runtime; what waits for it counts in a budget, if one is given.
 
     Attributes:
+        key: Thumbprint of the key that the runtime has proven; None: it showed none.
         link: Number of the link that has the session; None while detached.
         runtime: Whose session it is.
     """
@@ -95,12 +100,14 @@ class NodeSessionCore:
         "_queue",
         "_reopened_token",
         "_since",
+        "key",
         "link",
         "runtime",
     )  # fmt: skip
 
     def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
         self.runtime = runtime
+        self.key: str | None = None
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
@@ -135,7 +142,12 @@ class NodeSessionCore:
         if self._is_fixed or not self._digest:
             return None
         return KeptSession(
-            self.runtime, self._digest, self._previous, self._is_taken_up, self._credentials
+            self.runtime,
+            self._digest,
+            self._previous,
+            self._is_taken_up,
+            self._credentials,
+            self.key,
         )
 
     def is_over(self, now: float) -> bool:
@@ -225,6 +237,8 @@ class NodeSessionCore:
         if token is None or not self.knows(token):
             why = "the session of this runtime has another token"
             return [Refused(asked.link, refusal, why)]
+        if self.key is not None and asked.key != self.key:
+            return [Refused(asked.link, Code.UNAUTHENTICATED, _BOUND)]
         if self.is_over(now):
             return [Refused(asked.link, Code.UNAUTHENTICATED, _OVER)]
         self._is_taken_up = True
@@ -243,6 +257,7 @@ class NodeSessionCore:
     def _restore(self, kept: KeptSession, now: float) -> list[Effect]:
         self._digest, self._previous = kept.digest, kept.previous
         self._credentials = kept.credentials
+        self.key = kept.key
         self._is_fixed, self._is_emptied = False, True
         self._is_taken_up = kept.is_taken_up
         self._since = now
@@ -278,6 +293,7 @@ class NodeSessionCore:
         self._is_fixed = asked.is_fixed
         self._reopened_token = asked.fresh if asked.is_unproved else ""
         self._credentials = asked.credentials
+        self.key = asked.key
         self._is_taken_up = False
 
     def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:

@@ -110,6 +110,7 @@ class KeptSession:
             empty: it does.
         is_taken_up: Whether its runtime has shown that it knows of it.
         credentials: What a login has shown; None: nobody logged in.
+        key: Thumbprint of the key that the runtime has proven; None: it showed none.
     """
 
     runtime: str
@@ -117,6 +118,7 @@ class KeptSession:
     previous: bytes = b""
     is_taken_up: bool = True
     credentials: Credentials | None = None
+    key: str | None = None
 
 
 @final
@@ -135,6 +137,7 @@ class OpenAsked:
             the next peer that opens so.
         is_fixed: Whether the token stays the same, and the session ends with the node: upstream's
             stubs expect that.
+        key: Thumbprint of the key that the link has proven; None: none.
     """
 
     link: int
@@ -144,6 +147,7 @@ class OpenAsked:
     credentials: Credentials | None = None
     is_unproved: bool = False
     is_fixed: bool = False
+    key: str | None = None
 
 
 @final
@@ -153,12 +157,14 @@ class ReopenAsked:
 
     Attributes:
         fresh: The token that replaces it; None: it stays, as upstream's stubs expect.
+        key: Thumbprint of the key that the link has proven; None: none.
     """
 
     link: int
     token: str | None
     liveness: Liveness = Liveness.PINGED
     fresh: str | None = None
+    key: str | None = None
 
 
 @final

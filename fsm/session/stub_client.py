@@ -3,7 +3,9 @@
 The first message connects; while there is no session, messages queue in order. A lost
 link is dialled again at once and then with growing pauses, and the session re-opened
 with its token, so that the node keeps what it had; a node that has forgotten the
-session (410) gives a new one, and the owners of paths set them again. A disconnect that was
+session (410) gives a new one, and the owners of paths set them again. A node that challenges the
+runtime's key is asked again, with a proof, once for each request. What it has stated of the
+runtime is renewed in time. A disconnect that was
 asked for is final: later messages are refused, nothing reconnects (I-S10).
 
 If there can be no session, all unanswered requests are answered 503, or with the node's refusal
@@ -32,6 +34,7 @@ from fsm.machines.stub_connection import (
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client_io import Effect, Queued, Refuse, Released, Write
 from specs.bodies.word import SessionMethod
+from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import (
     LATE,
     OUTBOX_MESSAGES,
@@ -174,6 +177,9 @@ class _Backoff:
 _TALKING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
 """While messages go at once."""
 
+_ASKING: Final = frozenset({LinkState.OPENING, LinkState.PROVING})
+"""While the session is asked for."""
+
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
 
@@ -207,6 +213,7 @@ class StubClientCore:
         self._last_loss = ""
         self._tried = -math.inf
         self._since = -math.inf
+        self._renew_at = math.inf
 
     @property
     def state(self) -> State | None:
@@ -236,7 +243,7 @@ class StubClientCore:
 
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
-        return min(self._until, self._give_up)
+        return min(self._until, self._give_up, self._renew_at)
 
     def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
         """Take an input; return the effects, in order.
@@ -271,6 +278,9 @@ class StubClientCore:
                 return self._lost(why, now)
             case ev.SessionAnswered():
                 return self._session(happened, now)
+            case ev.StatementGiven(life):
+                self._renew_at = now + max(life / 2, STATEMENT_RETRY)
+                return []
             case ev.TimePassed():
                 return self._time(now)
             case _:
@@ -326,7 +336,7 @@ class StubClientCore:
         if answer.code < FIRST_FINAL:
             return []
         match answer.method:
-            case SessionMethod.OPEN | SessionMethod.REOPEN if self.link is LinkState.OPENING:
+            case SessionMethod.OPEN | SessionMethod.REOPEN if self.link in _ASKING:
                 return self._opened(answer, now)
             case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
                 # In a form where each link is a session, the node closes refused links.
@@ -339,15 +349,25 @@ class StubClientCore:
     def _opened(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         if answer.code <= LAST_SUCCESS:
             return self._live(answer, now)
-        if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
-            self._token = None
+        if answer.challenge is not None and self.link is LinkState.OPENING:
+            step = self._link_life.step(LinkTrigger.CHALLENGED)
             self._until = now + self._link_life.patience
-            return [self._ask_session()]
+            return [step, ev.Ask(answer.method, self._token, answer.challenge)]
+        if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
+            return self._forgotten(answer, now)
         why = answer.reason
         is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
         if self.state is State.IN_PROGRESS and is_lasting:
             return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
+
+    def _forgotten(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+        """Ask for another session: the node has no such one any more."""
+        self._token = None
+        is_proving = self.link is LinkState.PROVING
+        step = [self._link_life.step(LinkTrigger.ASKED_ANEW, answer.reason)] if is_proving else []
+        self._until = now + self._link_life.patience
+        return [*step, self._ask_session()]
 
     def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         opened = self._link_life.step(LinkTrigger.SESSION_OPENED)
@@ -382,6 +402,7 @@ class StubClientCore:
     def _pause(self, why: str, now: float) -> list[ev.Effect]:
         effects: list[ev.Effect] = [self._link_life.step(LinkTrigger.LOST, why)]
         self._last_loss = why
+        self._renew_at = math.inf
         if self.state is State.LIVE:
             effects.append(self._entity.step(Trigger.CLOSED, why))
             effects += self._outbox.keep()
@@ -394,7 +415,7 @@ class StubClientCore:
         return effects
 
     def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
-        self._until = self._give_up = math.inf
+        self._until = self._give_up = self._renew_at = math.inf
         over = self._link_life.step(LinkTrigger.END, why)
         step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
         return [over, step, *self._outbox.refuse(why, code)]
@@ -405,6 +426,9 @@ class StubClientCore:
         if now >= self._give_up:
             # The last attempt says more than that time is over.
             return [ev.HangUp(), *self._fail(self._last_loss or "no session in time")]
+        if now >= self._renew_at:
+            self._renew_at = now + STATEMENT_RETRY
+            return [ev.Ask(SessionMethod.RENEW)] if self.link in _TALKING else []
         return self._due(now) if now >= self._until else []
 
     def _due(self, now: float) -> list[ev.Effect]:
@@ -421,7 +445,7 @@ class StubClientCore:
                 return []
             case LinkState.PINGING:
                 return [ev.HangUp(), *self._lost("a ping was not answered", now)]
-            case LinkState.OPENING:
+            case LinkState.OPENING | LinkState.PROVING:
                 return [ev.HangUp(), *self._lost("no session in time", now)]
             case _:
                 return self._end("no answer to the close")
@@ -436,7 +460,7 @@ class StubClientCore:
         return self._end("disconnect")
 
     def _end(self, why: str) -> list[ev.Effect]:
-        self._until = self._give_up = math.inf
+        self._until = self._give_up = self._renew_at = math.inf
         effects: list[ev.Effect] = [ev.HangUp()]
         if self.link is not LinkState.ENDED:
             effects.append(self._link_life.step(LinkTrigger.END, why))

@@ -32,6 +32,7 @@ __all__ = [
     "Released",
     "SendAsked",
     "SessionAnswered",
+    "StatementGiven",
     "TimePassed",
     "Unwritable",
     "Write",
@@ -93,6 +94,7 @@ class SessionAnswered:
         token: The session's token, if the answer brought one.
         is_emptied: Whether the node has forgotten what the session owned and subscribed to.
         is_lasting: Whether another attempt does not help, for any code.
+        challenge: The text that the runtime's key has to sign, if the answer brought one.
     """
 
     method: SessionMethod
@@ -101,6 +103,7 @@ class SessionAnswered:
     why: str = ""
     is_emptied: bool = False
     is_lasting: bool = False
+    challenge: str | None = None
 
     @property
     def is_anew(self) -> bool:
@@ -111,6 +114,18 @@ class SessionAnswered:
     def reason(self) -> str:
         """Half a sentence about a refusal."""
         return self.why or f"the node answered {self.code}"
+
+
+@final
+@attrs.frozen(slots=True)
+class StatementGiven:
+    """The node has stated which key is the runtime's; comes before `SessionAnswered`.
+
+    Attributes:
+        life: Seconds until the statement is over.
+    """
+
+    life: float
 
 
 @final
@@ -141,7 +156,9 @@ class TimePassed:
     """The deadline may have passed."""
 
 
-LinkInput: TypeAlias = ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed
+LinkInput: TypeAlias = (
+    ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | StatementGiven | TimePassed
+)
 """Inputs that move link and session."""
 
 Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written | Unwritable
@@ -165,10 +182,16 @@ class HangUp:
 @final
 @attrs.frozen(slots=True)
 class Ask:
-    """Send a session control over the link; answer `SessionAnswered`."""
+    """Send a session control over the link; answer `SessionAnswered`.
+
+    Attributes:
+        token: Token of the session; None: none is shown, or that of a login.
+        challenge: The text to sign, for a request that is made again; the tokens are the same.
+    """
 
     method: SessionMethod
     token: str | None = None
+    challenge: str | None = None
 
 
 @final

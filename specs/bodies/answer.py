@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeAlias
 import attrs
 
 from specs.bodies.registry import Allocated, FoundRecord
-from specs.bodies.session import SessionGranted, TurnServer
+from specs.bodies.session import SessionGranted, StatementGiven, TurnServer
 from specs.bodies.sync import Lease, Snapshot
 from specs.jsonvalue import Json
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code
@@ -96,6 +96,15 @@ class SessionResumed:
     """The session is open again; its token may be a new one (M-15)."""
 
     value: SessionGranted | None = None
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class StatementRenewed:
+    """The domain states again which key is the runtime's (M-17)."""
+
+    value: StatementGiven
     code: Yes = OK
     description: str | None = None
 

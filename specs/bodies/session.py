@@ -35,10 +35,14 @@ class SessionParams:
         runtime_url: The runtime whose session it is (MN-21), or whose name is released; absent:
             that of the session.
         token: Session token; mandatory for re-open.
+        key: The runtime's public key for Ed25519, in base64url.
+        proof: Its signature over the challenge that the node gave on this link.
     """
 
     runtime_url: Address | None = attrs.field(default=None, metadata=wire("runtimeURL"))
     token: str | None = None
+    key: str | None = None
+    proof: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -47,7 +51,10 @@ class SessionParams:
     WordNeeds("method", (SessionMethod.REOPEN,), "params.token", Code.UNAUTHENTICATED),
 )
 class SessionControl:
-    """Open, re-open, close or ping a session (M-14..M-17), or give a runtime's name back."""
+    """Open, re-open, close or ping a session (M-14..M-17), or renew the statement about it.
+
+    `release` gives the name of a runtime back.
+    """
 
     method: Annotated[str, SessionMethod]
     params: SessionParams = SessionParams()
@@ -61,10 +68,38 @@ class SessionGranted:
         session_token: The token that resumes the session from now on.
         emptied: Whether the node has started again meanwhile: the session is the same, and what
             it owned and subscribed to is forgotten.
+        statement: What the domain states of the runtime and its key, signed.
+        domain_keys: The public keys of the domain, as a JSON Web Key Set.
     """
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
     emptied: bool | None = None
+    statement: str | None = None
+    domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class StatementGiven:
+    """What the domain states of a runtime and its key now.
+
+    Attributes:
+        statement: The statement, signed.
+        domain_keys: The public keys of the domain, as a JSON Web Key Set.
+    """
+
+    statement: Filled
+    domain_keys: JsonObject = attrs.field(metadata=wire("domainKeys"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SessionChallenge:
+    """What the value of a refused open or re-open brings: a text for the runtime's key to sign.
+
+    Attributes:
+        challenge: The text; good once, on the link that it came by.
+    """
+
+    challenge: Filled
 
 
 # ---- back ends of a node

@@ -53,6 +53,7 @@ class SessionMethod(StrEnum):
     CLOSE = "close"
     PING = "ping"
     RELEASE = "release"
+    RENEW = "renew"
 
 
 class AddressMethod(StrEnum):

@@ -5,6 +5,19 @@ from typing import Final
 SESSION_LIFE: Final = 43_200.0
 """Seconds a login is good for, unless its operator says otherwise (ours, MN-05: 12 hours)."""
 
+STATEMENT_LIFE: Final = 86_400.0
+"""Seconds for which a domain's statement about a runtime is good at most (ours; a login ends it
+earlier)."""
+
+STATEMENT_RETRY: Final = 60.0
+"""Seconds at least from one request for a newer statement to the next (ours)."""
+
+DOMAINS_KEPT: Final = 256
+"""Other domains whose public keys a runtime remembers (ours)."""
+
+CHALLENGE_BYTES: Final = 32
+"""Random bytes in a challenge to a runtime's key (ours)."""
+
 LOGIN_TIMEOUT: Final = 2.0
 """Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, for the refusal)."""
 

@@ -9,8 +9,9 @@ import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError
-from actors.cli.options import Quantity
+from actors.cli.options import FILE, Quantity
 from actors.cli.topic import Topic, topic_options
+from actors.commands.signer import read_signer
 from actors.node.config import NodeConfig
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
@@ -31,7 +32,7 @@ _LOCKED: Final = (
 @final
 @attrs.frozen
 class LoginOptions(Topic):
-    """The keys that verify logins, and the requirements on tokens."""
+    """The keys that verify logins, the requirements on tokens, and the keys of the domain."""
 
     jwks: str | None
     issuer: tuple[str, ...]
@@ -40,9 +41,12 @@ class LoginOptions(Topic):
     max_token_life: float
     session_life: float
     used_tokens: Path | None
+    domain_key: tuple[Path, ...]
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
+        keys = tuple(read_signer(one) for one in self.domain_key)
+        config = attrs.evolve(config, domain_keys=keys)
         if self.jwks is not None:
             return attrs.evolve(config, login=self._login(config, self._provider(config.domain)))
         if self.issuer or self.audience or self.client or self.used_tokens:
@@ -155,6 +159,14 @@ login_options = topic_options(
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
         help="File of used tokens, for nodes that share it [default: in the file of --state].",
+    ),
+    click.option(
+        "--domain-key",
+        metavar="FILE",
+        type=FILE,
+        multiple=True,
+        help="Private key, made by `token keys`, by which the domain states which key is that of a "
+        "runtime; repeatable, the first one signs [default: a new one at each start].",
     ),
 )
 """The options of the login."""

@@ -6,6 +6,7 @@ from typing import Final, final
 
 import attrs
 import click
+import orjson
 
 from actors.catalogue.archive import pack
 from actors.catalogue.memory import write_whole
@@ -16,6 +17,7 @@ from actors.cli.options import Quantity, check_domain
 from actors.cli.output import say
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
+from actors.keys.key_set import read_keys
 from actors.runtime.catalogue import SHIPPED
 from fsm.catalogue.descriptor_io import Facts, Here, Level
 from fsm.catalogue.descriptor_trust import judge_offer
@@ -24,6 +26,7 @@ from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import LANGUAGE, StubDescriptor
 from specs.jsonvalue import JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
+from specs.limits.node import JWKS_BYTES
 from specs.limits.protocol import MAX_ID
 
 __all__ = ["command"]
@@ -95,6 +98,13 @@ class _Code:
     help="Directory of the code; it is packed beside the descriptor.",
 )
 @click.option("--entry-point", metavar="module:function", help="Function that makes the stub.")
+@click.option(
+    "--domain-keys",
+    metavar="FILE",
+    type=_FILE,
+    help="Public keys of `node --domain-key`, as a JSON Web Key Set; by them other domains "
+    "verify what the domain states of its runtimes.",
+)
 @click.option("--publisher", metavar="NAME", help="Publisher of the code.")
 @click.option("--publisher-key", metavar="FILE", type=_FILE, help="Private key of the publisher.")
 def command(  # noqa: PLR0913 - one for each option
@@ -109,6 +119,7 @@ def command(  # noqa: PLR0913 - one for each option
     machine: str | None,
     package: Path | None,
     entry_point: str | None,
+    domain_keys: Path | None,
     publisher: str | None,
     publisher_key: Path | None,
 ) -> None:
@@ -123,7 +134,8 @@ def command(  # noqa: PLR0913 - one for each option
     code = _Code(package, entry_point, publisher, publisher_key).said()
     with explained_errors():
         promise, archive = ({}, b"") if code is None else _promised(place, code)
-        content = {"version": str(fields["counter"]), **said, **fields, **promise}
+        stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
+        content = {"version": str(fields["counter"]), **said, **fields, **stated, **promise}
         text = signed_draft(place, content, read_signer(key))
         _check_use(place, text, draft)
     files = {out: text.encode() + b"\n"}
@@ -132,6 +144,18 @@ def command(  # noqa: PLR0913 - one for each option
     for path, written in files.items():
         _write(path, written)
     say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
+
+
+def _key_set(path: Path) -> JsonObject:
+    """Read a set of public keys.
+
+    Raises:
+        CommandError: It cannot be read.
+        BadKeysError: It is none.
+    """
+    said = read_json(path, JWKS_BYTES, "--domain-keys")
+    read_keys(orjson.dumps(said))
+    return said
 
 
 def _dated(

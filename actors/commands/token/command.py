@@ -10,6 +10,7 @@ __all__ = ["command"]
 _SUMMARIES: Final = MappingProxyType(
     {
         "keys": "Make a key that signs, and the set of public keys.",
+        "key": "Show the thumbprint of a runtime's key, made if it is not there.",
         "issue": "Make a token and print it.",
         "show": "Show what a token claims, and why a node would refuse it.",
     }

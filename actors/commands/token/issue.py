@@ -1,5 +1,6 @@
 """`python -m actors token issue`: a login token, for development."""
 
+import re
 import secrets
 import time
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Final
 
 import click
 
-from actors.cli.options import Quantity, check_address, check_domain
+from actors.cli.options import Quantity, check_address, check_domain, if_given
 from actors.commands.signer import read_signer
+from actors.keys.key_set import BadKeysError
+from actors.keys.runtime_key import read_runtime_key
 from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.node import TOKEN_LIFE
+from specs.limits.node import JWKS_BYTES, TOKEN_LIFE
 
 __all__ = ["command"]
 
@@ -40,6 +43,25 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
     return url.text
 
 
+_THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
+
+
+def _check_key(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the thumbprint of a key that is given by it, or by its file."""
+    path = Path(value)
+    if not path.exists() and _THUMBPRINT.fullmatch(value):
+        return value
+    try:
+        with path.open("rb") as file:
+            return read_runtime_key(file.read(JWKS_BYTES)).thumbprint
+    except OSError as exc:
+        raise click.BadParameter(
+            f"{value!r} is no thumbprint and no file of a key; see `token key`"
+        ) from exc
+    except BadKeysError as exc:
+        raise click.BadParameter(f"{value} holds no key of a runtime: {exc.reason}") from exc
+
+
 @click.command("issue")
 @click.option(
     "--key",
@@ -60,6 +82,12 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
     callback=_check_runtime,
     help="Only runtime that may use it, or the node of another domain, which needs a token that "
     "names it.",
+)
+@click.option(
+    "--for-key",
+    metavar="THUMBPRINT|FILE",
+    callback=if_given(_check_key),
+    help="Only holder of this key may use it: the thumbprint that `token key` shows, or the file.",
 )
 @click.option(
     "--life",
@@ -83,6 +111,7 @@ def command(  # noqa: PLR0913 - one for each option
     issuer: str | None,
     role: tuple[str, ...],
     runtime: str | None,
+    for_key: str | None,
     life: float,
     not_before: float | None,
 ) -> None:
@@ -101,6 +130,7 @@ def command(  # noqa: PLR0913 - one for each option
         jti=secrets.token_urlsafe(_NAME_BYTES),
         roles=[*role] or None,
         runtime=runtime,
+        cnf=None if for_key is None else {"jkt": for_key},
     )
     click.echo(signer.signed(claims))
 

@@ -10,15 +10,15 @@ import click
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import run
-from actors.cli.options import check_domain, if_given
+from actors.cli.options import Quantity, check_domain, if_given
 from actors.cli.output import say
 from actors.commands.node.login import key_source
-from actors.node.login.errors import BadTokenError, KeysAwayError
+from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
+from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_provider import KeySource, terms_of
-from actors.node.login.token import SignedToken, read_token, verified
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json
-from specs.limits.node import TOKEN_CHARS
+from specs.limits.node import TOKEN_CHARS, TOKEN_LIFE
 
 __all__ = ["command"]
 
@@ -45,11 +45,33 @@ def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> st
     callback=_check_both,
     help="Public keys to verify it, as that node does.",
 )
-def command(*, token: str, domain: str | None, jwks: str | None) -> int:
+@click.option(
+    "--client",
+    metavar="TEXT",
+    multiple=True,
+    help="As of the node: a client whose tokens it accepts; repeatable.",
+)
+@click.option(
+    "--max-token-life",
+    metavar="SECONDS",
+    type=Quantity(min=1),
+    default=TOKEN_LIFE,
+    show_default=True,
+    help="As of the node: it refuses tokens that live longer.",
+)
+def command(
+    *,
+    token: str,
+    domain: str | None,
+    jwks: str | None,
+    client: tuple[str, ...],
+    max_token_life: float,
+) -> int:
     """Show the claims of a token; - reads it from standard input.
 
     Without --jwks nothing is verified: anyone can have written it. With --jwks and
-    --domain it exits with 4 if a node of that domain would refuse it, and says why.
+    --domain it exits with 4 if a node of that domain would refuse it, and says why. Of a
+    token that is bound to a key (claim cnf), the holder is assumed to show it.
     """
     text = sys.stdin.read(TOKEN_CHARS + 2) if token == _STDIN else token
     try:
@@ -62,7 +84,8 @@ def command(*, token: str, domain: str | None, jwks: str | None) -> int:
         _show(read, {"verified": False})
         click.echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
         return ExitCode.OK
-    return run(partial(_verify, read, key_source(jwks), terms_of(domain or "")))
+    terms = terms_of(domain or "", clients=client, life=max_token_life)
+    return run(partial(_verify, read, key_source(jwks), terms))
 
 
 async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) -> ExitCode:
@@ -74,7 +97,8 @@ async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) 
         raise CommandError(f"a node would refuse it: {exc.reason}", ExitCode.REFUSED) from exc
     finally:
         await source.aclose()
-    verdict = AssertionCore(terms).judge(claims, token.digest, time.time_ns() / 1e9)
+    bound = key_of(claims)
+    verdict = AssertionCore(terms).judge(claims, token.digest, time.time_ns() / 1e9, bound)
     _show(token, {"verified": True})
     if isinstance(verdict, Unacceptable):
         raise CommandError(f"a node would refuse it: {verdict.why}", ExitCode.REFUSED)

@@ -292,7 +292,7 @@ class RestLinks(Listener):
     A link lives as long as the connection that serves it; nothing here keeps it longer.
     """
 
-    __slots__ = ("_arrivals", "_arrive", "_by_token", "_gate", "_numbers")
+    __slots__ = ("_arrivals", "_arrive", "_by_challenge", "_by_token", "_gate", "_numbers")
 
     def __init__(self, gate: Gate) -> None:
         super().__init__(REST)
@@ -300,6 +300,7 @@ class RestLinks(Listener):
         self._numbers: Final = count(1)
         self._arrive, self._arrivals = trio.open_memory_channel[RestLink](LINK_BACKLOG)
         self._by_token: Final[WeakValueDictionary[bytes, RestLink]] = WeakValueDictionary()
+        self._by_challenge: Final[WeakValueDictionary[bytes, RestLink]] = WeakValueDictionary()
 
     @override
     async def accept(self) -> Link:
@@ -338,6 +339,20 @@ class RestLinks(Listener):
             token: Token of the session.
         """
         self._by_token[_digest(token)] = link
+
+    def challenged(self, link: RestLink, challenge: str) -> None:
+        """Note by which challenge a link is found, once: a proof goes where that came from.
+
+        Args:
+            link: The link.
+            challenge: The challenge that the node gave.
+        """
+        self._by_challenge[_digest(challenge)] = link
+
+    def prover(self, challenge: str | None) -> RestLink | None:
+        """Return the link that was given a challenge, and find it by that no more."""
+        link = None if challenge is None else self._by_challenge.pop(_digest(challenge), None)
+        return None if link is None or link.close_reason is not None else link
 
     def known(self, token: str | None) -> RestLink | None:
         """Return the link that has the session of a token."""

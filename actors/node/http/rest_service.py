@@ -106,7 +106,10 @@ class _RestService(HttpService):
 
 @final
 class SessionService(_RestService):
-    """Opens, re-opens and closes sessions (M-14..M-16)."""
+    """Opens, re-opens and closes sessions (M-14..M-16).
+
+    A request with a proof shows the challenge that it answers as its bearer token.
+    """
 
     methods: tuple[str, ...] = ("POST",)
     limit = MAX_MESSAGE_BYTES
@@ -136,14 +139,17 @@ class SessionService(_RestService):
             # What it cannot have read waits for it.
             with suppress(CursorError):
                 before.acknowledge(after)
-        link = self._links.come(visit.host)
+        link = self._links.prover(visit.bearer) or self._links.come(visit.host)
         try:
             line, answer = await _exchanged(link, asked)
         except RestGoneError:
             return self.refused(HTTPStatus.REQUEST_TIMEOUT, "there was no answer in time")
-        token = _token(answer.body.get("value"), "sessionToken")
+        value = answer.body.get("value")
+        token, challenge = _token(value, "sessionToken"), _token(value, "challenge")
         if answer.code <= LAST_SUCCESS and token:
             self._links.granted(link, token)
+        elif challenge:
+            self._links.challenged(link, challenge)
         else:
             link.leave()
         return _said(line, answer)

@@ -27,14 +27,15 @@ from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.health import Part, Readiness
-from actors.node.http.metrics import MetricsPage, Probe, ReadyPage, health
+from actors.node.http.metrics import MetricsPage, ReadyPage, health
 from actors.node.http.rest_link import RestLinks
 from actors.node.http.rest_service import MessagesService, SessionService
 from actors.node.http.site import (
+    STATEMENT_KEYS,
     Feed,
     Gate,
     HttpService,
+    KeysPage,
     Page,
     Site,
     Visit,
@@ -45,6 +46,7 @@ from actors.node.http.site import (
 from actors.node.links.acceptor import REST
 from actors.node.session.listener import ListenerActor
 from fsm.limits.unauthenticated_links import HostShares
+from specs.jsonvalue import JsonObject
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
 from specs.limits.protocol import (
     HTTP_CONNECTIONS,
@@ -301,22 +303,23 @@ def rest_services(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpSe
 def site_of(
     config: HttpConfig,
     counters: Counters,
-    readiness: Readiness,
-    probes: Mapping[Part, Probe],
+    ready: ReadyPage,
     services: Mapping[str, HttpService] = _NO_SERVICES,
+    keys: JsonObject | None = None,
 ) -> Site:
     """Make what a node serves.
 
     Args:
         config: The configuration.
         counters: Counters of the process.
-        readiness: Readiness of the node.
-        probes: Checks of readiness, by part.
+        ready: Page of the readiness of the node.
         services: Further services, by path.
+        keys: Public keys of the domain, as a JSON Web Key Set; None: none are shown.
     """
+    keys_page = {} if keys is None else {STATEMENT_KEYS: KeysPage(keys)}
     shown = config.catalogue
     return Site(
-        public={"/healthz": health, "/readyz": ReadyPage(readiness, probes)},
+        public={"/healthz": health, "/readyz": ready, **keys_page},
         guarded={"/metrics": MetricsPage(counters)},
         gate=Gate(config.token),
         services=services,

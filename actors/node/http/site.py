@@ -19,12 +19,13 @@ from typing import Final, TypeAlias, final
 
 import attrs
 import orjson
+import trio
 
 from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
 from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
 from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import (
     DESCRIPTOR_BYTES,
     LISTING_BYTES,
@@ -35,9 +36,11 @@ from specs.limits.node import JWKS_BYTES
 
 __all__ = [
     "METHODS",
+    "STATEMENT_KEYS",
     "Feed",
     "Gate",
     "HttpService",
+    "KeysPage",
     "Page",
     "Parts",
     "Site",
@@ -139,8 +142,9 @@ ROOT: Final = f"/{WELL_KNOWN}/"
 """Prefix of the paths of a catalogue."""
 
 _SIGNED: Final = "application/jose"
+_KEY_SET: Final = "application/jwk-set+json"
 _FILES: Final = {
-    DOMAIN_KEYS: (JWKS_BYTES, "application/jwk-set+json"),
+    DOMAIN_KEYS: (JWKS_BYTES, _KEY_SET),
     REVOKED: (REVOCATIONS_BYTES, _SIGNED),
     LISTING: (LISTING_BYTES, "application/json"),
 }
@@ -213,6 +217,31 @@ def _unless_known(content: bytes, kind: str, visit: Visit) -> Page:
     if tag in known or known == ["*"]:
         return Page(HTTPStatus.NOT_MODIFIED, b"", kind, headers)
     return Page(HTTPStatus.OK, content, kind, headers)
+
+
+STATEMENT_KEYS: Final = f"{ROOT}jwks.json"
+"""Path of the keys by which a domain states things of its runtimes.
+
+They sign no descriptors: those keys stand in the catalogue, and their private parts need not be
+at the node.
+"""
+
+
+@final
+class KeysPage:
+    """Makes the page of a set of public keys.
+
+    Args:
+        keys: The set.
+    """
+
+    def __init__(self, keys: JsonObject) -> None:
+        self._page = Page(HTTPStatus.OK, orjson.dumps(keys) + b"\n", _KEY_SET)
+
+    async def __call__(self) -> Page:
+        """Return the page."""
+        await trio.lowlevel.checkpoint()
+        return self._page
 
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]
@@ -303,7 +332,7 @@ class Site:
     """Answers visits.
 
     Args:
-        catalogue: What stands below /.well-known/; None: nothing.
+        catalogue: What else stands below /.well-known/; None: nothing.
     """
 
     def __init__(
@@ -335,7 +364,8 @@ class Site:
 
     async def answer(self, visit: Visit) -> Page | Feed:
         """Return what is asked for, or what is said instead."""
-        if self._catalogue is not None and visit.path.startswith(ROOT):
+        is_file = visit.path.startswith(ROOT) and visit.path not in self._public
+        if self._catalogue is not None and is_file:
             return await self._catalogue.answer(visit)
         service = self._services.get(visit.path)
         if service is not None:

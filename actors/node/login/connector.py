@@ -37,6 +37,8 @@ def written_identity(identity: Identity) -> JsonObject:
         written["until"] = identity.until
     if identity.runtime is not None:
         written["runtime"] = identity.runtime
+    if identity.key is not None:
+        written["key"] = identity.key
     return written
 
 
@@ -55,16 +57,20 @@ def read_identity(value: Json, until: float) -> Identity:
     user = _address(value.get("user"), "user")
     issuer, end = value.get("issuer", host_of(user)), value.get("until", until)
     roles, runtime = value.get("roles", []), value.get("runtime")
+    key = value.get("key")
     if not isinstance(issuer, str) or not isinstance(roles, list):
         raise BadMessageError("value.issuer or value.roles is not what it should be")
     if isinstance(end, bool) or not isinstance(end, int | float):
         raise BadMessageError("value.until is no time")
+    if key is not None and not isinstance(key, str):
+        raise BadMessageError("value.key is no thumbprint")
     return Identity(
         user=user,
         issuer=issuer,
         until=min(until, end),
         roles=frozenset(role for role in roles if isinstance(role, str)),
         runtime=None if runtime is None else _address(runtime, "runtime"),
+        key=key,
     )
 
 
@@ -118,6 +124,7 @@ class IdentityConnector(Actor[_Message]):
             return
         try:
             assertion = _assertion(message.message)
+            key = self._key(message.message)
         except BadMessageError as exc:
             await self._answer(message, refuse(message.message, exc.code, exc.reason))
             return
@@ -126,20 +133,26 @@ class IdentityConnector(Actor[_Message]):
             await self._answer(message, refuse(message.message, Code.UNAVAILABLE, why))
             return
         self._pending += 1
-        self.spawn(self._look_into, message, assertion)
+        self.spawn(self._look_into, message, assertion, key)
 
-    async def _look_into(self, asked: Asked, assertion: str) -> None:
+    def _key(self, message: Message) -> str | None:
+        """Return the key that the bearer has proven; only the session manager knows one."""
+        params = message.body.get("params")
+        key = params.get("key") if isinstance(params, dict) else None
+        return key if isinstance(key, str) and message.from_ == self._session else None
+
+    async def _look_into(self, asked: Asked, assertion: str, key: str | None) -> None:
         answer = refuse(asked.message, Code.BACKEND_TIMEOUT, "the identity provider is too slow")
         try:
             with trio.move_on_after(LOGIN_TIMEOUT):
-                answer = await self._validated(asked.message, assertion)
+                answer = await self._validated(asked.message, assertion, key)
         finally:
             self._pending -= 1
         await self._answer(asked, answer)
 
-    async def _validated(self, message: Message, assertion: str) -> Message:
+    async def _validated(self, message: Message, assertion: str, key: str | None) -> Message:
         try:
-            identity = await self._provider.validate(assertion)
+            identity = await self._provider.validate(assertion, key)
         except LoginRefusedError as exc:
             return refuse(message, Code.UNAUTHENTICATED, exc.reason)
         except ProviderAwayError as exc:

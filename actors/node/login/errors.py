@@ -5,22 +5,11 @@ from typing import final
 from specs.errors import PlaceError, ReasonError
 
 __all__ = [
-    "BadTokenError",
     "KeysAwayError",
     "LoginRefusedError",
     "ProviderAwayError",
     "UsedTokensError",
 ]
-
-
-@final
-class BadTokenError(ReasonError):
-    """A text is no token, or none that can be accepted: its bearer must act.
-
-    The reason never holds any of the token's text.
-    """
-
-    summary = "the token cannot be taken"
 
 
 @final

@@ -13,16 +13,15 @@ import trio
 from typing_extensions import override
 
 from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.node.login.errors import (
-    BadTokenError,
     KeysAwayError,
     LoginRefusedError,
     ProviderAwayError,
     UsedTokensError,
 )
 from actors.node.login.provider import IdentityProvider, ProviderMaker
-from actors.node.login.token import SignedToken, read_token, verified
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.assertion import (
     USED,
@@ -252,7 +251,7 @@ class KeyProvider(IdentityProvider):
             self._used = used
 
     @override
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         try:
             token = read_token(assertion)
             claims = await self._verified(token)
@@ -260,7 +259,7 @@ class KeyProvider(IdentityProvider):
             raise LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
             raise ProviderAwayError(exc.reason) from exc
-        verdict = self._core.judge(claims, token.digest, self._clock())
+        verdict = self._core.judge(claims, token.digest, self._clock(), key)
         if isinstance(verdict, Unacceptable):
             raise _refused(verdict.why)
         # Before the answer: a token whose answer is lost when the node is killed stays used.

@@ -24,8 +24,13 @@ class IdentityProvider(ABC):
     """
 
     @abstractmethod
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         """Return the identity that an assertion proves.
+
+        Args:
+            assertion: What is to be validated, such as a token.
+            key: Thumbprint of the key that its bearer has proven; None: none. An assertion that is
+                bound to another key proves nothing, and does not count as used.
 
         If cancelled, it may count as used.
 
@@ -57,7 +62,7 @@ class Nobody(IdentityProvider):
     """Refuses all credentials."""
 
     @override
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         await trio.lowlevel.checkpoint()
         raise LoginRefusedError("this node has no keys, so no login is possible")
 

@@ -22,6 +22,7 @@ from actors.node.session.opening import (
     Vouched,
     open_request,
 )
+from actors.node.session.statements import Statements
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node
 from specs.bodies.session import SessionControl
@@ -46,7 +47,7 @@ class Control:
         gate: Asks the policy.
         entropy: Source of tokens.
         login: Required logins; None: there is no login.
-        clock: Seconds since the epoch, as the node counts them.
+        statements: Makes the statements of the domain.
     """
 
     def __init__(
@@ -55,13 +56,13 @@ class Control:
         gate: Gate,
         entropy: Callable[[int], bytes],
         login: Login | None,
-        clock: Callable[[], float],
+        statements: Statements,
     ) -> None:
         self._exchange = exchange
         self._gate = gate
-        self._opening = Opening(exchange, gate, entropy, has_login=login is not None)
+        self._opening = Opening(exchange, gate, entropy, statements, has_login=login is not None)
         self._login = login
-        self._logins = None if login is None else Logins(exchange, login, clock)
+        self._logins = None if login is None else Logins(exchange, login, statements.clock)
 
     def receive(self, message: Message, port: Port) -> None:
         """Do what a link asks for, and answer it.
@@ -121,6 +122,7 @@ class Control:
 
     def gone(self, link: int) -> None:
         """Wait for nothing of a link any more."""
+        self._opening.forget(link)
         if self._logins is not None:
             self._logins.forget(link)
 
@@ -154,6 +156,8 @@ class Control:
     def _open(self, request: OpenRequest) -> None:
         if self._is_out_of_place(request):
             return
+        if not self._opening.is_proven(request, SessionMethod.OPEN):
+            return
         session = self._exchange.sessions.get(request.runtime)
         is_own = (
             session is not None and request.token is not None and session.core.knows(request.token)
@@ -175,7 +179,7 @@ class Control:
         session = self._exchange.sessions.get(request.runtime)
         if session is None:
             self._opening.refuse(request, Code.GONE, "unknown or expired session")
-        else:
+        elif self._opening.is_proven(request, SessionMethod.REOPEN):
             self._opening.again(request, session)
 
     def _is_out_of_place(self, request: OpenRequest) -> bool:
@@ -236,6 +240,9 @@ class Control:
         return objection is None
 
     def _do(self, message: Message, asked: SessionControl, session: Session, port: Port) -> None:
+        if asked.method == SessionMethod.RENEW:
+            self._opening.renew(message, port, session)
+            return
         if asked.method == SessionMethod.RELEASE:
             self._release(message, asked.params.runtime_url, session, port)
             return

@@ -10,6 +10,8 @@ import attrs
 import structlog
 import trio
 
+from actors.keys.key_set import BadKeysError
+from actors.keys.runtime_key import is_signed, thumbprint_of
 from actors.kit.counters import Outcome, Tally
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
@@ -18,6 +20,8 @@ from actors.node.messages import Asked
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
+from actors.node.session.statements import Statements
+from fsm.session.assertion import BOUND
 from fsm.session.node_session_io import (
     ClaimAsked,
     Credentials,
@@ -28,11 +32,20 @@ from fsm.session.node_session_io import (
     Refused,
     ReopenAsked,
 )
+from fsm.session.possession import Challenges, signed_parts
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
-from specs.bodies.session import IdentityCall, SessionControl, SessionGranted
+from specs.bodies.session import (
+    IdentityCall,
+    SessionChallenge,
+    SessionControl,
+    SessionGranted,
+    SessionParams,
+    StatementGiven,
+)
+from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
-from specs.limits.node import LOGINS_PENDING
+from specs.limits.node import CHALLENGE_BYTES, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
@@ -44,18 +57,41 @@ __all__ = ["Denied", "Logins", "OpenRequest", "Opening", "Verdict", "Vouched", "
 
 @final
 @attrs.frozen
+class ShownKey:
+    """A public key that a link shows.
+
+    Attributes:
+        public: The key, in base64url.
+        thumbprint: Its name.
+        proof: Signature by which the link proves the key; None: it awaits a challenge.
+    """
+
+    public: str
+    thumbprint: str
+    proof: str | None
+
+
+@final
+@attrs.frozen
 class OpenRequest:
     """A link wants the session of a runtime, or of another domain's node.
 
     Attributes:
         runtime: Whose session; the node of a domain is known by its own address.
         token: What it brought, a session's token or credentials; None: nothing.
+        shown: The key that it shows; None: none.
     """
 
     message: Message
     port: Port
     runtime: str
     token: str | None = attrs.field(default=None, repr=False)
+    shown: ShownKey | None = None
+
+    @property
+    def key(self) -> str | None:
+        """Thumbprint of the shown key; None: none is shown."""
+        return None if self.shown is None else self.shown.thumbprint
 
 
 def open_request(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
@@ -67,7 +103,7 @@ def open_request(message: Message, asked: SessionControl, port: Port) -> OpenReq
         port: Write end of the requesting link.
 
     Raises:
-        BadMessageError: The address of no runtime and no node.
+        BadMessageError: The address of no runtime and no node, or a key that is none.
     """
     text = asked.params.runtime_url
     if text is None:
@@ -79,7 +115,20 @@ def open_request(message: Message, asked: SessionControl, port: Port) -> OpenReq
     is_runtime = url.scheme == RUNTIME_SCHEME and len(url.path) == 1
     if not is_runtime and not is_node(url.text):
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
-    return OpenRequest(message, port, url.text, asked.params.token)
+    is_upstream = port.acceptor.form is PeerForm.UPSTREAM
+    shown = None if is_upstream else _shown(asked.params)
+    return OpenRequest(message, port, url.text, asked.params.token, shown)
+
+
+def _shown(params: SessionParams) -> ShownKey | None:
+    if params.key is None:
+        if params.proof is not None:
+            raise BadMessageError("params.proof is of no key; params.key is missing")
+        return None
+    try:
+        return ShownKey(params.key, thumbprint_of(params.key), params.proof)
+    except BadKeysError as exc:
+        raise BadMessageError(f"params.key: {exc.reason}") from exc
 
 
 _TOKEN_BYTES: Final = 32
@@ -87,15 +136,82 @@ _TOKEN_BYTES: Final = 32
 
 @final
 class Opening:
-    """Asks policy about each request exactly once, then the session; part of the bus's task."""
+    """Asks policy about each request exactly once, then the session; part of the bus's task.
+
+    Args:
+        exchange: The sessions.
+        gate: Asks the policy.
+        entropy: Source of tokens and challenges.
+        statements: Makes the statements of the domain.
+        has_login: Whether runtimes can log in.
+    """
 
     def __init__(
-        self, exchange: Exchange, gate: Gate, entropy: Callable[[int], bytes], *, has_login: bool
+        self,
+        exchange: Exchange,
+        gate: Gate,
+        entropy: Callable[[int], bytes],
+        statements: Statements,
+        *,
+        has_login: bool,
     ) -> None:
         self._exchange = exchange
         self._gate = gate
         self._entropy = entropy
+        self._statements = statements
         self._has_login = has_login
+        self._challenges = Challenges()
+
+    def is_proven(self, request: OpenRequest, method: SessionMethod) -> bool:
+        """Return whether a link has the key that it shows, if it shows any; else answer it.
+
+        Nothing of the request has been looked at before, so a token is not used up by a request
+        whose proof fails.
+
+        Args:
+            request: The request.
+            method: Its method; what is signed is signed for this one only.
+        """
+        shown, link = request.shown, request.port.number
+        if shown is None:
+            return True
+        if shown.proof is None:
+            challenge = self._entropy(CHALLENGE_BYTES).hex()
+            self._challenges.give(link, challenge)
+            value = write_body(SessionChallenge(challenge))
+            answer = refuse(request.message, Code.UNAUTHENTICATED, "prove the key")
+            body = {**answer.body, "value": value}
+            self._exchange.send_to_link(request.port, attrs.evolve(answer, body=body))
+            return False
+        given = self._challenges.use(link)
+        domain = self._exchange.tables.addresses.domain
+        if given is not None:
+            parts = signed_parts(domain, request.runtime, given, request.token)
+            if is_signed(shown.public, method.value, parts, shown.proof):
+                return True
+        self.refuse(request, Code.UNAUTHENTICATED, "the proof of the key does not fit")
+        self._exchange.failed(request.port)
+        return False
+
+    def forget(self, link: int) -> None:
+        """Note that a link is gone."""
+        self._challenges.forget(link)
+
+    def renew(self, message: Message, port: Port, session: Session) -> None:
+        """Answer a request for a newer statement about the key of a session.
+
+        Args:
+            message: The request.
+            port: Write end of the link.
+            session: The session that the link has.
+        """
+        stated = self._statements.about(session)
+        if stated is None:
+            answer = refuse(message, Code.NOT_FOUND, "no key of this runtime was proven")
+        else:
+            value = StatementGiven(stated, self._statements.keys)
+            answer = reply_to(message, Code.OK, {"value": write_body(value)})
+        self._exchange.send_to_link(port, answer)
 
     def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
         """Open the session for a user who has logged in.
@@ -126,7 +242,9 @@ class Opening:
         if self._is_permitted(request, session.asker):
             acceptor = request.port.acceptor
             fresh = None if acceptor.form is PeerForm.UPSTREAM else self._fresh()
-            asked = ReopenAsked(request.port.number, request.token, acceptor.liveness, fresh)
+            asked = ReopenAsked(
+                request.port.number, request.token, acceptor.liveness, fresh, request.key
+            )
             self._ask(request, session, asked)
 
     def claimed(self, request: OpenRequest) -> None:
@@ -163,6 +281,7 @@ class Opening:
             credentials,
             is_unproved=is_upstream and not self._has_login,
             is_fixed=is_upstream,
+            key=request.key,
         )
         is_granted = self._ask(
             request, session, asked, session.asker if credentials is None else asker
@@ -224,7 +343,7 @@ class Opening:
                 session.asker = asker or session.asker
                 if granted.is_lasting:
                     self._exchange.store(session, request.port)
-                answer = _granted(request.message, granted)
+                answer = self._granted(request, granted, session)
                 self._exchange.hand_out(request.port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self.refuse(request, code, why)
@@ -234,13 +353,17 @@ class Opening:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
         return isinstance(outcome.verdict, Granted)
 
-
-def _granted(request: Message, granted: Granted) -> Message:
-    """Accept a request; a session claimed by its name alone has no token for a resumption."""
-    if not granted.token:
-        return reply_to(request, Code.OK)
-    body = SessionGranted(granted.token, emptied=True if granted.is_emptied else None)
-    return reply_to(request, Code.OK, {"value": write_body(body)})
+    def _granted(self, request: OpenRequest, granted: Granted, session: Session) -> Message:
+        """Accept a request; a session claimed by its name alone has no token for a resumption."""
+        if not granted.token:
+            return reply_to(request.message, Code.OK)
+        value = SessionGranted(
+            granted.token,
+            emptied=True if granted.is_emptied else None,
+            statement=self._statements.about(session),
+            domain_keys=None if request.shown is None else self._statements.keys,
+        )
+        return reply_to(request.message, Code.OK, {"value": write_body(value)})
 
 
 _log = structlog.get_logger("actors.node")
@@ -300,7 +423,9 @@ class Logins:
         if connector is None or len(self._waiting) >= LOGINS_PENDING:
             return Denied(request, Code.UNAVAILABLE, _AWAY)
         number = self._exchange.next_id(node.session)
-        call = IdentityCall(VALIDATE, {"assertion": request.token, "origin": node.domain})
+        call = IdentityCall(
+            VALIDATE, {"assertion": request.token, "origin": node.domain, "key": request.key}
+        )
         question = Message(
             number, MessageType.EXECUTE, node.session, node.identities, write_body(call)
         )
@@ -371,6 +496,8 @@ class Logins:
             return _refused(request, "what vouched for you is over")
         if identity.runtime is not None and identity.runtime != request.runtime:
             return _refused(request, f"the token is good for {identity.runtime} only")
+        if identity.key is not None and identity.key != request.key:
+            return _refused(request, BOUND)
         if identity.runtime is None and is_node(request.runtime):
             # Or any user's token would do to speak for a whole domain.
             return _refused(request, "a node shows a token that is bound to its address")

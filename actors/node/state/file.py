@@ -34,7 +34,8 @@ _SCHEMA: Final = """
         digest   BLOB NOT NULL,
         previous BLOB NOT NULL,
         taken_up INTEGER NOT NULL,
-        identity BLOB
+        identity BLOB,
+        key      TEXT
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS name (
         runtime  TEXT PRIMARY KEY,
@@ -47,10 +48,10 @@ _SCHEMA: Final = """
 FORM: Final = DatabaseForm(frozenset({"session", "name", *USED_TABLES}), _VERSION, is_private=True)
 """The form of the file."""
 
-_KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?)"
+_KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?)"
 _FORGET: Final = "DELETE FROM session WHERE runtime = ?"
 _ALL: Final = (
-    "SELECT runtime, stub, digest, previous, taken_up, identity FROM session ORDER BY runtime"
+    "SELECT runtime, stub, digest, previous, taken_up, identity, key FROM session ORDER BY runtime"
 )
 _KEEP_NAME: Final = "INSERT OR REPLACE INTO name VALUES (?, ?, ?, ?, ?)"
 _FORGET_NAME: Final = "DELETE FROM name WHERE runtime = ?"
@@ -175,15 +176,15 @@ class StateFile:
         return self._connection
 
 
-def _columns(row: SessionRow) -> tuple[str, str, bytes, bytes, bool, bytes | None]:
-    session = row.session
+def _columns(row: SessionRow) -> tuple[str, str, bytes, bytes, bool, bytes | None, str | None]:
+    kept = row.session
     identity = None if row.identity is None else orjson.dumps(_written(row.identity))
-    return row.runtime, row.stub, session.digest, session.previous, session.is_taken_up, identity
+    return row.runtime, row.stub, kept.digest, kept.previous, kept.is_taken_up, identity, kept.key
 
 
-def _row(columns: tuple[str, str, bytes, bytes, int, bytes | None]) -> SessionRow:
-    runtime, stub, digest, previous, taken_up, identity = columns
-    kept = KeptSession(runtime, digest, previous, bool(taken_up))
+def _row(columns: tuple[str, str, bytes, bytes, int, bytes | None, str | None]) -> SessionRow:
+    runtime, stub, digest, previous, taken_up, identity, key = columns
+    kept = KeptSession(runtime, digest, previous, bool(taken_up), key=key)
     return SessionRow(stub, kept, None if identity is None else _identity(orjson.loads(identity)))
 
 

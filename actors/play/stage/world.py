@@ -143,7 +143,7 @@ class PeopleFake(IdentityProvider):
         self._people = dict(people)
 
     @override
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         await trio.lowlevel.checkpoint()
         user = self._people.get(assertion)
         if user is None:

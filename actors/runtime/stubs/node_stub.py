@@ -10,22 +10,36 @@ from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 import attrs
+import orjson
 import structlog
 import trio
 from typing_extensions import override
 
+from actors.keys.key_set import BadKeysError, read_keys
+from actors.keys.statement import BadStatementError, read_statement
+from actors.keys.token import is_bound_to
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, CredentialsError, obtained
 from actors.runtime.stubs.stub import StubContext, status_event
-from actors.runtime.stubs.wire import Item, NodeWire, OwnWire, Reply, Stray, WireMaker, read_options
+from actors.runtime.stubs.wire import (
+    Item,
+    NodeWire,
+    OwnWire,
+    Reply,
+    Stated,
+    Stray,
+    WireMaker,
+    read_options,
+)
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
+from specs.addresses.address import domain_of
 from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
@@ -126,6 +140,8 @@ class NodeLink:
         wire: The protocol that is spoken with the node.
         name: Name of the link, for traces; empty before it is open.
         token: The login token for its first open; None: there is none at hand.
+        shown: The login token that the last open showed, which its repetition with a proof shows
+            again; None: it showed none.
     """
 
     def __init__(
@@ -143,6 +159,7 @@ class NodeLink:
         self.wire = wire
         self.name = ""
         self.token: str | CredentialsError | None = None
+        self.shown: str | None = None
         self._login = login
         self._owner = owner
         self._link: Link | None = None
@@ -291,6 +308,8 @@ class NodeStub(Actor[NodeStubMessage]):
         self._logs_in = context.config.credentials is not NO_CREDENTIALS
         self._token: str | CredentialsError | None = None
         self._refusal: tuple[int, str] | None = None
+        self._identity = context.identity
+        self._is_own = domain_of(context.config.runtime) == context.config.domain
 
     def _jitter(self) -> float:
         drawn = int.from_bytes(self._context.entropy(_JITTER_BYTES))
@@ -390,17 +409,49 @@ class NodeStub(Actor[NodeStubMessage]):
                 if answer is not None:
                     link.control(link.wire.write(answer))
             case ev.SessionAnswered():
-                if item.token is not None:
-                    self._context.keep(item.token, item.is_anew)
-                    await self._context.remember(item.token)
-                self._log_refusal(item)
-                # With a login, the name belongs to another user, and the token is used up.
-                is_lasting = self._logs_in and item.code == Code.CONFLICT
-                await self._feed(attrs.evolve(item, is_lasting=is_lasting))
+                await self._answered(item, link)
+            case Stated():
+                await self._stated(item)
             case Reply(line):
                 link.control(line)
             case Stray(message):
                 self._hops.dropped(message, DropReason.UNMATCHED)
+
+    async def _answered(self, answer: ev.SessionAnswered, link: NodeLink) -> None:
+        if answer.token is not None:
+            self._context.keep(answer.token, answer.is_anew)
+            await self._context.remember(answer.token)
+        if answer.method is SessionMethod.OPEN and answer.challenge is None:
+            shown, link.shown = link.shown, None
+            if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
+                key = self._identity.key.thumbprint
+                is_bound = shown is not None and is_bound_to(shown, key)
+                self._identity.assertion = shown if is_bound else None
+        self._log_refusal(answer)
+        # With a login, the name belongs to another user, and the token is used up.
+        is_lasting = self._logs_in and answer.code == Code.CONFLICT
+        await self._feed(attrs.evolve(answer, is_lasting=is_lasting))
+
+    async def _stated(self, stated: Stated) -> None:
+        """Keep the keys of the domain, and what the own one states, once it is verified."""
+        config, identity = self._context.config, self._identity
+        if identity is None:
+            return
+        try:
+            keys = read_keys(orjson.dumps(stated.domain_keys))
+            if stated.statement is None or not self._is_own:
+                identity.learn(config.domain, keys, is_signed=False)
+                return
+            said = read_statement(stated.statement, config.domain, keys, None)
+        except (BadKeysError, BadStatementError) as exc:
+            _log.warning("statement refused", domain=config.domain, why=exc.reason)
+            return
+        if (said.runtime, said.thumbprint) != (config.runtime, identity.key.thumbprint):
+            why = "it is about another runtime or another key"
+            _log.warning("statement refused", domain=config.domain, why=why)
+            return
+        identity.statement, identity.domain_keys = stated.statement, keys
+        await self._feed(ev.StatementGiven(said.until - said.issued))
 
     async def _inbound(self, message: Message) -> None:
         if self._url in message.via:
@@ -444,8 +495,8 @@ class NodeStub(Actor[NodeStubMessage]):
                 link, self._link = self._link, None
                 if link is not None:
                     link.hang_up()
-            case ev.Ask(method, token):
-                await self._ask(method, token)
+            case ev.Ask(method, token, challenge):
+                await self._ask(method, token, challenge)
             case ev.Write(message):
                 await self._write(message)
 
@@ -463,12 +514,14 @@ class NodeStub(Actor[NodeStubMessage]):
         for message in asked:
             await self._post(reply_to(message, Code.OK))
 
-    async def _ask(self, method: SessionMethod, token: str | None) -> None:
+    async def _ask(self, method: SessionMethod, token: str | None, challenge: str | None) -> None:
         link = self._link
         if link is None:
             return
         if method is not SessionMethod.OPEN:
-            await self._control(link, method, token)
+            await self._control(link, method, token, challenge)
+        elif challenge is not None:
+            await self._control(link, method, link.shown, challenge)
         elif not self._logs_in:
             await self._control(link, method, None)
         elif link.token is None:
@@ -486,10 +539,17 @@ class NodeStub(Actor[NodeStubMessage]):
             refusal = ev.SessionAnswered(SessionMethod.OPEN, login.code, why=str(login))
             await self._feed(refusal)
         else:
-            await self._control(link, SessionMethod.OPEN, login or None)
+            link.shown = login or None
+            await self._control(link, SessionMethod.OPEN, link.shown)
 
-    async def _control(self, link: NodeLink, method: SessionMethod, token: str | None) -> None:
-        match link.wire.ask(method, token):
+    async def _control(
+        self,
+        link: NodeLink,
+        method: SessionMethod,
+        token: str | None,
+        challenge: str | None = None,
+    ) -> None:
+        match link.wire.ask(method, token, challenge):
             case None:
                 link.ping()
             case ev.SessionAnswered() as answer:
@@ -501,6 +561,8 @@ class NodeStub(Actor[NodeStubMessage]):
         """Log that the node refuses to open a session, once for each reason."""
         if answer.code <= LAST_SUCCESS:
             self._refusal = None
+        elif answer.challenge is not None:
+            return
         elif answer.method is SessionMethod.OPEN and self._refusal != (answer.code, answer.reason):
             self._refusal = (answer.code, answer.reason)
             event = "login refused" if answer.code in TURNED_AWAY else "session refused"

@@ -138,11 +138,14 @@ class RestLink(Link):
         said = _said(answer)
         if "type" not in said:
             raise LinkBrokenError(self.name, _reason(answer, said))
-        token = _token(said.get("body"))
+        body = said.get("body")
+        token, challenge = _value(body, "sessionToken"), _value(body, "challenge")
         if answer.status == _OK and token is not None:
             self.http.bear(token)
             self._has_session = True
             self._past.read = 0
+        elif challenge is not None:
+            self.http.bear(challenge)
         self._inbox.append(answer.body)
         self._change.set()
 
@@ -354,10 +357,10 @@ def _reason(answer: HttpAnswer, said: JsonObject) -> str:
     return why if isinstance(why, str) else f"the node answered with HTTP {answer.status}"
 
 
-def _token(body: Json) -> str | None:
+def _value(body: Json, name: str) -> str | None:
     value = body.get("value") if isinstance(body, dict) else None
-    token = value.get("sessionToken") if isinstance(value, dict) else None
-    return token if isinstance(token, str) else None
+    text = value.get(name) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else None
 
 
 _STUB: Final = "rest"
@@ -416,9 +419,9 @@ class RestWire(OwnWire):
         return make(http, self._apart, self._past)
 
     @override
-    def ask(self, method: SessionMethod, token: str | None) -> bytes:
-        line = super().ask(method, token)
-        if method is not SessionMethod.PING:
+    def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> bytes:
+        line = super().ask(method, token, challenge)
+        if method not in {SessionMethod.PING, SessionMethod.RENEW}:
             self._apart.add(line)
         return line
 

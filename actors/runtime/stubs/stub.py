@@ -40,6 +40,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
@@ -118,6 +119,8 @@ class StubContext:
         keep: Takes the token of its session, for a later stub, and whether the session is new.
         remember: Takes the token, too, and returns when it is stored; called before the session is
             used.
+        identity: The key of the runtime and what was said of it; None: no key is shown, as in a
+            sandbox process.
     """
 
     url: str
@@ -130,6 +133,7 @@ class StubContext:
     counters: Counters = attrs.field(factory=Counters)
     keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
+    identity: OwnIdentity | None = None
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]

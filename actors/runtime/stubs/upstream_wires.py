@@ -118,7 +118,7 @@ class PlainWire(LegacyWire):
         return f"{self._config.node_url}?runtimeURL={quote(self._runtime, safe='')}"
 
     @override
-    def ask(self, method: SessionMethod, token: str | None) -> Asked:
+    def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> Asked:
         match method:
             case SessionMethod.PING:
                 return None
@@ -154,7 +154,7 @@ class SessionWire(LegacyWire):
         self._token: str | None = None
 
     @override
-    def ask(self, method: SessionMethod, token: str | None) -> Asked:
+    def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> Asked:
         if method is SessionMethod.PING:
             return None
         if method is SessionMethod.REOPEN:

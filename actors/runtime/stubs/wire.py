@@ -7,16 +7,23 @@ says what it cannot do. A profile may set options of a shipped stub beside its U
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar, final
 
 import attrs
 from typing_extensions import override
 
 from actors.runtime.stubs.stub import StubContext
+from fsm.session.possession import signed_parts
 from fsm.session.stub_client_io import SessionAnswered
 from specs.addresses.address import session_manager
-from specs.bodies.session import SessionControl, SessionGranted, SessionParams
+from specs.bodies.session import (
+    SessionChallenge,
+    SessionControl,
+    SessionGranted,
+    SessionParams,
+    StatementGiven,
+)
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject
@@ -32,6 +39,7 @@ __all__ = [
     "NodeWire",
     "OwnWire",
     "Reply",
+    "Stated",
     "Stray",
     "StubOptionError",
     "WireMaker",
@@ -105,7 +113,22 @@ class Stray:
     message: Message
 
 
-Item: TypeAlias = Message | BadLine | SessionAnswered | Reply | Stray
+@final
+@attrs.frozen(slots=True)
+class Stated:
+    """What the domain of the node states of the runtime; comes before `SessionAnswered`.
+
+    Attributes:
+        statement: The statement, not verified yet; None: a node states nothing of a runtime of
+            another domain.
+        domain_keys: The public keys of the domain, as a JSON Web Key Set.
+    """
+
+    statement: str | None = attrs.field(repr=False)
+    domain_keys: JsonObject = attrs.field(repr=False)
+
+
+Item: TypeAlias = Message | BadLine | SessionAnswered | Reply | Stated | Stray
 
 Asked: TypeAlias = bytes | SessionAnswered | None
 """The form of a session control: a line to write; an answer without the node; or None: the link
@@ -124,6 +147,7 @@ class NodeWire(ABC):
         self._stub = context.url
         self._config = context.config
         self._network = context.network
+        self._identity = context.identity
 
     @abstractmethod
     async def dial(self) -> Link:
@@ -136,13 +160,14 @@ class NodeWire(ABC):
         """
 
     @abstractmethod
-    def ask(self, method: SessionMethod, token: str | None) -> Asked:
+    def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> Asked:
         """Return a session control as it is written.
 
         Args:
             method: The control.
             token: To re-open: the token of the session. To open: credentials, if the form has a
                 place for them.
+            challenge: The text that the runtime's key signs, if the form has a place for that.
         """
 
     @abstractmethod
@@ -180,16 +205,29 @@ class OwnWire(NodeWire):
         return await self._network.dial(Kind.WEBSOCKET, self._config.node_url or "")
 
     @override
-    def ask(self, method: SessionMethod, token: str | None) -> bytes:
-        body = write_body(SessionControl(method.value, SessionParams(self._config.runtime, token)))
+    def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> bytes:
+        params = self._params(method, token, challenge)
+        body = write_body(SessionControl(method.value, params))
         number = self._ids.next(self._stub)
         self._controls[number] = method
         return encode(Message(number, MessageType.EXECUTE, self._stub, self._manager, body))
 
+    def _params(
+        self, method: SessionMethod, token: str | None, challenge: str | None
+    ) -> SessionParams:
+        """Show the key, and prove it once there is a challenge."""
+        config, key = self._config, None if self._identity is None else self._identity.key
+        if key is None or method not in {SessionMethod.OPEN, SessionMethod.REOPEN}:
+            return SessionParams(config.runtime, token)
+        if challenge is None:
+            return SessionParams(config.runtime, token, key.public)
+        parts = signed_parts(config.domain, config.runtime, challenge, token)
+        return SessionParams(config.runtime, token, key.public, key.signature(method.value, parts))
+
     @final
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        return [self._item(line) for line in decode_frame(frame)]
+        return [item for line in decode_frame(frame) for item in self._items(line)]
 
     @final
     @override
@@ -200,28 +238,45 @@ class OwnWire(NodeWire):
     def frames(self, lines: Iterable[bytes]) -> Iterable[bytes]:
         return frames(lines)
 
-    def _item(self, line: Message | BadLine) -> Item:
+    def _items(self, line: Message | BadLine) -> Iterator[Item]:
         if isinstance(line, BadLine) or line.to != self._stub or line.from_ != self._manager:
-            return line
-        if not line.is_response:
-            return Reply(encode(reply_to(line, Code.OK)))
-        method = self._controls.pop(line.id, None)
-        if method is None:
-            return Stray(line)
-        granted = _granted(line)
-        if granted is None:
-            return SessionAnswered(method, line.code, why=reason_in(line))
-        return SessionAnswered(
-            method, line.code, granted.session_token, is_emptied=bool(granted.emptied)
-        )
+            yield line
+        elif not line.is_response:
+            yield Reply(encode(reply_to(line, Code.OK)))
+        elif (method := self._controls.pop(line.id, None)) is None:
+            yield Stray(line)
+        elif line.code > LAST_SUCCESS:
+            challenged = _value(line, SessionChallenge)
+            challenge = None if challenged is None else challenged.challenge
+            yield SessionAnswered(method, line.code, why=reason_in(line), challenge=challenge)
+        else:
+            yield from _granted(method, line)
 
 
-def _granted(answer: Message) -> SessionGranted | None:
-    """Return the session that an answer brings, if it says yes and brings one."""
+def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
+    """Read a session control that the node has obeyed: the session and statement that it brings."""
+    is_renewed = method is SessionMethod.RENEW
+    stated = _value(answer, StatementGiven) if is_renewed else None
+    granted = None if is_renewed else _value(answer, SessionGranted)
+    brought = stated or granted
+    if brought is not None and brought.domain_keys is not None:
+        yield Stated(brought.statement, brought.domain_keys)
+    if granted is None:
+        yield SessionAnswered(method, answer.code, why=reason_in(answer))
+    else:
+        token, is_emptied = granted.session_token, bool(granted.emptied)
+        yield SessionAnswered(method, answer.code, token, is_emptied=is_emptied)
+
+
+Value = TypeVar("Value", bound=attrs.AttrsInstance)
+
+
+def _value(answer: Message, kind: type[Value]) -> Value | None:
+    """Return the value of an answer as one of a class; None: it is none."""
     value = answer.body.get("value")
-    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
+    if not isinstance(value, dict):
         return None
     try:
-        return read_body(attrs.evolve(answer, body=value), SessionGranted)
+        return read_body(attrs.evolve(answer, body=value), kind)
     except BadMessageError:
         return None

@@ -18,7 +18,7 @@ from fsm.product.compositions.p2p import (
 )
 from fsm.product.compositions.registration import REGISTRATION
 from fsm.product.compositions.resolve import RESOLVE
-from fsm.product.compositions.session import SESSION, SESSION_TABLES
+from fsm.product.compositions.session import SESSION, SESSION_PROOF, SESSION_TABLES
 from fsm.product.compositions.sync import INVITATION, SYNC, SYNC_ENDS, SYNC_LEAVE
 from fsm.product.compositions.transaction import TRANSACTION
 
@@ -34,6 +34,7 @@ _ALL: Final[tuple[Plan, ...]] = (
     SIMULTANEOUS_OPEN_LATE,
     SIMULTANEOUS_OPEN_TIMEOUT,
     SESSION,
+    SESSION_PROOF,
     SESSION_TABLES,
     SYNC,
     SYNC_ENDS,

@@ -12,16 +12,18 @@ Left out, and why that is no loss:
   is lost, only a ping that is not answered shows it: a half-open link.
 * Messages of the application, but for the first: no machine looks at them.
 * A restarted node may still read what its predecessor was sent: more than can happen.
+* A node challenges the key of the runtime in a composition of its own, without a restart.
 """
 
 from collections.abc import Hashable, Iterable
+from functools import partial
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
 from fsm.machines.session import State as SessionState
-from fsm.machines.stub_connection import State
+from fsm.machines.stub_connection import LinkState, State
 from fsm.product.composition import (
     Bounds,
     Channel,
@@ -42,6 +44,7 @@ from fsm.registry.allocation import AllocationCore
 from fsm.session import node_session_io as at_node
 from fsm.session import stub_client_io as at_stub
 from fsm.session.node_session import NodeSessionCore
+from fsm.session.possession import Challenges
 from fsm.session.stub_client import StubClientCore
 from fsm.sync import subscriptions
 from fsm.sync.subscriptions import SubscriptionCore
@@ -54,6 +57,7 @@ from specs.reply_code import LAST_SUCCESS, Code
 __all__ = [
     "NODE",
     "SESSION",
+    "SESSION_PROOF",
     "SESSION_TABLES",
     "STUB",
     "NodePlace",
@@ -86,12 +90,14 @@ class Sent:
         link: The number of the link.
         token: Of a session.
         code: Of an answer.
+        challenge: What a node gives, and a proof answers.
     """
 
     what: str
     link: int
     token: str | None = None
     code: int = 0
+    challenge: str | None = None
 
     @override
     def __str__(self) -> str:
@@ -191,13 +197,17 @@ class StubPlace(Host):
     def _answered(self, method: SessionMethod, said: Sent) -> None:
         if said.code <= LAST_SUCCESS:
             self.token = said.token or self.token
-        elif method is SessionMethod.REOPEN and not self.is_live:
+        elif method is SessionMethod.REOPEN and not self.is_live and not self._is_asked(said):
             self.token = None
-        self._feed(at_stub.SessionAnswered(method, said.code, said.token))
+        self._feed(at_stub.SessionAnswered(method, said.code, said.token, challenge=said.challenge))
         if method is SessionMethod.PING and self.is_live and not self.is_leaving:
             self.is_pinging = False
             if self.deadline() < self.now + PING_PERIOD:
                 raise UnsafeError("a ping is answered, and the stub waits for its answer (STB-07)")
+
+    def _is_asked(self, said: Sent) -> bool:
+        """Return whether an answer asks for a proof; a second one is a refusal."""
+        return said.challenge is not None and self.core.link is LinkState.OPENING
 
     def _feed(self, happened: at_stub.Input) -> None:
         self._do(self.core.feed(happened, self.now))
@@ -214,9 +224,10 @@ class StubPlace(Host):
     def _do(self, effects: Iterable[at_stub.Effect]) -> None:
         for effect in effects:
             match effect:
-                case at_stub.Ask(method, token):
+                case at_stub.Ask(method, token, challenge):
                     self._look_at(method, token)
-                    self.send(TO_NODE, Sent(method.value, self.link, token))
+                    asked = Sent(method.value, self.link, token, challenge=challenge)
+                    self.send(TO_NODE, asked)
                 case at_stub.Dial():
                     self.is_dialling = True
                 case at_stub.HangUp():
@@ -237,13 +248,16 @@ class NodePlace(Host):
     Attributes:
         session: None before it was opened, and when it is over.
         token: Of the session.
+        has_key: Whether it challenges the key of the runtime.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_key: bool = False) -> None:
         super().__init__()
         self.session: NodeSessionCore | None = None
         self.token = ""
         self.is_pinging = False
+        self.has_key = has_key
+        self._challenges = Challenges()
         self._cut: set[int] = set()
         self._addresses = AllocationCore()
         self._paths = SubscriptionCore()
@@ -274,8 +288,8 @@ class NodePlace(Host):
     @override
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Sent(what, link, token):
-                if link not in self._cut:
+            case Sent(what, link, token, _, challenge):
+                if link not in self._cut and self._is_proven(what, link, challenge):
                     self._hear(what, link, token)
             case "restart" if self.session is not None:
                 held = self.session.link
@@ -286,6 +300,20 @@ class NodePlace(Host):
                 self._use(wanted)
             case _:
                 raise TypeError(happened)
+
+    def _is_proven(self, what: str, link: int, shown: str | None) -> bool:
+        """Challenge the key of a link that asks for a session, as `Opening.is_proven` does."""
+        is_known = what == "open" or (what == "re-open" and self.session is not None)
+        if not self.has_key or not is_known:
+            return True
+        if shown is not None and shown == self._challenges.use(link):
+            return True
+        challenge = None
+        if shown is None:
+            challenge = f"challenge on {link}"
+            self._challenges.give(link, challenge)
+        self.send(TO_STUB, Sent(what, link, code=Code.UNAUTHENTICATED, challenge=challenge))
+        return False
 
     def _hear(self, what: str, link: int, token: str | None) -> None:
         is_holder = self.session is not None and self.session.link == link
@@ -298,7 +326,7 @@ class NodePlace(Host):
             case "re-open" if self.session is None:
                 self.send(TO_STUB, Sent(what, link, code=Code.GONE))
             case "re-open":
-                self._feed(at_node.ReopenAsked(link, token))
+                self._feed(at_node.ReopenAsked(link, token, key=self._key))
             case "close" | "ping":
                 if what == "close" and self.session is not None:
                     self._feed(at_node.CloseAsked(link))
@@ -311,7 +339,11 @@ class NodePlace(Host):
     def _open(self, link: int) -> None:
         if self.session is None:
             self.session = NodeSessionCore(f"MN|{_R}|{link}", _R)
-        self._feed(at_node.OpenAsked(link, None, f"token {link}"), "open")
+        self._feed(at_node.OpenAsked(link, None, f"token {link}", key=self._key), "open")
+
+    @property
+    def _key(self) -> str | None:
+        return "k" if self.has_key else None
 
     def _feed(self, happened: at_node.Input, asked: str = "re-open") -> None:
         assert self.session is not None  # noqa: S101 - for the type checker
@@ -494,17 +526,24 @@ def _wire(channel: str, message: Hashable) -> Wire | None:
         return None
     if channel == TO_STUB and message.code:
         body: JsonObject = {"code": message.code}
+        if message.challenge is not None:
+            body["value"] = {"challenge": message.challenge}
         words: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
         return Wire("MN.a~wire~SA", words, answers=f"{message.what} by link {message.link}")
     if channel == TO_STUB or message.what == SessionMethod.PING:
         return None
     token: JsonObject = {} if message.token is None else {"token": "t1"}
-    body = {"method": message.what, "params": {"runtimeURL": _R, **token}}
+    proof: JsonObject = {} if message.challenge is None else {"key": "k1", "proof": "p1"}
+    body = {"method": message.what, "params": {"runtimeURL": _R, **token, **proof}}
     return Wire("SA~wire~MN.a", {"type": "execute", "from": _S, "to": _SESSION, "body": body})
 
 
 def _whole(
-    name: str, about: str, bounds: Bounds, events: tuple[Event, ...], patience: Patience
+    name: str,
+    about: str,
+    bounds: Bounds,
+    events: tuple[Event, ...],
+    patience: Patience,
 ) -> Composition:
     return Composition(
         name=name,
@@ -535,8 +574,19 @@ def _tables(bounds: Bounds) -> Composition:
     return _whole("session-tables", about, bounds, (*events, *_USES), Patience.AT_REST)
 
 
+def _proving(bounds: Bounds) -> Composition:
+    about = "The same; the node wants a proof of the runtime's key, and does not restart."
+    events = tuple(event for event in _EVENTS if event.name != _RESTARTS)
+    places = (Place(STUB, StubPlace), Place(NODE, partial(NodePlace, has_key=True)))
+    whole = _whole("session-proof", about, bounds, events, Patience.NONE)
+    return attrs.evolve(whole, places=places)
+
+
 SESSION: Final = Plan("session", compose, Bounds(losses=1, duplicates=1, channel=1))
 """A link that is cut, a node that restarts."""
 
 SESSION_TABLES: Final = Plan("session-tables", _tables, Bounds(losses=1, duplicates=1, channel=1))
 """The addresses of the session."""
+
+SESSION_PROOF: Final = Plan("session-proof", _proving, Bounds(losses=1, duplicates=1, channel=1))
+"""A node that challenges the key of the runtime."""

@@ -13,9 +13,11 @@ from actors.catalogue.errors import RefusedDescriptorError
 from actors.catalogue.memory import NoStore, VolatileMemory
 from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
+from actors.keys.runtime_key import make_runtime_key
 from actors.kit.counters import Counters, Tally
 from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue import Evidence, StubMakers, fetching
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, Publishing, Wall
@@ -41,7 +43,7 @@ class Runtime:
         places = self.places or self.publishing.places
         access = CatalogueAccess(places, self.trust, self.shelf, offset)
         makers = StubMakers({"websocket": never}, never)
-        evidence = Evidence(self.tracer, self.counters)
+        evidence = Evidence(self.tracer, self.counters, OwnIdentity(make_runtime_key()))
         return fetching(BuiltInCatalogue({}, {}), access, makers, evidence)
 
     async def found(self, entry=STUB_B):

@@ -117,7 +117,6 @@ SAID = Statement(
     until=NOW + 60,
     user="user://idp.example/bob",
     issuer="https://idp.example",
-    addresses=("hyperty://a.example/1",),
 )
 
 
@@ -131,7 +130,7 @@ def read(text: str, key: SigningKey, domain: str = "a.example", now: float = NOW
 
 @pytest.mark.parametrize("algorithm", ["EdDSA", "ES256"])
 @pytest.mark.parametrize(
-    "said", [SAID, attrs.evolve(SAID, user=None, issuer=None, addresses=())], ids=["all", "least"]
+    "said", [SAID, attrs.evolve(SAID, user=None, issuer=None)], ids=["all", "least"]
 )
 def test_a_statement_is_read_as_it_was_written(said: Statement, algorithm: str) -> None:
     key = make_key(algorithm)
@@ -172,8 +171,6 @@ def claims_of(**changes: object) -> bytes:
         {"iat": None},
         {"user": 7},
         {"idp": []},
-        {"addresses": "hyperty://a.example/1"},
-        {"addresses": [7]},
     ],
 )
 def test_a_statement_with_an_odd_claim_is_refused(changes: dict[str, object]) -> None:

@@ -197,10 +197,39 @@ def test_a_used_token_stays_used_when_the_clock_is_set_back():
     assert "used already" in core.judge(GOOD, "hash", NOW + 10).why
 
 
+JKT = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+
+
+def test_a_token_that_is_bound_to_a_key_is_good_with_that_key_only():
+    core, bound = AssertionCore(TERMS), {**GOOD, "cnf": {"jkt": JKT}}
+    for key in (None, "", "x" * 43, JKT.lower()):
+        assert "bound to a key" in core.judge(bound, "hash", NOW, key).why
+    assert core.judge(bound, "hash", NOW, JKT).identity.key == JKT
+
+
+def test_a_token_that_is_bound_to_none_is_good_with_any_key():
+    assert AssertionCore(TERMS).judge(GOOD, "hash", NOW, JKT).identity.key is None
+
+
+@pytest.mark.parametrize(
+    "cnf",
+    [
+        {}, [], "", "jkt", 5, True, {"jkt": None}, {"jkt": ""}, {"jkt": 5}, {"jkt": [JKT]},
+        {"jkt": JKT + "A"}, {"jkt": JKT[:-1]}, {"jkt": JKT[:-1] + "="}, {"jkt": JKT[:-1] + "+"},
+        {"jkt": JKT + "\n"}, {"jkt": JKT, "kid": "k"}, {"jkt": JKT, "x5t#S256": JKT},
+        {"x5t#S256": JKT}, {"jwk": {"kty": "OKP"}}, {"kid": "k"}, {"JKT": JKT}, [{"jkt": JKT}],
+    ],
+)  # fmt: skip
+def test_a_token_that_is_bound_in_another_way_is_refused(cnf):
+    """Its holder could not prove that here: to take it as a bearer's would be a downgrade."""
+    verdict = AssertionCore(TERMS).judge({**GOOD, "cnf": cnf}, "hash", NOW, JKT)
+    assert "'cnf'" in verdict.why
+
+
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 anything = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
-@given(st.dictionaries(st.sampled_from([*GOOD, "nbf", "azp", "roles", "runtime"]), anything))
+@given(st.dictionaries(st.sampled_from([*GOOD, "nbf", "azp", "roles", "runtime", "cnf"]), anything))
 def test_every_claimed_token_is_judged(changed):
     assert isinstance(judged(**changed), Identity | Unacceptable)

@@ -62,6 +62,11 @@ def open_stub(*inputs):
     return stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"), *inputs)
 
 
+def proving_stub():
+    core = stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 401, challenge="c"))
+    return core.deadline()
+
+
 def pinged_stub():
     core = open_stub()
     now = core.deadline()
@@ -155,6 +160,7 @@ WAITS = [
     ("stub_connection", "live",         pinged_stub),
     ("node_link",       "opening",      lambda: stub(Dialled()).deadline()),
     ("node_link",       "opening",      reopening_stub),
+    ("node_link",       "proving",      proving_stub),
     ("node_link",       "open",         lambda: open_stub().deadline()),
     ("node_link",       "pinging",      pinged_stub),
     ("node_link",       "closing",      lambda: open_stub(DisconnectAsked()).deadline()),

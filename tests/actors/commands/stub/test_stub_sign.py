@@ -139,3 +139,25 @@ def test_a_package_that_all_runtimes_would_refuse_is_not_signed(publisher):
         "--publisher", "acme", "--publisher-key", publisher.key["key"],
     )  # fmt: skip
     refused(done, "has no module 'stub'", ExitCode.CONFIGURATION)
+
+
+def test_the_public_keys_of_the_domain_are_signed_with_the_rest(publisher):
+    made = json.loads(called(keys, "--out", str(publisher.folder / "domain")).out[0])
+    done = publisher.sign("--domain-keys", made["jwks"])
+    shown = publisher.verify("--json", where=str(publisher.folder / "d.jws"))
+    descriptor = json.loads(shown.out[-1])["descriptor"]
+
+    assert done.status == ExitCode.OK
+    assert descriptor["domainKeys"] == json.loads(Path(made["jwks"]).read_text())
+
+
+@pytest.mark.parametrize("content", ["{}", '{"keys":[]}', '{"keys":[{"kty":"oct"}]}', "private"])
+def test_what_are_no_public_keys_is_not_signed(publisher, content):
+    """A private key that is named by mistake does not get into a catalogue."""
+    made = json.loads(called(keys, "--out", str(publisher.folder / "domain")).out[0])
+    file = publisher.folder / "keys.json"
+    file.write_text(Path(made["key"]).read_text() if content == "private" else content)
+    done = publisher.sign("--domain-keys", str(file))
+
+    assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
+    assert not (publisher.folder / "d.jws").exists()

@@ -3,15 +3,19 @@
 import json
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
 from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
+from actors.commands.token.key import command as key_command
 from actors.commands.token.keys import command as keys
 from actors.commands.token.show import command as show
+from actors.keys.key_file import open_key_file
 from actors.keys.key_set import ALGORITHMS
+from actors.keys.signing import read_key
 from tests.support.command import called
 
 ALICE = "user://a.example/alice"
@@ -203,3 +207,87 @@ def test_an_invalid_token_is_reported(text):
     done, reported = shown(text)
 
     assert (done.status, reported, len(done.err)) == (ExitCode.FAILED, [], 1)
+
+
+# ---- keys of runtimes
+
+
+def thumbprint(path):
+    done = called(key_command, str(path))
+    assert (done.status, done.err) == (ExitCode.OK, [])
+    return done.out
+
+
+def test_the_key_of_a_runtime_is_made_once_and_its_thumbprint_shown(tmp_path):
+    path = tmp_path / "ra.key.json"
+    [first], [again] = thumbprint(path), thumbprint(path)
+
+    assert first == again == open_key_file(path).thumbprint
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_key_file_in_no_directory_is_reported(tmp_path):
+    done = called(key_command, str(tmp_path / "away" / "ra"))
+
+    assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
+
+
+@pytest.mark.parametrize("by", ["thumbprint", "file"])
+def test_a_token_is_bound_to_a_key(tmp_path, by):
+    key, path = made(tmp_path), tmp_path / "ra.key.json"
+    [name] = thumbprint(path)
+    text = token(key, "--for-key", name if by == "thumbprint" else str(path))
+    done, [reported] = shown(text, "--jwks", key["jwks"], "--domain", "a.example")
+
+    assert (done.status, reported["claims"]["cnf"]) == (ExitCode.OK, {"jkt": name})
+
+
+@pytest.mark.parametrize("value", ["", "x" * 42, "x" * 44, "=" * 43, "away.json"])
+def test_a_token_is_bound_to_nothing_else(tmp_path, value):
+    done = called(
+        issue, "--key", made(tmp_path)["key"], "--user", ALICE, "--domain", "a.example",
+        "--for-key", value,
+    )  # fmt: skip
+
+    assert done.status == ExitCode.USAGE
+
+
+def test_a_signing_key_is_no_key_of_a_runtime(tmp_path):
+    key = made(tmp_path, "--alg", "ES256")
+    done = called(
+        issue,
+        "--key",
+        key["key"],
+        "--user",
+        ALICE,
+        "--domain",
+        "a.example",
+        "--for-key",
+        key["key"],
+    )
+
+    assert done.status == ExitCode.USAGE
+    assert "no private key for Ed25519" in " ".join(done.err)
+
+
+@pytest.mark.parametrize(
+    ("claims", "more", "said"),
+    [
+        ({"azp": "app"}, (), "another party"),
+        ({"azp": "app"}, ("--client", "app"), None),
+        ({}, ("--max-token-life", "100"), "lives longer than 100 s"),
+        ({}, ("--max-token-life", "300"), None),
+        ({"cnf": {"kid": "k"}}, (), "'cnf'"),
+    ],
+)
+def test_show_judges_by_the_options_of_the_node(tmp_path, claims, more, said):
+    key = made(tmp_path)
+    now = int(time.time())  # noqa: TID251 - tokens are of the wall clock
+    text = read_key(Path(key["key"]).read_bytes()).signed(
+        {"iss": "a.example", "sub": ALICE, "aud": "a.example", "iat": now, "exp": now + 300,
+         "jti": "1", **claims}
+    )  # fmt: skip
+    done, _ = shown(text, "--jwks", key["jwks"], "--domain", "a.example", *more)
+
+    assert done.status == (ExitCode.OK if said is None else ExitCode.REFUSED)
+    assert said is None or said in done.err[0]

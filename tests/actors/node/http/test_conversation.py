@@ -15,6 +15,7 @@ from actors.kit.supervision.monitor import Monitor
 from actors.node.config import HttpConfig
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health import Part, Readiness
+from actors.node.http.metrics import ReadyPage
 from actors.node.http.service import open_http, site_of
 from specs.limits.protocol import (
     HTTP_CONNECTIONS,
@@ -36,7 +37,7 @@ async def served(config=None):
     standing = Readiness()
     standing.ready(Part.NODE)
     monitor = Monitor()
-    site = site_of(config, Counters(), standing, {})
+    site = site_of(config, Counters(), ReadyPage(standing, {}))
     async with open_system_network() as network, open_http(network, config, site, monitor) as url:
         yield url
 

@@ -14,8 +14,9 @@ from actors.node.limits import DEFAULT_LIMITS
 from actors.runtime.stubs.rest_wire import http_over
 from fsm.limits.token_bucket import Rate
 from specs.limits.node import REST_CURSOR_WAIT, REST_POSTS
-from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
+from specs.limits.protocol import HANDSHAKE_TIMEOUT, PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
 from specs.reply_code import LinkEnd
+from tests.support.node.key_holder import KeyHolder
 from tests.support.node.node_peer import RA, RB, SESSION, open_world
 from transports.gate import Guest
 from transports.link import Kind
@@ -308,3 +309,55 @@ async def test_a_ping_is_no_answer_to_control_of_a_session(autojump_clock):
         assert taken == []
         await link.send_many([b"{}"])
     assert taken == [b"{}"]
+
+
+# ---- with a key (RFC 7800)
+
+
+async def challenged(reader, holder):
+    answer = await reader.control("open", key=holder.public)
+    assert answer.status == 401
+    return json.loads(answer.body)["body"]["value"]["challenge"]
+
+
+async def proven(reader, holder, challenge):
+    proof = holder.proof(challenge, RA, None, "open")
+    return await reader.control("open", key=holder.public, proof=proof)
+
+
+async def test_a_proof_is_sent_with_the_challenge_as_the_bearer_token(autojump_clock):
+    async with served() as (world, reader):
+        holder = KeyHolder()
+        reader.token = challenge = await challenged(reader, holder)
+        answer = await proven(reader, holder, challenge)
+        assert answer.status == 200
+        assert "statement" in json.loads(answer.body)["body"]["value"]
+        assert (await reader.control("close")).status == 200
+        await trio.testing.wait_all_tasks_blocked()
+        assert await world.states() == {}
+
+
+async def test_a_proof_without_the_challenge_comes_by_another_link(autojump_clock):
+    async with served() as (_, reader):
+        holder = KeyHolder()
+        challenge = await challenged(reader, holder)
+        assert (await proven(reader, holder, challenge)).status == 401
+        reader.token = challenge[::-1]
+        assert (await proven(reader, holder, challenge)).status == 401
+
+
+async def test_a_challenge_finds_its_link_once(autojump_clock):
+    async with served() as (_, reader):
+        holder = KeyHolder()
+        reader.token = challenge = await challenged(reader, holder)
+        bad = await reader.control("open", key=holder.public, proof="A" * 86)
+        assert bad.status == 401
+        assert (await proven(reader, holder, challenge)).status == 401
+
+
+async def test_a_client_that_never_proves_its_key_leaves_no_link(autojump_clock):
+    async with served() as (world, reader):
+        for _ in range(5):
+            await challenged(reader, KeyHolder())
+        await trio.sleep(HANDSHAKE_TIMEOUT + 1)
+        assert sum(world.ended().values()) == 5

@@ -5,9 +5,12 @@ from http import HTTPStatus
 import pytest
 import trio
 
+from actors.keys.key_set import read_keys
+from actors.keys.signing import make_key
 from actors.kit.counters import Counters
-from actors.node.config import HttpConfig
+from actors.node.config import HttpConfig, ShownCatalogue
 from actors.node.health import Part, Readiness
+from actors.node.http.metrics import ReadyPage
 from actors.node.http.service import site_of
 from actors.node.http.site import Visit, is_loopback
 
@@ -20,7 +23,7 @@ def site(token=None, standing=None, probes=()):
     if standing is None:
         standing = Readiness()
         standing.ready(Part.NODE)
-    return site_of(config, Counters(), standing, dict(probes))
+    return site_of(config, Counters(), ReadyPage(standing, dict(probes)))
 
 
 async def status(path, *headers, method="GET", token=None):
@@ -140,3 +143,20 @@ async def test_a_part_that_can_serve_again_is_no_longer_listed():
     standing.lacking(Part.KEYS, "no key has been read")
     standing.ready(Part.KEYS)
     assert (await site(standing=standing).answer(Visit("GET", "/readyz"))).status == HTTPStatus.OK
+
+
+KEYS = {"keys": [make_key("EdDSA", "of a.ex").public()]}
+
+
+@pytest.mark.parametrize("has_catalogue", [True, False])
+async def test_the_public_keys_of_the_domain_are_shown(has_catalogue, tmp_path):
+    shown = ShownCatalogue("a.ex", tmp_path) if has_catalogue else None
+    config = HttpConfig("127.0.0.1:0", catalogue=shown)
+    served = site_of(config, Counters(), ReadyPage(Readiness(), {}), keys=KEYS)
+
+    page = await served.answer(Visit("GET", "/.well-known/jwks.json", LOCAL))
+    assert (page.status, page.content_type) == (200, "application/jwk-set+json")
+    assert read_keys(page.body).keys() == {"of a.ex"}
+    assert b'"d"' not in page.body
+    other = await served.answer(Visit("GET", "/.well-known/other.json", LOCAL))
+    assert other.status == HTTPStatus.NOT_FOUND

@@ -7,6 +7,7 @@ import pytest
 from actors.kit.counters import Counters
 from actors.node.config import HttpConfig, ShownCatalogue
 from actors.node.health import Readiness
+from actors.node.http.metrics import ReadyPage
 from actors.node.http.service import site_of
 from actors.node.http.site import Visit
 from tests.support.catalogues import Publishing, archive_of
@@ -31,7 +32,7 @@ def domain(tmp_path):
 def ask(domain, tmp_path):
     shown = ShownCatalogue("b.ex", tmp_path / "cat")
     config = HttpConfig("127.0.0.1:0", catalogue=shown)
-    site = site_of(config, Counters(), Readiness(), {})
+    site = site_of(config, Counters(), ReadyPage(Readiness(), {}))
 
     async def asked(path, method="GET", **headers):
         said = tuple((name.replace("_", "-"), value) for name, value in headers.items())
@@ -122,5 +123,5 @@ async def test_a_too_large_file_is_not_served(ask, tmp_path):
 
 
 async def test_without_a_catalogue_nothing_is_there():
-    site = site_of(HttpConfig("127.0.0.1:0"), Counters(), Readiness(), {})
+    site = site_of(HttpConfig("127.0.0.1:0"), Counters(), ReadyPage(Readiness(), {}))
     assert (await site.answer(Visit("GET", "/.well-known/actors.json"))).status == 404

@@ -11,9 +11,8 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from actors.keys.key_set import read_keys
+from actors.keys.token import BadTokenError, read_token, verified
 from actors.kit.counters import Tally
-from actors.node.login.errors import BadTokenError
-from actors.node.login.token import read_token, verified
 from specs.limits.node import TOKEN_CHARS
 from specs.limits.protocol import MAX_JSON_TEXT
 from specs.reply_code import Code

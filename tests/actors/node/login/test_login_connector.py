@@ -34,7 +34,7 @@ class Scripted(IdentityProvider):
     closed: int = 0
 
     @override
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         await trio.lowlevel.checkpoint()
         if self.hangs:
             await trio.sleep_forever()
@@ -132,10 +132,10 @@ class Fragile(IdentityProvider):
     inner: IdentityProvider
 
     @override
-    async def validate(self, assertion: str) -> Identity:
+    async def validate(self, assertion: str, key: str | None) -> Identity:
         if assertion == "crash":
             raise ZeroDivisionError
-        return await self.inner.validate(assertion)
+        return await self.inner.validate(assertion, key)
 
     @override
     async def aclose(self) -> None:

@@ -15,6 +15,7 @@ from jwt.algorithms import get_default_algorithms
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from tests.support.node.issuer import FakeKeySource
+from tests.support.node.key_holder import KeyHolder
 from tests.support.node.node_peer import open_world
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -99,3 +100,17 @@ def test_jose_has_signed_each_shape_as_it_stands():
         token = BY_JOSE[name]["token"]
         assert jwt.get_unverified_header(token) == shape["header"]
         assert jwt.decode(token, options={"verify_signature": False}) == shape["claims"]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+async def test_a_token_of_this_shape_may_be_bound_to_a_key(name, autojump_clock):
+    """As providers issue them by DPoP (RFC 9449): its holder opens a session, nobody else."""
+    holder, shape = KeyHolder(), BY_NAME[name]
+    claims = {**shape["claims"], "cnf": {"jkt": holder.thumbprint}}
+    token, keys = by_pyjwt({**shape, "claims": claims})
+    async with a_node(shape, keys) as world:
+        [bearer] = [one async for one in answers_to(world, token)]
+        thief = await KeyHolder().enter(await world.outsider(), token)
+        owner = await holder.enter(await world.outsider(), token)
+
+        assert (bearer.code, thief.code, owner.code) == (401, 401, 200)

@@ -59,9 +59,9 @@ async def test_of_two_nodes_with_one_file_one_takes_a_token(path):
     issuer = Issuer()
     one, other = (login_on(path, issuer).provider(lambda: 0.0) for _ in range(2))
     token = issuer.token()
-    await one.validate(token)
+    await one.validate(token, None)
     with pytest.raises(LoginRefusedError, match="used already"):
-        await other.validate(token)
+        await other.validate(token, None)
     await one.aclose()
     await other.aclose()
 
@@ -83,7 +83,7 @@ async def test_a_failing_file_is_no_fault_of_the_token(path):
     with sqlite3.connect(path) as other:
         other.execute("DROP TABLE used")
         with pytest.raises(ProviderAwayError, match="written down"):
-            await provider.validate(issuer.token())
+            await provider.validate(issuer.token(), None)
     await provider.aclose()
 
 

@@ -11,6 +11,8 @@ from actors.catalogue.memory import FileMemory, NoStore
 from actors.catalogue.source import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
+from actors.keys.runtime_key import make_runtime_key
+from actors.keys.signing import make_key
 from actors.kit.counters import Counters, Tally
 from actors.kit.ids import IdSource
 from actors.kit.trace import MemoryTracer
@@ -19,6 +21,7 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.catalogue import Evidence, StubMakers, fetching
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.guarded_network import GuardedNetwork
@@ -177,12 +180,16 @@ def context_of():
     return StubContext("stub", None, reported, MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
 
 
+def evidence_for(identity=None):
+    return Evidence(MemoryTracer(), Counters(), identity or OwnIdentity(make_runtime_key()))
+
+
 async def given(publishing, reach):
     """Return what the stub that a descriptor leads to is given."""
     seen = []
     offset = Wall(publishing).offset
     asked = CatalogueAccess(publishing.places, publishing.trust(reach), clock_offset=offset)
-    evidence = Evidence(MemoryTracer(), Counters())
+    evidence = evidence_for()
     makers = StubMakers({"websocket": seen.append})
     catalogue = fetching(BuiltInCatalogue({}, {}), asked, makers, evidence)
     descriptor = await catalogue.find(STUB_B.address)
@@ -219,7 +226,7 @@ async def test_stubs_of_links_ship_and_are_never_fetched(publishing, name, autoj
     """CAT-10: they stand in the catalogue as ordinary objects; here they are built in."""
     own = BuiltInCatalogue({StubKind(name): print}, {})
     nowhere = CatalogueAccess(Places(), Trust({}))
-    makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
+    makers, evidence = StubMakers({}), evidence_for()
     found = await fetching(own, nowhere, makers, evidence).find(
         f"hyperty-catalogue://b.ex/.well-known/protostub/{name}"
     )
@@ -229,13 +236,43 @@ async def test_stubs_of_links_ship_and_are_never_fetched(publishing, name, autoj
 async def test_a_configured_domain_is_not_fetched(publishing, autojump_clock):
     own = BuiltInCatalogue({StubKind.NODE: print}, {B: "ws://configured/link"})
     nowhere = CatalogueAccess(Places(), Trust({}))
-    makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
+    makers, evidence = StubMakers({}), evidence_for()
     found = await fetching(own, nowhere, makers, evidence).find(STUB_B.address)
     assert found.node_url == "ws://configured/link"
 
 
 async def test_an_address_outside_catalogues_is_not_looked_up(publishing, autojump_clock):
-    makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
+    makers, evidence = StubMakers({}), evidence_for()
     catalogue = fetching(BuiltInCatalogue({}, {}), access(publishing), makers, evidence)
     with pytest.raises(NotInCatalogueError):
         await catalogue.find("http://b.ex/stub")
+
+
+# ---- the keys of the domain
+
+
+async def learnt(domain_keys, identity):
+    """Fetch a descriptor with these keys; return what a runtime then knows of the domain."""
+    made = Publishing()
+    made.offers(domainKeys=domain_keys)
+    offset = Wall(made).offset
+    asked = CatalogueAccess(made.places, made.trust(Reach.ANYWHERE), clock_offset=offset)
+    makers = StubMakers({"websocket": print})
+    catalogue = fetching(BuiltInCatalogue({}, {}), asked, makers, evidence_for(identity))
+    assert (await catalogue.find(STUB_B.address)).node_url
+    return {domain: set(keys) for domain, keys in identity.foreign_keys.items()}
+
+
+async def test_the_keys_of_a_domain_are_those_of_its_signed_descriptor(autojump_clock):
+    """What a node shows, maybe over a link that somebody listens to, does not replace them."""
+    identity = OwnIdentity(make_runtime_key())
+    keys = {"keys": [make_key("EdDSA", "signed").public()]}
+    identity.learn(B, {"shown": None}, is_signed=False)
+    assert await learnt(keys, identity) == {B: {"signed"}}
+    identity.learn(B, {"shown": None}, is_signed=False)
+    assert set(identity.foreign_keys[B]) == {"signed"}
+
+
+@pytest.mark.parametrize("domain_keys", [{}, {"keys": []}, {"keys": [{"kty": "oct", "k": "x"}]}])
+async def test_keys_that_cannot_be_used_are_let_be(domain_keys, autojump_clock):
+    assert await learnt(domain_keys, OwnIdentity(make_runtime_key())) == {}

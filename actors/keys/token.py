@@ -16,11 +16,11 @@ from joserfc import jws
 from joserfc.errors import JoseError
 
 from actors.keys.key_set import ALGORITHMS, REGISTRY, Keys, VerifyingKey, canonical
-from actors.node.login.errors import BadTokenError
+from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_CHARS
 
-__all__ = ["SignedToken", "read_token", "verified"]
+__all__ = ["BadTokenError", "SignedToken", "is_bound_to", "key_of", "read_token", "verified"]
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
@@ -32,6 +32,16 @@ _HEADER: Final = frozenset({"alg", "kid", "typ"})
 _TYPE: Final = "jwt"
 _TYPES: Final = frozenset({_TYPE, "at+jwt"})
 """Kinds of tokens (RFC 7519, RFC 9068), without the `application/` that may stand before them."""
+
+
+@final
+class BadTokenError(ReasonError):
+    """A text is no token, or none that can be accepted: its bearer must act.
+
+    The reason never holds any of the token's text.
+    """
+
+    summary = "the token cannot be taken"
 
 
 @final
@@ -74,6 +84,30 @@ def read_token(text: str) -> SignedToken:
     if header is None or claims is None:
         raise BadTokenError("it is no signed JSON Web Token")
     return SignedToken(text, *_named(header), claims)
+
+
+def is_bound_to(text: str, thumbprint: str) -> bool:
+    """Return whether a text is a token that says it is bound to a key; its signature may be bad.
+
+    Args:
+        text: The text.
+        thumbprint: Name of the key.
+    """
+    try:
+        return key_of(read_token(text).claims) == thumbprint
+    except BadTokenError:
+        return False
+
+
+def key_of(claims: JsonObject) -> str | None:
+    """Return the thumbprint of the key that a token is bound to (RFC 7800); None: to none.
+
+    Args:
+        claims: What the token claims.
+    """
+    bound = claims.get("cnf")
+    key = bound.get("jkt") if isinstance(bound, dict) else None
+    return key if isinstance(key, str) else None
 
 
 def verified(token: SignedToken, keys: Keys) -> JsonObject:

@@ -1,0 +1,165 @@
+"""Challenges of a node, and what a stub does with them (M-14, M-15, RFC 7800)."""
+
+import hashlib
+
+import pytest
+
+from fsm.session import stub_client_io as ev
+from fsm.session.possession import Challenges, signed_parts
+from fsm.session.stub_client import StubClientCore
+from specs.bodies.word import SessionMethod
+from specs.limits.node import STATEMENT_RETRY
+from specs.limits.protocol import OPEN_TIMEOUT, PING_PERIOD
+from tests.fsm.session.test_stub_client import OPENED, Stub, connecting, live, lost
+
+R = "hyperty-runtime://a.ex/ra"
+
+
+def challenged(method, challenge="c"):
+    return ev.SessionAnswered(method, 401, why="prove the key", challenge=challenge)
+
+
+# ---- the node's side
+
+
+def test_a_link_has_one_challenge_at_most():
+    challenges = Challenges()
+    for number in range(1000):
+        challenges.give(1, str(number))
+    assert len(challenges) == 1
+    assert challenges.use(1) == "999"
+    assert challenges.use(1) is None
+    assert len(challenges) == 0
+
+
+def test_a_challenge_is_that_of_its_link_and_goes_with_it():
+    challenges = Challenges()
+    challenges.give(1, "one")
+    challenges.give(2, "two")
+    challenges.forget(1)
+    challenges.forget(1)
+    assert challenges.use(1) is None
+    assert challenges.use(2) == "two"
+
+
+def test_what_is_signed_holds_no_token():
+    parts = signed_parts("a.ex", R, "c", "t")
+    assert parts == ("a.ex", R, "c", hashlib.sha256(b"t").hexdigest())
+    assert signed_parts("a.ex", R, "c", None)[-1] == ""
+
+
+# ---- the stub's side
+
+
+def test_a_challenged_open_is_asked_again_with_the_proof():
+    stub = connecting()
+    assert stub.feed(challenged(SessionMethod.OPEN)) == [ev.Ask(SessionMethod.OPEN, None, "c")]
+    stub.feed(OPENED)
+    assert stub.links() == ["dialling", "opening", "proving", "open"]
+    assert stub.steps()[-1] == "live"
+
+
+def test_a_challenged_reopen_shows_the_same_token_again():
+    stub = lost()
+    stub.wait()
+    stub.feed(ev.Dialled())
+    again = ev.Ask(SessionMethod.REOPEN, "token-1", "c")
+    assert stub.feed(challenged(SessionMethod.REOPEN)) == [again]
+
+
+def test_a_second_challenge_is_a_refusal():
+    """Or a node could keep a stub busy for ever."""
+    stub = connecting()
+    stub.feed(challenged(SessionMethod.OPEN))
+    effects = stub.feed(challenged(SessionMethod.OPEN, "c2"))
+    assert effects[0] == ev.HangUp()
+    assert stub.steps()[-1] == "failed"
+
+
+def test_a_session_that_is_refused_with_the_proof_is_opened_anew():
+    stub = lost()
+    stub.wait()
+    stub.feed(ev.Dialled(), challenged(SessionMethod.REOPEN))
+    refused = ev.SessionAnswered(SessionMethod.REOPEN, 401)
+    assert stub.feed(refused) == [ev.Ask(SessionMethod.OPEN)]
+    assert stub.feed(challenged(SessionMethod.OPEN)) == [ev.Ask(SessionMethod.OPEN, None, "c")]
+    stub.feed(OPENED)
+    assert stub.core.sessions == 2
+    assert stub.links()[-5:] == ["opening", "proving", "opening", "proving", "open"]
+
+
+@pytest.mark.parametrize("method", [SessionMethod.PING, SessionMethod.CLOSE])
+def test_a_challenge_to_anything_else_is_let_be(method):
+    stub = live()
+    assert stub.feed(challenged(method)) == []
+
+
+def test_a_node_that_is_silent_after_the_proof_is_given_up():
+    stub = lost()
+    stub.wait()
+    stub.feed(ev.Dialled(), challenged(SessionMethod.REOPEN))
+    before = stub.now
+    assert stub.wait()[0] == ev.HangUp()
+    assert stub.now - before == OPEN_TIMEOUT
+    assert stub.links()[-2:] == ["proving", "paused"]
+
+
+def test_a_stub_that_leaves_while_it_proves_is_done():
+    stub = connecting()
+    stub.feed(challenged(SessionMethod.OPEN))
+    assert stub.feed(ev.DisconnectAsked())[-1] == ev.Ended()
+    assert stub.links()[-2:] == ["proving", "ended"]
+
+
+# ---- statements
+
+
+def stated(life):
+    stub = connecting()
+    stub.feed(ev.StatementGiven(life), OPENED)
+    return stub
+
+
+def busy_until(stub, moment):
+    """Let time pass on a link that is never silent; return the controls that were asked for."""
+    asked = []
+    while stub.core.deadline() <= moment or stub.now + PING_PERIOD / 2 <= moment:
+        stub.now = min(stub.now + PING_PERIOD / 2, max(stub.now, stub.core.deadline()))
+        asked += [
+            (stub.now, one.method)
+            for one in stub.feed(ev.TimePassed(), ev.Heard())
+            if isinstance(one, ev.Ask)
+        ]
+    return asked
+
+
+def test_a_statement_is_renewed_at_half_of_its_life_on_a_busy_link_too():
+    assert busy_until(stated(1000.0), 520.0) == [(500.0, SessionMethod.RENEW)]
+
+
+def test_a_renewal_without_an_answer_is_asked_for_again():
+    assert busy_until(stated(1000.0), 500.0 + STATEMENT_RETRY) == [
+        (500.0, SessionMethod.RENEW),
+        (500.0 + STATEMENT_RETRY, SessionMethod.RENEW),
+    ]
+
+
+def test_a_statement_that_is_nearly_over_is_not_asked_for_in_a_hurry():
+    assert busy_until(stated(1.0), 2 * STATEMENT_RETRY - 1) == [
+        (STATEMENT_RETRY, SessionMethod.RENEW)
+    ]
+
+
+def test_a_stub_without_a_link_renews_nothing():
+    stub = stated(1000.0)
+    stub.feed(ev.LinkLost("cut"))
+    core = stub.core
+    while stub.now < 1000.0:
+        stub.now = max(stub.now + 1.0, core.deadline())
+        effects = stub.feed(ev.TimePassed(), ev.DialFailed("nobody"))
+        assert not [one for one in effects if isinstance(one, ev.Ask)]
+
+
+def test_a_stub_is_made_without_a_statement():
+    assert StubClientCore("S", lambda: 0.0).deadline() == float("inf")
+    assert isinstance(Stub().core.deadline(), float)
