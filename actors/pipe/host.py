@@ -10,7 +10,7 @@ stub by its table (OBS-06).
 import math
 from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import Final, TypeVar, final
+from typing import ClassVar, Final, TypeVar, final
 
 import attrs
 import structlog
@@ -30,9 +30,11 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_client import StubMirror
+from specs.identity import NOBODY, READ, Stamp
 from specs.limits.foreign_code import SANDBOX_FLOOD, SANDBOX_REASON, SANDBOX_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
+    IDENTITY_BYTES,
     MAX_MESSAGE_BYTES,
     SANDBOX_BEAT,
     SANDBOX_BURST,
@@ -142,7 +144,10 @@ class SandboxHost(Actor[M], ABC):
 
     Attributes:
         why: Why it is no more, once it is.
+        stamp: Whether what the component says of senders is read; its owner decides on it then.
     """
+
+    stamp: ClassVar[Stamp] = NOBODY
 
     def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
         self.plan = plan
@@ -197,7 +202,7 @@ class SandboxHost(Actor[M], ABC):
     @final
     def hand(self, line: bytes) -> HandInResult:
         """Have a message handed in, by its line."""
-        if len(line) > MAX_MESSAGE_BYTES:
+        if len(line) > MAX_MESSAGE_BYTES + IDENTITY_BYTES:
             return HandInResult.TOO_LARGE
         if self._outlet is None or self._outlet.is_closed:
             return HandInResult.GONE
@@ -333,13 +338,13 @@ class SandboxHost(Actor[M], ABC):
                 self.finish()
             case Word.POST:
                 await self._paced(self._posts)
-                await self.posted(_message(item))
+                await self.posted(_message(item, self.stamp))
             case Word.ASK:
                 await self._paced(self._posts)
-                await self.asked(_message(item))
+                await self.asked(_message(item, self.stamp))
             case Word.LOST:
                 await self._paced(self._posts)
-                await self.lost(_message(item))
+                await self.lost(_message(item, self.stamp))
             case Word.FAULT:
                 await self._paced(self._posts)
                 await self.reported(item)
@@ -350,8 +355,8 @@ class SandboxHost(Actor[M], ABC):
         count_drops(self._tools.counters, item)
 
 
-def _message(item: PipeMessage) -> Message:
-    message = decode_line(item.rest)
+def _message(item: PipeMessage, stamp: Stamp) -> Message:
+    message = decode_line(item.rest, stamp)
     if isinstance(message, BadLine):
         raise PipeError(f"a message that is none: {message.error.reason}")
     return message
@@ -359,6 +364,8 @@ def _message(item: PipeMessage) -> Message:
 
 class StubHost(SandboxHost[M], ABC):
     """One sandbox with one stub."""
+
+    stamp = READ
 
     def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
         super().__init__(plan, tools)

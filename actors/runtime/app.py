@@ -31,6 +31,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.parts import RuntimeParts
@@ -102,6 +103,7 @@ class _Plan:
     dead_mail: DeadMail
     replay: Replay
     store: RuntimeStore
+    own: OwnSender
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -121,6 +123,7 @@ class _Plan:
             self.config.entropy,
             self.counters,
             remember=partial(self.store.keep_session, domain),
+            own=self.own,
         )
 
 
@@ -160,7 +163,15 @@ async def open_runtime(
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store:
         plan = _Plan(
-            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), store
+            config,
+            network,
+            StepFeed(tracer),
+            counters,
+            monitor,
+            DeadMail(),
+            Replay(),
+            store,
+            OwnSender.of(config.runtime),
         )
         async with _running(plan) as runtime:
             yield runtime
@@ -201,7 +212,7 @@ async def _start(
 ) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
-        MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
+        MessageBus, plan.own, config.policy, plan.tracer, plan.counters, config.interceptors
     )
     bus = await core.start_child(ChildSpec("bus", make_bus))
     plan.dead_mail.attach(bus, plan.counters)

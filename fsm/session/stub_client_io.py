@@ -10,6 +10,7 @@ import attrs
 from fsm.effects import Dropped
 from fsm.engine import Step
 from specs.bodies.word import SessionMethod
+from specs.identity import SenderIdentity
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -92,6 +93,7 @@ class SessionAnswered:
     Attributes:
         token: The session's token, if the answer brought one.
         is_emptied: Whether the node has forgotten what the session owned and subscribed to.
+        sender: Runtime and user, as the node tells the receivers of its messages.
     """
 
     method: SessionMethod
@@ -99,6 +101,7 @@ class SessionAnswered:
     token: str | None = None
     why: str = ""
     is_emptied: bool = False
+    sender: SenderIdentity | None = None
 
     @property
     def is_anew(self) -> bool:

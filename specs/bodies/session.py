@@ -60,10 +60,12 @@ class SessionGranted:
         session_token: The token that resumes the session from now on.
         emptied: Whether the node has started again meanwhile: the session is the same, and what
             it owned and subscribed to is forgotten.
+        identity: The runtime and its user, as the node tells the receivers of its messages.
     """
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
     emptied: bool | None = None
+    identity: JsonObject | None = None
 
 
 # ---- back ends of a node

@@ -31,7 +31,7 @@ from fsm.session.node_session_io import (
 from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
 from specs.bodies.session import IdentityCall, SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
-from specs.identity import Identity
+from specs.identity import Identity, write_sender
 from specs.limits.node import LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
@@ -206,9 +206,10 @@ class Opening:
             case Granted() as granted:
                 session.stub = request.message.from_
                 session.asker = asker or session.asker
+                request.port.belongs_to(session.asker)
                 if granted.is_lasting:
                     self._exchange.store(session, request.port)
-                answer = _granted(request.message, granted)
+                answer = _granted(request.message, granted, session.asker)
                 self._exchange.hand_out(request.port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self.refuse(request, code, why)
@@ -218,11 +219,16 @@ class Opening:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
 
 
-def _granted(request: Message, granted: Granted) -> Message:
+def _granted(request: Message, granted: Granted, asker: Asker) -> Message:
     """Accept a request; a session claimed by its name alone has no token for a resumption."""
     if not granted.token:
         return reply_to(request, Code.OK)
-    body = SessionGranted(granted.token, emptied=True if granted.is_emptied else None)
+    sender = asker.sender
+    body = SessionGranted(
+        granted.token,
+        emptied=True if granted.is_emptied else None,
+        identity=None if sender is None else write_sender(sender),
+    )
     return reply_to(request, Code.OK, {"value": write_body(body)})
 
 

@@ -35,7 +35,7 @@ from specs.limits.foreign_code import (
     SANDBOX_FAULT,
     SANDBOX_REASON,
 )
-from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.limits.protocol import DEPLOY_TIMEOUT, IDENTITY_BYTES, MAX_MESSAGE_BYTES
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode
@@ -155,7 +155,7 @@ def _hand(answer: Message) -> PipeMessage:
         BadMessageError: It is too large, or cannot be written.
     """
     line = encode(answer)
-    if len(line) > MAX_MESSAGE_BYTES:
+    if len(line) > MAX_MESSAGE_BYTES + IDENTITY_BYTES:
         raise BadMessageError(_TOO_LARGE, Code.TOO_LARGE)
     return PipeMessage(Word.HAND, rest=line)
 

@@ -19,6 +19,7 @@ from specs.addresses.address import session_manager
 from specs.bodies.session import SessionControl, SessionGranted, SessionParams
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, ProtoflyError
+from specs.identity import READ, read_sender
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
@@ -189,7 +190,7 @@ class OwnWire(NodeWire):
     @final
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        return [self._item(line) for line in decode_frame(frame)]
+        return [self._item(line) for line in decode_frame(frame, READ)]
 
     @final
     @override
@@ -212,7 +213,11 @@ class OwnWire(NodeWire):
         if granted is None:
             return SessionAnswered(method, line.code, why=reason_in(line))
         return SessionAnswered(
-            method, line.code, granted.session_token, is_emptied=bool(granted.emptied)
+            method,
+            line.code,
+            granted.session_token,
+            is_emptied=bool(granted.emptied),
+            sender=read_sender(granted.identity),
         )
 
 
