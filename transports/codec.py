@@ -45,6 +45,7 @@ __all__ = [
     "encode",
     "frames",
     "glance",
+    "most_bytes",
     "read_object",
 ]
 
@@ -244,6 +245,13 @@ def encode(message: Message, dialect: Dialect | None = None) -> bytes:
     if len(line) > MAX_FRAME_BYTES:
         raise BadMessageError(f"larger than {MAX_FRAME_BYTES} bytes", Code.TOO_LARGE)
     return line if len(line) < _ROOMY else bytes(memoryview(line))
+
+
+def most_bytes(message: Message) -> int:
+    """Return how long the line of a message may be: the identity in it does not count."""
+    identity = message.identity
+    # The comma is before the entry, and its last bytes end body and message.
+    return MAX_MESSAGE_BYTES + (0 if identity is None else len(_entry(identity)) - 1)
 
 
 def _plain(message: Message) -> JsonObject:

@@ -34,8 +34,6 @@ from specs.identity import NOBODY, READ, Stamp
 from specs.limits.foreign_code import SANDBOX_FLOOD, SANDBOX_REASON, SANDBOX_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
-    IDENTITY_BYTES,
-    MAX_MESSAGE_BYTES,
     SANDBOX_BEAT,
     SANDBOX_BURST,
     SANDBOX_RATE,
@@ -44,7 +42,7 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Op
-from transports.codec import BadLine, decode_line
+from transports.codec import BadLine, decode_line, most_bytes
 from transports.errors import LinkError
 from transports.link import Link, Network
 
@@ -200,9 +198,14 @@ class SandboxHost(Actor[M], ABC):
         self.spawn(self._live)
 
     @final
-    def hand(self, line: bytes) -> HandInResult:
-        """Have a message handed in, by its line."""
-        if len(line) > MAX_MESSAGE_BYTES + IDENTITY_BYTES:
+    def hand(self, message: Message, line: bytes) -> HandInResult:
+        """Have a message handed in.
+
+        Args:
+            message: The message.
+            line: Its line.
+        """
+        if len(line) > most_bytes(message):
             return HandInResult.TOO_LARGE
         if self._outlet is None or self._outlet.is_closed:
             return HandInResult.GONE
