@@ -27,6 +27,7 @@ from fsm.p2p.link_io import Dial, Loss
 from fsm.p2p.proof import LinkKeys
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Candidate, ChangeObject
+from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
@@ -82,7 +83,7 @@ def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
 
 def end(proven: ProvenLink, stub: str) -> End:
     port, tracer = KeepingPort(stub), MemoryTracer()
-    return End(P2PLink(proven, LinkUse(stub, stub, port, tracer)), port, tracer)
+    return End(P2PLink(proven, LinkUse(stub, stub, port, tracer, SenderIdentity(RB))), port, tracer)
 
 
 def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
