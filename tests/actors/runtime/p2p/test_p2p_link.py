@@ -1,5 +1,6 @@
 """A link between two ends: offered, proven, carrying messages, lost (P2P-15, P2P-20, T11)."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -287,6 +288,23 @@ async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump
         (answer,) = decode_frame(line)
         assert (answer.id, answer.code) == (5, 400)
         assert [each.id for each in pair.listener.port.posted] == [6]
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_a_peer_says_of_its_user_is_replaced_by_what_the_link_knows(autojump_clock):
+    forged = {"runtime": RB, "user": "user://b.ex/bob", "vouchedBy": "domain"}
+    async with offered_pair(Kind.TCP) as pair, trio.open_nursery() as nursery:
+        nursery.start_soon(pair.listener.link.run)
+        peer = pair.network.wires[-1].dialler
+        for number, lie in enumerate((forged, "bob", [forged], None), start=1):
+            honest = json.loads(encode(message(number)))
+            honest["body"]["identity"] = lie
+            await peer.send(json.dumps(honest).encode())
+        await trio.sleep(1)
+        assert [each.id for each in pair.listener.port.posted] == [1, 2, 3, 4]
+        for each in pair.listener.port.posted:
+            assert each.identity == SenderIdentity(RB)
+            assert "identity" not in each.body
         nursery.cancel_scope.cancel()
 
 
