@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from fsm.sync.value.value import ObjectChange
     from specs.bodies.registry import FoundRecord
     from specs.errors import ProtoflyError
+    from specs.identity import SenderIdentity, VouchedBy
     from specs.jsonvalue import Json, JsonObject
     from specs.message import Message, MessageType
     from specs.reply_code import Code, DropReason
@@ -124,11 +125,13 @@ __all__ = [
     "SandboxError",
     "SchemaError",
     "SearchError",
+    "SenderIdentity",
     "SessionError",
     "SigningKey",
     "TokenCommand",
     "TokenFile",
     "UnknownMachineError",
+    "VouchedBy",
     "open_node",
     "open_runtime",
     "read_key",
@@ -183,6 +186,7 @@ _PLACES: Final = MappingProxyType(
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "specs.bodies.registry": ("FoundRecord",),
         "specs.errors": ("ProtoflyError",),
+        "specs.identity": ("SenderIdentity", "VouchedBy"),
         "specs.jsonvalue": ("Json", "JsonObject"),
         "specs.message": ("Message", "MessageType"),
         "specs.reply_code": ("Code", "DropReason"),

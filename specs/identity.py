@@ -1,11 +1,36 @@
-"""Who is behind a session and behind a message (MN-05, CON-01)."""
+"""Who is behind a session and behind a message (MN-05, CON-01).
 
+On the wire the identity of a sender is the entry `identity` of the body. Only the node of the
+receiver's domain writes it; what anybody else has written there is removed, or, from the node of
+another domain, believed as far as `said_by` goes.
+"""
+
+from collections.abc import Mapping
 from enum import StrEnum, unique
-from typing import final
+from functools import lru_cache
+from typing import Final, final
 
 import attrs
 
-__all__ = ["Identity", "SenderIdentity", "VouchedBy"]
+from specs.addresses.address import RUNTIME_SCHEME, canonical, domain_of, host_of, parse
+from specs.errors import BadUrlError
+from specs.jsonvalue import Json, JsonObject
+
+__all__ = [
+    "IDENTITY",
+    "NOBODY",
+    "READ",
+    "Identity",
+    "SenderIdentity",
+    "Stamp",
+    "VouchedBy",
+    "read_sender",
+    "said_by",
+    "write_sender",
+]
+
+IDENTITY: Final = "identity"
+"""Key of a body for the identity of the sender; upstream's peers write something else there."""
 
 
 @final
@@ -49,7 +74,7 @@ class VouchedBy(StrEnum):
 
 
 @final
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, cache_hash=True)
 class SenderIdentity:
     """The sender of a message, as the receiver's own node or link has established it.
 
@@ -62,3 +87,94 @@ class SenderIdentity:
     runtime: str
     user: str | None = None
     vouched_by: VouchedBy = VouchedBy.NONE
+
+
+@final
+@attrs.frozen(slots=True)
+class Stamp:
+    """What becomes of the identity of the messages that a reader reads.
+
+    Attributes:
+        identity: Identity that each message gets; None: the reader knows none.
+        is_read: Whether the writer is believed instead: a node, or the process that this one
+            belongs to.
+        is_kept: Whether what the writer has written stays in the body, for peers of upstream.
+    """
+
+    identity: SenderIdentity | None = None
+    is_read: bool = False
+    is_kept: bool = False
+
+    def of(self, body: Mapping[str, Json]) -> SenderIdentity | None:
+        """Return the identity of a message with such a body."""
+        return read_sender(body[IDENTITY]) if self.is_read else self.identity
+
+
+NOBODY: Final = Stamp()
+"""The sender is not known; what it says of itself is removed."""
+
+READ: Final = Stamp(is_read=True)
+"""The writer says who the sender is."""
+
+
+def read_sender(value: Json) -> SenderIdentity | None:
+    """Read the entry `identity` of a body; None: it is none of ours."""
+    said = value if isinstance(value, dict) else {}
+    runtime, user, vouched_by = said.get("runtime"), said.get("user"), said.get("vouchedBy")
+    if not isinstance(runtime, str) or not isinstance(vouched_by, str):
+        return None
+    try:
+        return _sender(runtime, user if isinstance(user, str) else None, vouched_by)
+    except (BadUrlError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _sender(runtime: str, user: str | None, vouched_by: str) -> SenderIdentity:
+    """Return an identity: the same object for many messages.
+
+    Raises:
+        BadUrlError: One of the addresses is none.
+        ValueError: There is no such voucher, or it is not of this runtime.
+    """
+    url, by = parse(runtime), VouchedBy(vouched_by)
+    if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
+        raise BadUrlError(runtime, "the address of no runtime")
+    if (user is None) is not (by is VouchedBy.NONE):
+        raise ValueError(vouched_by)
+    return SenderIdentity(url.text, None if user is None else canonical(user), by)
+
+
+def write_sender(identity: SenderIdentity) -> JsonObject:
+    """Write the entry `identity` of a body."""
+    written: JsonObject = {"runtime": identity.runtime}
+    if identity.user is not None:
+        written["user"] = identity.user
+    written["vouchedBy"] = identity.vouched_by.value
+    return written
+
+
+def said_by(domain: str, said: SenderIdentity | None) -> SenderIdentity | None:
+    """Return what is believed of what the node of another domain says of a sender.
+
+    It speaks for the runtimes of its domain, and for users whose addresses are of its domain or of
+    a host below that. Of any other user it may say nothing: the runtime has no user then.
+
+    Args:
+        domain: Domain of that node.
+        said: Sender, as the node says; None: it says nothing.
+
+    Returns:
+        The sender, vouched for by its domain at most; None: nothing is believed.
+    """
+    return None if said is None else _believed(domain, said)
+
+
+@lru_cache(maxsize=4096)
+def _believed(domain: str, said: SenderIdentity) -> SenderIdentity | None:
+    if domain_of(said.runtime) != domain:
+        return None
+    host = None if said.user is None else host_of(said.user)
+    if host is None or not (host == domain or host.endswith(f".{domain}")):
+        return SenderIdentity(said.runtime)
+    return SenderIdentity(said.runtime, said.user, VouchedBy.DOMAIN)

@@ -172,8 +172,22 @@ def _answer(asked: Message, code: int, body: JsonObject) -> Message:
     )
 
 
-def stamped(message: Message, stub: str) -> Message:
-    """Return the message with `stub` appended to its `via` (STB-06, append only)."""
+def stamped(message: Message, stub: str, identity: SenderIdentity | None = None) -> Message:
+    """Return the message with `stub` appended to its `via` (STB-06, append only).
+
+    Args:
+        message: The message.
+        stub: Address of the stub, or of the end of a link, that the message crosses.
+        identity: Sender as this stub knows it, of a message that has come in. None: it knows none,
+            or the message goes out, and the receiving side establishes the identity anew.
+    """
     via: Json = [*message.via, stub]
     body = {**message.body, "via": via}
-    return Message(message.id, message.type, message.from_, message.to, body)
+    return Message(message.id, message.type, message.from_, message.to, body, identity)
+
+
+def identified(message: Message, identity: SenderIdentity | None) -> Message:
+    """Return the message with this identity of its sender; itself, if it has it already."""
+    if message.identity is identity:
+        return message
+    return Message(message.id, message.type, message.from_, message.to, message.body, identity)

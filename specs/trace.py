@@ -92,6 +92,8 @@ class Fact:
         digest: Hash of a message without `via`, `auth` and tokens.
         body: Body of a message of the framework, as redacted JSON; only if it was asked for.
         via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
+        user: User who sent a message, where the reporter knows that: the first 16 hexadecimal
+            digits of the SHA-256 of the address, or the address if names were asked for.
         obligations: What was done along with a decision, joined by commas (I-K3).
         a: Reporter of a link or session: a node, or the runtime at this end.
         b: The runtime at the other end.
@@ -117,6 +119,7 @@ class Fact:
     digest: str | None = None
     body: str | None = None
     via: str | None = None
+    user: str | None = None
     by: str | None = None
     listener: str | None = None
     stub: str | None = None

@@ -5,9 +5,13 @@ last value counts, whole numbers beyond 64 bits become floating point. Anything 
 bad UTF-8, NaN, numbers too large for floating point, lone surrogates.
 
 `check_size` bounds the JSON of one message (RELIABILITY L4).
+
+The identity of a sender is part of the body on the wire, and of the message inside. A reader says
+whose word counts (`Stamp`); what a peer has written counts only if the reader says so.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from typing import Final
@@ -15,12 +19,14 @@ from typing import Final
 import attrs
 import orjson
 
-from specs.dialects.dialect import PLAIN, Dialect, emit
-from specs.dialects.normalise import normalise
+from specs.dialects.dialect import Dialect, emit
+from specs.dialects.normalise import normalise, unstamped
 from specs.errors import BadMessageError
+from specs.identity import IDENTITY, NOBODY, SenderIdentity, Stamp, write_sender
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import (
     FRAME_MESSAGES,
+    IDENTITY_BYTES,
     MAX_FRAME_BYTES,
     MAX_JSON_DEPTH,
     MAX_JSON_KEYS,
@@ -39,6 +45,7 @@ __all__ = [
     "encode",
     "frames",
     "glance",
+    "most_bytes",
     "read_object",
 ]
 
@@ -114,13 +121,17 @@ class BadLine:
     answer: Message | None
 
 
-def decode_frame(frame: bytes) -> list[Message | BadLine]:
+def decode_frame(frame: bytes, stamp: Stamp = NOBODY) -> list[Message | BadLine]:
     """Read the lines of a frame; blank lines are skipped, a bad line does not affect others.
 
     All lines after the first `FRAME_MESSAGES` count as one bad line.
+
+    Args:
+        frame: The frame.
+        stamp: Identity of the sender of its messages.
     """
     lines = [line for line in frame.split(b"\n") if line and not line.isspace()]
-    read = [decode_line(line) for line in lines[:FRAME_MESSAGES]]
+    read = [decode_line(line, stamp) for line in lines[:FRAME_MESSAGES]]
     if len(lines) > FRAME_MESSAGES:
         rest = b"\n".join(lines[FRAME_MESSAGES:])
         reason = f"a frame holds more than {FRAME_MESSAGES} messages"
@@ -128,20 +139,31 @@ def decode_frame(frame: bytes) -> list[Message | BadLine]:
     return read
 
 
-def decode_line(line: bytes) -> Message | BadLine:
-    """Read one message from a line, or from a frame that is one message."""
+def decode_line(line: bytes, stamp: Stamp = NOBODY) -> Message | BadLine:
+    """Read one message from a line, or from a frame that is one message.
+
+    Args:
+        line: The line.
+        stamp: Identity of the sender of the message.
+    """
     raw: Json = None
     try:
         raw = _parse(line)
-        return normalise(_object(line, raw))
+        return normalise(_object(line, raw, IDENTITY_BYTES if stamp.is_read else 0), stamp)
     except BadMessageError as error:
         return BadLine(_summary(line), error, _refusal(raw, error))
 
 
-def decode_object(line: bytes, raw: JsonObject) -> Message | BadLine:
-    """Read the message of a line that `read_object` has read."""
+def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Message | BadLine:
+    """Read the message of a line that `read_object` has read.
+
+    Args:
+        line: The line.
+        raw: What was read.
+        stamp: Identity of the sender of the message.
+    """
     try:
-        return normalise(raw)
+        return normalise(raw, stamp)
     except BadMessageError as error:
         return BadLine(_summary(line), error, _refusal(raw, error))
 
@@ -172,8 +194,8 @@ def _parse(line: bytes) -> Json:
     return raw
 
 
-def _object(line: bytes, raw: Json) -> JsonObject:
-    if len(line) > MAX_MESSAGE_BYTES:
+def _object(line: bytes, raw: Json, more: int = 0) -> JsonObject:
+    if len(line) > MAX_MESSAGE_BYTES + more:
         raise BadMessageError(f"larger than {MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
     if not isinstance(raw, dict):
         raise BadMessageError("a message is a JSON object")
@@ -202,31 +224,62 @@ def _refusal(raw: Json, error: BadMessageError) -> Message | None:
         return None
 
 
-def encode(message: Message, dialect: Dialect = PLAIN) -> bytes:
-    """Return one message as one line, without its end, in the dialect of the peer.
+def encode(message: Message, dialect: Dialect | None = None) -> bytes:
+    """Return one message as one line, without its end.
+
+    Args:
+        message: The message.
+        dialect: Spelling of a peer of upstream, which gets the body as it is; None: the peer
+            speaks normal form, and the identity of the sender is written into the body.
 
     Raises:
         BadMessageError: 500: its body is not JSON; 413: it is larger than `MAX_FRAME_BYTES`. Cannot
             happen to a message that came in a frame.
     """
     try:
-        line = orjson.dumps(_plain(message) if dialect is PLAIN else emit(message, dialect))
+        line = orjson.dumps(_plain(message) if dialect is None else emit(message, dialect))
     except TypeError as exc:
         raise BadMessageError(f"its body is no JSON: {exc}", Code.INTERNAL) from exc
+    if dialect is None and message.identity is not None:
+        line = _with_identity(line, message.identity)
     if len(line) > MAX_FRAME_BYTES:
         raise BadMessageError(f"larger than {MAX_FRAME_BYTES} bytes", Code.TOO_LARGE)
     return line if len(line) < _ROOMY else bytes(memoryview(line))
 
 
+def most_bytes(message: Message) -> int:
+    """Return how long the line of a message may be: the identity in it does not count."""
+    identity = message.identity
+    # The comma is before the entry, and its last bytes end body and message.
+    return MAX_MESSAGE_BYTES + (0 if identity is None else len(_entry(identity)) - 1)
+
+
 def _plain(message: Message) -> JsonObject:
     """Return a message in normal form: what `emit` gives to most peers, at a third of the cost."""
+    body = message.body
     return {
         "id": message.id,
         "type": message.type.value,
         "from": message.from_,
         "to": message.to,
-        "body": message.body,
+        "body": body if IDENTITY not in body else unstamped(body),
     }
+
+
+def _with_identity(line: bytes, identity: SenderIdentity) -> bytes:
+    """Return a line with the identity as the last entry of its body.
+
+    It is written once for each sender, and copied into the lines: that is much cheaper than to
+    write the body with one more entry.
+    """
+    is_empty = line.endswith(b"{}}")
+    return line[:-2] + (b"" if is_empty else b",") + _entry(identity)
+
+
+@lru_cache(maxsize=4096)
+def _entry(identity: SenderIdentity) -> bytes:
+    """Return an identity as the last entry of a body, with the end of body and message."""
+    return orjson.dumps({IDENTITY: write_sender(identity)})[1:] + b"}"
 
 
 def frames(messages: Iterable[bytes]) -> Iterator[bytes]:

@@ -225,20 +225,31 @@ _bodies_option = click.option(
     "names of users and what hyperties say.",
 )
 
+_names_option = click.option(
+    "--trace-names",
+    is_flag=True,
+    help="Keep the addresses of the users who sent messages in the trace, instead of digests.",
+)
+
 OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
 """Opens the tracer of a process by its name."""
 
 
 def trace_options(command: Handler) -> Handler:
-    """Add the options `--trace DIR` and `--trace-bodies`; the command gets an `OpenTracer`."""
+    """Add `--trace DIR`, `--trace-bodies` and `--trace-names`; the command gets an `OpenTracer`."""
 
     @wraps(command)
-    def traced(*, trace: Path | None, trace_bodies: bool, **values: object) -> int:
-        if trace_bodies and trace is None:
-            raise click.UsageError("--trace-bodies needs --trace, the directory of the trace.")
-        return command(trace=partial(open_tracer, trace, bodies=trace_bodies), **values)
+    def traced(
+        *, trace: Path | None, trace_bodies: bool, trace_names: bool, **values: object
+    ) -> int:
+        for option, is_given in (("bodies", trace_bodies), ("names", trace_names)):
+            if is_given and trace is None:
+                why = f"--trace-{option} needs --trace, the directory of the trace."
+                raise click.UsageError(why)
+        opened = partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
+        return command(trace=opened, **values)
 
-    return _trace_option(_bodies_option(traced))
+    return _trace_option(_bodies_option(_names_option(traced)))
 
 
 monitor_option = click.option(

@@ -19,7 +19,7 @@ __all__ = ["open_tracer", "say", "say_ready"]
 
 @asynccontextmanager
 async def open_tracer(
-    directory: Path | None, node: str, *, bodies: bool = False
+    directory: Path | None, node: str, *, bodies: bool = False, names: bool = False
 ) -> AsyncIterator[Tracer]:
     """Open the trace of a process, if one is wanted; see `open_trace`.
 
@@ -27,11 +27,12 @@ async def open_tracer(
         directory: Directory of the traces.
         node: Name of the process.
         bodies: Whether bodies of messages are recorded.
+        names: Whether the names of users are.
     """
     if directory is None:
         yield NULL_TRACER
         return
-    async with open_trace(directory, node, bodies=bodies) as tracer:
+    async with open_trace(directory, node, bodies=bodies, names=names) as tracer:
         yield tracer
 
 

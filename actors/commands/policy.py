@@ -16,6 +16,7 @@ from actors.cli.output import say
 from actors.commands.node.policy import DEFAULTS, check_zone
 from actors.node.errors import PolicyFileError
 from actors.node.policy.store import read_policies
+from actors.node.policy_hook import Asker
 from fsm.policy.attributes import Place, Request, Value
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from fsm.policy.model import Book, PolicySet
@@ -246,7 +247,8 @@ def explain_message(  # noqa: PLR0913 - one for each option
     sender = _Sender(user, idp, role).identity()
     place = Place(domain or domain_of(read.to), zone, owns)
     book = Book(sets=_read(files), combining=Algorithm(combining), default=Result(default))
-    request = Request(read, runtime, sender, _seconds(at, zone), place)
+    known = Asker(runtime, sender).sender
+    request = Request(read, runtime, sender, _seconds(at, zone), place, sender=known)
     explanation = explain(book, request)
     if as_json:
         say("policy-explain", **explanation_json(explanation))

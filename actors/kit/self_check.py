@@ -48,6 +48,7 @@ class SelfCheck(Tracer):
     def __init__(self, tracer: Tracer, judge: OnlineJudge, counters: Counters) -> None:
         self.hops = tracer.hops
         self.bodies = tracer.bodies
+        self.names = tracer.names
         self.watches = True
         self._tracer = tracer
         self._judge = judge

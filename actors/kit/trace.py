@@ -3,7 +3,8 @@
 The content of a record is declared here once, as the fields of a fact. A tracer keeps facts;
 one that writes text encodes the same fields without making a fact of them.
 
-Only messages of the framework's services keep a body: of registries, of address allocation, of
+Of the user who sent a message a record has a digest, and the name only if it was asked for. Only
+messages of the framework's services keep a body: of registries, of address allocation, of
 paths at a message node, of the status of stubs and links. Secrets and names of persons are
 removed from it. Messages of hyperties and the values of data objects are never in a trace.
 """
@@ -11,7 +12,8 @@ removed from it. Messages of hyperties and the values of data objects are never 
 import json
 import re
 from abc import ABC, abstractmethod
-from hashlib import blake2b
+from functools import lru_cache
+from hashlib import blake2b, sha256
 from typing import Final, TypedDict, Unpack, final
 
 import orjson
@@ -19,6 +21,7 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
+from specs.identity import IDENTITY
 from specs.jsonvalue import Json
 from specs.message import Message, instance_id, request_id
 from specs.reply_code import DropReason
@@ -42,6 +45,7 @@ __all__ = [
     "ruling_fields",
     "step_fact",
     "step_fields",
+    "user_digest",
     "value_digest",
 ]
 
@@ -109,8 +113,11 @@ def _text(key: str, value: str) -> str:
     return REDACTED
 
 
-_SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
+_SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret", IDENTITY})
 """Body keys that never count for a digest; their values are not recorded, except for `via`."""
+
+_USER_DIGITS: Final = 16
+"""Digits of the digest of a user: enough to tell all users of a deployment apart."""
 
 _VIA_CHARACTERS: Final = 4096
 """Characters of the list of crossed stubs in a record (ours; `HOP_LIMIT` need a tenth)."""
@@ -184,6 +191,7 @@ class MessageFields(TypedDict, total=False):
     digest: str
     body: str
     via: str
+    user: str
 
 
 def step_fields(step: Step) -> StepFields:
@@ -212,12 +220,15 @@ def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
     return {"k": Kind.AUTHZ, "mid": instance_id(message), "direction": "in", **ruling}
 
 
-def message_fields(message: Message, *, has_body: bool = False) -> MessageFields:
+def message_fields(
+    message: Message, *, has_body: bool = False, has_name: bool = False
+) -> MessageFields:
     """Return the fields that identify a message, with what a trace may keep of its body or without.
 
     Args:
         message: The message.
         has_body: Whether the body is wanted; see `actors.kit.trace`.
+        has_name: Whether the user is to be named, and not only to be told from others.
     """
     fields: MessageFields = {
         "mid": instance_id(message),
@@ -237,7 +248,16 @@ def message_fields(message: Message, *, has_body: bool = False) -> MessageFields
     body = redacted_body(message) if has_body else None
     if body is not None:
         fields["body"] = body
+    user = None if message.identity is None else message.identity.user
+    if user is not None:
+        fields["user"] = user if has_name else user_digest(user)
     return fields
+
+
+@lru_cache(maxsize=1024)
+def user_digest(user: str) -> str:
+    """Return what stands in a trace for the address of a user."""
+    return sha256(user.encode()).hexdigest()[:_USER_DIGITS]
 
 
 def step_fact(step: Step) -> Fact:
@@ -250,15 +270,24 @@ def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
     return Fact(**ruling_fields(message, ruling))
 
 
-def message_fact(op: Op, message: Message, *, has_body: bool = False, **more: Unpack[More]) -> Fact:
+def message_fact(
+    op: Op,
+    message: Message,
+    *,
+    has_body: bool = False,
+    has_name: bool = False,
+    **more: Unpack[More],
+) -> Fact:
     """Return the fact that something happened to a message; see `message_fields`.
 
     Args:
         op: What happened to the message.
         message: The message.
         has_body: Whether the body is recorded.
+        has_name: Whether the user is named.
     """
-    return Fact(k=Kind.MSG, op=op, **message_fields(message, has_body=has_body), **more)
+    fields = message_fields(message, has_body=has_body, has_name=has_name)
+    return Fact(k=Kind.MSG, op=op, **fields, **more)
 
 
 def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
@@ -317,6 +346,7 @@ class Tracer(ABC):
     Attributes:
         steps: Whether state changes are; all tracers that keep anything record them.
         bodies: Whether records of messages have the bodies, redacted.
+        names: Whether they name the users who sent the messages.
         watches: Whether, without hops, rows of tables, searches for routes, and the answers to
             sampled requests are wanted.
         dropped: Number of records that were not kept.
@@ -325,6 +355,7 @@ class Tracer(ABC):
     hops: bool
     steps: bool = True
     bodies: bool = False
+    names: bool = False
     watches: bool = False
     dropped: int = 0
 
@@ -364,7 +395,7 @@ class Tracer(ABC):
             op: What happened to the message.
             message: The message.
         """
-        return message_fact(op, message, has_body=self.bodies, **more)
+        return message_fact(op, message, has_body=self.bodies, has_name=self.names, **more)
 
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
         """Keep what a policy engine said of a message; likewise.
@@ -412,8 +443,9 @@ class MemoryTracer(Tracer):
 
     hops = True
 
-    def __init__(self, *, bodies: bool = False) -> None:
+    def __init__(self, *, bodies: bool = False, names: bool = False) -> None:
         self.bodies = bodies
+        self.names = names
         self.records: list[tuple[str, Fact]] = []
 
     @property

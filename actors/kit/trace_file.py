@@ -162,8 +162,9 @@ class _MessageText:
     that text is made once for each instance and kept while the instance lives.
     """
 
-    def __init__(self, *, has_bodies: bool) -> None:
+    def __init__(self, *, has_bodies: bool, has_names: bool) -> None:
         self._has_bodies = has_bodies
+        self._has_names = has_names
         self._heads: dict[tuple[str, Op], bytes] = {}
         self._kept: dict[int, tuple[ref[Message], bytes]] = {}
 
@@ -187,7 +188,7 @@ class _MessageText:
         return head
 
     def _write_same(self, message: Message) -> bytes:
-        fields = message_fields(message, has_body=self._has_bodies)
+        fields = message_fields(message, has_body=self._has_bodies, has_name=self._has_names)
         text = orjson.dumps({_WIRE_NAMES[name]: value for name, value in fields.items()})[1:-1]
         if len(self._kept) >= _KEPT:
             self._kept.clear()
@@ -206,14 +207,20 @@ class FileTracer(Tracer):
     hops = True
 
     def __init__(
-        self, node: str, buffer: int = limits.TRACE_BUFFER, *, bodies: bool = False
+        self,
+        node: str,
+        buffer: int = limits.TRACE_BUFFER,
+        *,
+        bodies: bool = False,
+        names: bool = False,
     ) -> None:
         self.bodies = bodies
+        self.names = names
         self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid4().hex[:8]}"
         self.dropped = 0
         self._undeclared = 0
         self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
-        self._texts = _MessageText(has_bodies=bodies)
+        self._texts = _MessageText(has_bodies=bodies, has_names=names)
         self._buffer = buffer
         self._lines: list[bytes] = []
         self._last = 0
@@ -314,7 +321,9 @@ class FileTracer(Tracer):
 
 
 @asynccontextmanager
-async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> AsyncIterator[Tracer]:
+async def open_trace(
+    directory: Path, node: str, *, bodies: bool = False, names: bool = False
+) -> AsyncIterator[Tracer]:
     """Keep what is recorded while inside in `DIR/run=<start>-<id>/node=<node>/part-*.jsonl`.
 
     Each call begins a run of its own, for any content of the directory.
@@ -326,11 +335,12 @@ async def open_trace(directory: Path, node: str, *, bodies: bool = False) -> Asy
         directory: Directory of traces.
         node: Name of the process.
         bodies: Whether records of the framework's messages have their bodies, redacted.
+        names: Whether records of messages name the users who sent them.
 
     Raises:
         TraceDirectoryError: The directory cannot be made or written.
     """
-    tracer = FileTracer(node, bodies=bodies)
+    tracer = FileTracer(node, bodies=bodies, names=names)
     path = node_directory(directory, tracer.run, node)
     async with keep_trace(tracer, TraceParts(path)):
         yield tracer

@@ -49,7 +49,8 @@ from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, T
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
 from specs.errors import BadMessageError, BadUrlError
-from specs.message import Message, refuse
+from specs.identity import said_by
+from specs.message import Message, identified, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
@@ -239,8 +240,10 @@ class Ingress:
         if message.to == self._node.session:
             self._controlled(self._control.receive, message, port)
             return
-        self._trace.hop(Op.RCV, message, link=port.name)
         session = self._exchange.session_of(port.number)
+        if session is not None:
+            message = _identified(message, session.asker)
+        self._trace.hop(Op.RCV, message, link=port.name)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
             return
@@ -261,10 +264,12 @@ class Ingress:
 
     def foreign(self, came: FromForeign) -> None:
         """Take in what a stub of another domain has brought, as if over a link."""
-        self._trace.hop(Op.RCV, came.message, link=came.stub)
-        refusal = self._routed_out(came.message, came.peer, Asker(came.peer))
+        asker = Asker(came.peer)
+        message = _identified(came.message, asker)
+        self._trace.hop(Op.RCV, message, link=came.stub)
+        refusal = self._routed_out(message, came.peer, asker)
         if refusal is not None:
-            self._gate.turn_back(came.message, came.peer, refusal)
+            self._gate.turn_back(message, came.peer, refusal)
             self._is_to_go(refusal, came.peer)
         self._gate.settle()
 
@@ -308,6 +313,21 @@ class Ingress:
             if isinstance(outcome, Refused):
                 return Refusal(Check.SOURCE, outcome.why)
         return None
+
+
+def _identified(message: Message, asker: Asker) -> Message:
+    """Return a message with the identity of its sender, whatever it was read with.
+
+    What the node of another domain says is believed for that domain.
+
+    Args:
+        message: The message.
+        asker: Session of the sender.
+    """
+    sender = asker.sender
+    if sender is None and asker.runtime is not None:
+        sender = said_by(domain_of(asker.runtime), message.identity)
+    return identified(message, sender)
 
 
 _log = structlog.get_logger("actors.node")

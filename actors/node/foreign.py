@@ -89,7 +89,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 
     @override
     async def handle(self, message: OutboundMessage) -> None:
-        match self.hand(message.line):
+        match self.hand(message.message, message.line):
             case HandInResult.FULL | HandInResult.TOO_LARGE:
                 await self._report(SandboxFull(self.plan.url, message.message))
             case HandInResult.GONE:

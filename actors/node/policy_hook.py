@@ -8,7 +8,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from specs.identity import Identity
+from specs.addresses.address import is_node
+from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.message import Message
 
 __all__ = ["PERMIT_ALL", "Asker", "Decision", "Policy", "Ruling"]
@@ -55,10 +56,21 @@ class Asker:
     Attributes:
         runtime: The session's runtime, in canonical form; None: it has no session yet.
         identity: Identity of it; None: no login.
+        sender: Sender of its messages, as their receivers get it; None: they are of several, as it
+            is the session of the node of another domain, or there is no session.
     """
 
     runtime: str | None = None
     identity: Identity | None = None
+    sender: SenderIdentity | None = attrs.field(init=False, eq=False)
+
+    @sender.default
+    def _sender(self) -> SenderIdentity | None:
+        if self.runtime is None or is_node(self.runtime):
+            return None
+        if self.identity is None:
+            return SenderIdentity(self.runtime)
+        return SenderIdentity(self.runtime, self.identity.user, VouchedBy.IDENTITY_PROVIDER)
 
 
 class Policy(ABC):

@@ -10,7 +10,7 @@ stub by its table (OBS-06).
 import math
 from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import Final, TypeVar, final
+from typing import ClassVar, Final, TypeVar, final
 
 import attrs
 import structlog
@@ -30,10 +30,10 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.limits.token_bucket import FloodCore
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_client import StubMirror
+from specs.identity import NOBODY, READ, Stamp
 from specs.limits.foreign_code import SANDBOX_FLOOD, SANDBOX_REASON, SANDBOX_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
-    MAX_MESSAGE_BYTES,
     SANDBOX_BEAT,
     SANDBOX_BURST,
     SANDBOX_RATE,
@@ -42,7 +42,7 @@ from specs.limits.protocol import (
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Op
-from transports.codec import BadLine, decode_line
+from transports.codec import BadLine, decode_line, most_bytes
 from transports.errors import LinkError
 from transports.link import Link, Network
 
@@ -142,7 +142,10 @@ class SandboxHost(Actor[M], ABC):
 
     Attributes:
         why: Why it is no more, once it is.
+        stamp: Whether what the component says of senders is read; its owner decides on it then.
     """
+
+    stamp: ClassVar[Stamp] = NOBODY
 
     def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
         self.plan = plan
@@ -195,9 +198,14 @@ class SandboxHost(Actor[M], ABC):
         self.spawn(self._live)
 
     @final
-    def hand(self, line: bytes) -> HandInResult:
-        """Have a message handed in, by its line."""
-        if len(line) > MAX_MESSAGE_BYTES:
+    def hand(self, message: Message, line: bytes) -> HandInResult:
+        """Have a message handed in.
+
+        Args:
+            message: The message.
+            line: Its line.
+        """
+        if len(line) > most_bytes(message):
             return HandInResult.TOO_LARGE
         if self._outlet is None or self._outlet.is_closed:
             return HandInResult.GONE
@@ -333,13 +341,13 @@ class SandboxHost(Actor[M], ABC):
                 self.finish()
             case Word.POST:
                 await self._paced(self._posts)
-                await self.posted(_message(item))
+                await self.posted(_message(item, self.stamp))
             case Word.ASK:
                 await self._paced(self._posts)
-                await self.asked(_message(item))
+                await self.asked(_message(item, self.stamp))
             case Word.LOST:
                 await self._paced(self._posts)
-                await self.lost(_message(item))
+                await self.lost(_message(item, self.stamp))
             case Word.FAULT:
                 await self._paced(self._posts)
                 await self.reported(item)
@@ -350,8 +358,8 @@ class SandboxHost(Actor[M], ABC):
         count_drops(self._tools.counters, item)
 
 
-def _message(item: PipeMessage) -> Message:
-    message = decode_line(item.rest)
+def _message(item: PipeMessage, stamp: Stamp) -> Message:
+    message = decode_line(item.rest, stamp)
     if isinstance(message, BadLine):
         raise PipeError(f"a message that is none: {message.error.reason}")
     return message
@@ -359,6 +367,8 @@ def _message(item: PipeMessage) -> Message:
 
 class StubHost(SandboxHost[M], ABC):
     """One sandbox with one stub."""
+
+    stamp = READ
 
     def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
         super().__init__(plan, tools)

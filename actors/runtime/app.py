@@ -34,6 +34,7 @@ from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.parts import RuntimeParts
@@ -106,6 +107,7 @@ class _Plan:
     replay: Replay
     store: RuntimeStore
     identity: OwnIdentity
+    own: OwnSender
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -126,6 +128,7 @@ class _Plan:
             self.counters,
             remember=partial(self.store.keep_session, domain),
             identity=self.identity,
+            own=self.own,
         )
 
 
@@ -175,6 +178,7 @@ async def open_runtime(
             replay=Replay(),
             store=store,
             identity=own_identity(config),
+            own=OwnSender.of(config.runtime),
         )
         async with _running(plan) as runtime:
             yield runtime
@@ -228,7 +232,7 @@ async def _start(
 ) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
-        MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
+        MessageBus, plan.own, config.policy, plan.tracer, plan.counters, config.interceptors
     )
     bus = await core.start_child(ChildSpec("bus", make_bus))
     plan.dead_mail.attach(bus, plan.counters)

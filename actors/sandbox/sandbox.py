@@ -45,6 +45,7 @@ from fsm.engine import Step
 from fsm.p2p.transfer import Behind
 from specs.bodies.link import Command
 from specs.bodies.word import StubMethod
+from specs.identity import READ
 from specs.limits.foreign_code import PACKAGE_BYTES, SANDBOX_FAULT, SANDBOX_REASON
 from specs.limits.protocol import GOODBYE_TIMEOUT, OPEN_TIMEOUT
 from specs.message import Message, MessageType
@@ -397,7 +398,7 @@ class _Sandbox:
                     self._network.heard(item)
 
     async def _handed(self, item: PipeMessage) -> None:
-        message = decode_line(item.rest)
+        message = decode_line(item.rest, READ)
         if isinstance(message, BadLine):
             raise PipeError("a handed message that is none")
         if not self._port.answered(message):

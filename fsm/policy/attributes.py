@@ -24,7 +24,7 @@ from specs.addresses.address import address_allocation as allocation_of
 from specs.addresses.address import session_manager as sessions_of
 from specs.bodies.word import SessionMethod
 from specs.errors import BadUrlError
-from specs.identity import Identity
+from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
@@ -116,6 +116,7 @@ class Request:
         place: Where it is judged.
         about: What it is judged for alone, if it names several; None: what it names.
         known: Attributes that were asked for already; kept by the reader.
+        sender: Sender, as the receiver of the message is told; None: not known.
     """
 
     message: Message
@@ -125,6 +126,7 @@ class Request:
     place: Place
     about: tuple[str | None] | None = None
     known: dict[str, Value | None] = attrs.field(factory=dict, repr=False)
+    sender: SenderIdentity | None = None
 
     @property
     def vouched(self) -> Identity | None:
@@ -277,6 +279,29 @@ def _roles(request: Request) -> Value | None:
     return None if identity is None else identity.roles
 
 
+def _caller(request: Request) -> SenderIdentity | None:
+    """Return the sender; without a user, if that has logged in here, and the login is over."""
+    sender = request.sender
+    if sender is None or sender.vouched_by is not VouchedBy.IDENTITY_PROVIDER:
+        return sender
+    return SenderIdentity(sender.runtime) if request.vouched is None else sender
+
+
+def _caller_user(request: Request) -> Value | None:
+    sender = _caller(request)
+    return None if sender is None else sender.user
+
+
+def _caller_runtime(request: Request) -> Value | None:
+    sender = _caller(request)
+    return None if sender is None else sender.runtime
+
+
+def _caller_voucher(request: Request) -> Value | None:
+    sender = _caller(request)
+    return None if sender is None else sender.vouched_by.value
+
+
 def _own(request: Request) -> Value | None:
     owns, resource = request.place.owns, _resource(request)
     if owns is None or not isinstance(resource, str):
@@ -367,9 +392,11 @@ KINDS: Final[dict[str, Callable[[str], bool]]] = {
 _METHODS: Final = frozenset(str(one) for one in SessionMethod)
 _ACTIONS: Final = (*(str(one) for one in MessageType), *(str(one) for one in SessionMethod))
 _MSG_TYPES: Final = (*KINDS, _SEARCHING, _PLAIN)
+_VOUCHERS: Final = tuple(one.value for one in VouchedBy)
 _WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 _NO_LOGIN: Final = "the sender has no valid login"
+_UNKNOWN: Final = "the node does not know the sender's runtime"
 _ODD: Final = "the address is no text, or the message names too many"
 
 # fmt: off
@@ -380,6 +407,9 @@ _ROWS: Final = (
     Attribute("srcIDP",         Form.TEXT,    _idp,             "identity provider of that user, as named in the token",         _NO_LOGIN),
     Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _NO_LOGIN),
     Attribute("authenticated",  Form.TRUTH,   lambda r: r.vouched is not None, "whether the sender has logged in"),
+    Attribute("identity.user",       Form.ADDRESS, _caller_user,    "user who sent the message, as its receiver is told, such as user://idp.example/alice", "nobody vouches for a user"),
+    Attribute("identity.runtime",    Form.ADDRESS, _caller_runtime, "runtime that sent the message, as its receiver is told", _UNKNOWN),
+    Attribute("identity.vouched_by", Form.WORD,    _caller_voucher, "who vouches for that user", _UNKNOWN, _VOUCHERS),
     Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over",           "the link has no session yet"),
     Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.from_), "domain that serves the sender's address"),
     Attribute("srcScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.from_), "scheme of the sender's address"),

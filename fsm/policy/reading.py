@@ -41,7 +41,15 @@ __all__ = ["POLICY_KEYS", "RULE_KEYS", "SET_KEYS", "TASK_KEYS", "read_condition"
 _LOGIC: Final = ("not", "anyOf", "allOf")
 """Words that join conditions."""
 
-_NAMES: Final = (*ATTRIBUTES, *ALIASES, *_LOGIC)
+_GROUPS: Final = {
+    group: tuple(
+        name.removeprefix(f"{group}.") for name in ATTRIBUTES if name.startswith(f"{group}.")
+    )
+    for group in dict.fromkeys(name.partition(".")[0] for name in ATTRIBUTES if "." in name)
+}
+"""Tables of attributes with a dot in their names: `identity.user` is `user` in `identity`."""
+
+_NAMES: Final = (*(name.partition(".")[0] for name in ATTRIBUTES), *ALIASES, *_LOGIC)
 _OPERATORS: Final = (*(str(one) for one in Operator), *_LOGIC)
 
 
@@ -81,10 +89,18 @@ def _entry(at: Place, of: Attribute | None, depth: int) -> Condition:
             return _joined([_condition(one, of, depth - 1) for one in _some(at)], AnyOf)
         case "allOf":
             return _joined([_condition(one, of, depth - 1) for one in _some(at)], AllOf)
+        case _ if of is None and name in _GROUPS:
+            return _joined([_member(one, name, depth) for one in at.keys(_GROUPS[name])], AllOf)
         case _ if of is None:
             return _condition(at, ATTRIBUTES[ALIASES.get(name, name)], depth - 1)
         case _:
             return _leaf(at, of, Operator(name))
+
+
+def _member(at: Place, group: str, depth: int) -> Condition:
+    """Read what is asked of one attribute of a group."""
+    name = at.path.rpartition(".")[2]
+    return _condition(at, ATTRIBUTES[f"{group}.{name}"], depth - 1)
 
 
 def _leaf(at: Place, of: Attribute, operator: Operator) -> Leaf:

@@ -42,7 +42,7 @@ def schema_text() -> str:
 
 def policy_schema() -> JsonObject:
     """Return the schema of one file: one policy set."""
-    attributes: JsonObject = {name: _expression(row) for name, row in ATTRIBUTES.items()}
+    attributes = _attributes()
     attributes |= {alias: attributes[name] for alias, name in ALIASES.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -115,6 +115,26 @@ def _always() -> JsonObject:
     """Return the schema of a condition that may be empty."""
     empty: list[Json] = [{"const": {}}, {"const": []}]
     return {"anyOf": [*empty, {"$ref": "#/$defs/condition"}]}
+
+
+def _attributes() -> JsonObject:
+    """Return the schemas of all attributes; those with a dot in their names are in tables."""
+    plain: JsonObject = {}
+    groups: dict[str, JsonObject] = {}
+    for row in ATTRIBUTES.values():
+        group, _, member = row.name.rpartition(".")
+        if group:
+            groups.setdefault(group, {})[member] = _expression(row)
+        else:
+            plain[row.name] = _expression(row)
+    for group, members in groups.items():
+        plain[group] = {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": False,
+            "properties": members,
+        }
+    return plain
 
 
 def _expression(row: Attribute) -> JsonObject:

@@ -10,6 +10,7 @@ import attrs
 from fsm.effects import Dropped
 from fsm.engine import Step
 from specs.bodies.word import SessionMethod
+from specs.identity import SenderIdentity
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -95,6 +96,7 @@ class SessionAnswered:
         is_emptied: Whether the node has forgotten what the session owned and subscribed to.
         is_lasting: Whether another attempt does not help, for any code.
         challenge: The text that the runtime's key has to sign, if the answer brought one.
+        sender: Runtime and user, as the node tells the receivers of its messages.
     """
 
     method: SessionMethod
@@ -104,6 +106,7 @@ class SessionAnswered:
     is_emptied: bool = False
     is_lasting: bool = False
     challenge: str | None = None
+    sender: SenderIdentity | None = None
 
     @property
     def is_anew(self) -> bool:

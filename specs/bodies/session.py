@@ -70,12 +70,14 @@ class SessionGranted:
             it owned and subscribed to is forgotten.
         statement: What the domain states of the runtime and its key, signed.
         domain_keys: The public keys of the domain, as a JSON Web Key Set.
+        identity: The runtime and its user, as the node tells the receivers of its messages.
     """
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
     emptied: bool | None = None
     statement: str | None = None
     domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
+    identity: JsonObject | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

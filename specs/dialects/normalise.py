@@ -15,6 +15,7 @@ import attrs
 from specs.addresses.address import RUNTIME_SCHEME, Url, parse
 from specs.dialects import spellings as forms
 from specs.errors import BadMessageError, BadUrlError
+from specs.identity import IDENTITY, NOBODY, SenderIdentity, Stamp
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_LIST
 from specs.message import Message, MessageType
@@ -40,16 +41,35 @@ _SLOW_KEYS: Final = frozenset(forms.KEY_ALIASES)
 _ID: Final = re.compile(r"[1-9][0-9]{0,15}")
 
 
-def normalise(raw: JsonObject) -> Message:
+def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
     """Read one message as a peer wrote it.
+
+    Args:
+        raw: The message.
+        stamp: The identity that it gets.
 
     Raises:
         BadMessageError: It is no message, or could be two; has the code of the answer.
     """
     if is_normal(raw):
-        return _take(raw)
+        return _take(raw, stamp)
     message = _envelope(raw)
-    return attrs.evolve(message, body=_body(message))
+    body, identity = message.body, stamp.identity
+    if IDENTITY in body:
+        body, identity = _stamped(body, stamp)
+        message = attrs.evolve(message, body=body)
+    return attrs.evolve(message, body=_body(message), identity=identity)
+
+
+def _stamped(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
+    """Take out of a body what its writer says of the sender; return both as they go on."""
+    identity = stamp.of(body)
+    return body if stamp.is_kept else unstamped(body), identity
+
+
+def unstamped(body: JsonObject) -> JsonObject:
+    """Return a body without the entry `identity`."""
+    return {key: value for key, value in body.items() if key != IDENTITY}
 
 
 def is_normal(raw: JsonObject) -> bool:
@@ -87,15 +107,20 @@ def _has_normal_values(type_: str, to: str, body: JsonObject) -> bool:
     return type_ not in _STATUS_TYPES or not _may_carry_status(to)
 
 
-def _take(raw: JsonObject) -> Message:
+def _take(raw: JsonObject, stamp: Stamp) -> Message:
     """Take an object in normal form as it is."""
-    body = raw["body"]
+    body, identity = raw["body"], stamp.identity
+    if not isinstance(body, dict):
+        body = {}
+    if IDENTITY in body:
+        body, identity = _stamped(body, stamp)
     return Message(
         id=raw["id"] if isinstance(raw["id"], int) else 0,
         type=_TYPES[str(raw["type"])],
         from_=str(raw["from"]),
         to=str(raw["to"]),
-        body=body if isinstance(body, dict) else {},
+        body=body,
+        identity=identity,
     )
 
 
@@ -197,7 +222,10 @@ def _status_body(to: str, body: JsonObject) -> JsonObject:
 
 
 def _forwarded(body: JsonObject) -> JsonObject:
-    """Bring the wrapped message of a forward into normal form, one level deep (M-39)."""
+    """Bring the wrapped message of a forward into normal form, one level deep (M-39).
+
+    What it says of its sender's identity is removed.
+    """
     inner = body.get("message")
     if not isinstance(inner, dict):
         raise BadMessageError("forward needs a message in body.message")
@@ -211,7 +239,7 @@ def _forwarded(body: JsonObject) -> JsonObject:
         "to": message.to,
     }
     if "body" in inner:
-        shown["body"] = message.body
+        shown["body"] = unstamped(message.body)
     return {**body, "message": shown}
 
 

@@ -78,6 +78,9 @@ FRAME_MESSAGES: Final = 64
 ENVELOPE_BYTES: Final = 4096
 """Bytes of a message for its ends, its id and what routers add to its body (ours)."""
 
+IDENTITY_BYTES: Final = 4352
+"""Bytes that a node adds to a message for the identity of its sender: two addresses (ours)."""
+
 BODY_BYTES: Final = MAX_MESSAGE_BYTES - ENVELOPE_BYTES
 """Bytes of JSON in a body of an application: with its envelope it is a message (ours)."""
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 from actors.kit.counters import Form
 from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
 from specs.dialects.dialect import PLAIN, Dialect, dialect_of
+from specs.identity import IDENTITY, NOBODY, Stamp
 from specs.jsonvalue import JsonObject
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, encode, frames
@@ -39,18 +40,21 @@ Item: TypeAlias = Message | BadLine | Claim
 
 
 def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
-    """Write a message as a peer spells it: once for all of its peers that spell alike.
+    """Write a message as a peer of upstream spells it: once for all that spell alike.
+
+    Such a peer gets what its peers say of themselves under `identity`, and nothing of this node.
 
     Args:
         entry: The message.
         dialect: Spelling of the peer.
     """
-    if dialect is PLAIN:
+    message = entry.message
+    if dialect is PLAIN and message.identity is None and IDENTITY not in message.body:
         return entry.line
     known = {} if entry.spelt is None else entry.spelt
     line = known.get(dialect)
     if line is None:
-        line = known[dialect] = encode(entry.message, dialect)
+        line = known[dialect] = encode(message, dialect)
     return line
 
 
@@ -62,6 +66,8 @@ class Acceptor(ABC):
         dialect: How the peer spells, as far as it has shown; outlives the link with
             the session (N3).
         has_shown: Whether it has shown on this link how it spells.
+        stamp: Identity of the sender of what is read, as far as the bus has told it; the bus
+            has the last word.
     """
 
     wire: ClassVar[Form]
@@ -69,6 +75,7 @@ class Acceptor(ABC):
     form: ClassVar[PeerForm] = PeerForm.UPSTREAM
     dialect: Dialect = PLAIN
     has_shown: bool = False
+    stamp: Stamp = NOBODY
 
     def recall(self, dialect: Dialect) -> None:
         """Spell as the peer did over its last link, unless it has shown already how it does now.
@@ -108,7 +115,7 @@ class LinkAcceptor(Acceptor):
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        return decode_frame(frame)
+        return decode_frame(frame, self.stamp)
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -132,7 +139,7 @@ class RestAcceptor(Acceptor):
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        return decode_frame(frame)
+        return decode_frame(frame, self.stamp)
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:

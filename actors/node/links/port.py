@@ -5,22 +5,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto, unique
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import trio
 
 from actors.kit.supervision.actor import ActorRef
 from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor
-from fsm.session.node_session_io import OutboundMessage
+from actors.node.policy_hook import Asker
+from fsm.session.node_session_io import OutboundMessage, PeerForm
 from fsm.session.outbox_budget import OutboxBudget
+from specs.addresses.address import is_node
+from specs.identity import Stamp
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
 from specs.reply_code import LinkEnd
 from transports.errors import CloseReason
 from transports.link import Link
-
-if TYPE_CHECKING:
-    from specs.identity import Identity
 
 __all__ = ["Nudge", "Outbox", "Port"]
 
@@ -227,16 +227,16 @@ class Port:
         close_reason: How the link is closed when it is to be left.
         end: Why the link is left; None: it is not. The first reason counts.
         runtime: Whose session the link has; None: it has none yet.
-        identity: Identity of that session; None: no login.
+        asker: Known facts about the sender over that session.
     """
 
     __slots__ = (
         "_connection",
         "acceptor",
+        "asker",
         "close_reason",
         "end",
         "host",
-        "identity",
         "name",
         "number",
         "outbox",
@@ -258,7 +258,7 @@ class Port:
         self.close_reason = CloseReason.DONE
         self.end: LinkEnd | None = None
         self.runtime: str | None = None
-        self.identity: Identity | None = None
+        self.asker = Asker()
         self.outbox = outbox
         self._connection = connection
 
@@ -288,6 +288,23 @@ class Port:
         """Notify the connection that its peer has the session of a runtime."""
         self.runtime = runtime
         self._connection.try_tell(Nudge.GRANTED)
+
+    def belongs_to(self, asker: Asker) -> None:
+        """Note who the sender of what is read is from now on. Idempotent.
+
+        What was read before, and is still on its way to the bus, the bus looks at itself.
+
+        Args:
+            asker: Known facts about the sender over the link's session.
+        """
+        if asker is self.asker:
+            return
+        self.asker = asker
+        is_own = self.acceptor.form is PeerForm.OWN
+        is_of_several = asker.runtime is not None and is_node(asker.runtime)
+        self.acceptor.stamp = Stamp(
+            asker.sender, is_read=is_own and is_of_several, is_kept=not is_own
+        )
 
     def finish(self, close_reason: CloseReason, end: LinkEnd | None = None) -> None:
         """Write what is left, then say goodbye.

@@ -14,6 +14,7 @@ from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of
 from specs.dialects.dialect import PLAIN, dialect_of
 from specs.errors import BadMessageError, BadUrlError
+from specs.identity import Stamp
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -23,6 +24,9 @@ from transports.link import Upgrade
 __all__ = ["PlainAcceptor", "SessionAcceptor"]
 
 _RUNTIME: Final = "runtimeURL"
+_KEPT: Final = Stamp(is_kept=True)
+"""Peers of upstream tell each other who they are in the body."""
+
 _OPENING: Final = 1
 """Id of the request that this acceptor sends for the peer; only a refusal is passed on."""
 
@@ -40,6 +44,7 @@ class PlainAcceptor(Acceptor):
 
     wire = Form.PLAIN
     liveness = Liveness.BY_LINK
+    stamp = _KEPT
 
     def __init__(self, control: str, upgrade: Upgrade) -> None:
         self._control = control
@@ -64,7 +69,7 @@ class PlainAcceptor(Acceptor):
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
         self.learn(raw)
-        return (decode_object(frame, raw),)
+        return (decode_object(frame, raw, self.stamp),)
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -109,6 +114,7 @@ class SessionAcceptor(Acceptor):
 
     wire = Form.SESSION
     liveness = Liveness.BY_LINK
+    stamp = _KEPT
 
     def __init__(self, control: str) -> None:
         self._control = control
@@ -126,7 +132,7 @@ class SessionAcceptor(Acceptor):
         if raw.get("to") == _MANAGER:
             return (self._asked(raw),)
         self.learn(raw)
-        item = decode_object(frame, raw)
+        item = decode_object(frame, raw, self.stamp)
         if isinstance(item, Message) and self._shown is not None:
             item = _renamed(item, self._shown, _hidden(self._shown))
         return (item,)

@@ -303,7 +303,14 @@ class PolicyEngine(Policy):
         is_outgoing = domain(message.to) != self._place.domain
         if pdp.is_silent:
             return self._ruling(pdp, SILENT, is_outgoing)
-        request = Request(message, asker.runtime, asker.identity, self._clock(), self._place)
+        request = Request(
+            message,
+            asker.runtime,
+            asker.identity,
+            self._clock(),
+            self._place,
+            sender=message.identity or asker.sender,
+        )
         verdict = pdp.decide(request)
         if verdict.result is Result.INDETERMINATE:
             _add_cause(request, verdict)

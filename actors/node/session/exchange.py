@@ -312,7 +312,7 @@ class Exchange:
             if session.core.heard(now):
                 self.store(session)
             if session.port is not None:
-                session.port.identity = session.identity
+                session.port.belongs_to(session.asker)
         return session
 
     def lost(self, number: int, why: str) -> None:

@@ -205,7 +205,9 @@ class Connection(Actor[Nudge]):
                 await self._bus.tell(Misbehaved(self._number))
                 return
             port = self._port
-            pause = self._bounds.pause(port.runtime or port.number, port.identity, len(items) or 1)
+            pause = self._bounds.pause(
+                port.runtime or port.number, port.asker.identity, len(items) or 1
+            )
             if pause:
                 await self._link.rest(pause)
 

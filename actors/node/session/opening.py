@@ -44,7 +44,7 @@ from specs.bodies.session import (
 )
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, BadUrlError
-from specs.identity import Identity
+from specs.identity import Identity, write_sender
 from specs.limits.node import CHALLENGE_BYTES, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
@@ -341,6 +341,7 @@ class Opening:
             case Granted() as granted:
                 session.stub = request.message.from_
                 session.asker = asker or session.asker
+                request.port.belongs_to(session.asker)
                 if granted.is_lasting:
                     self._exchange.store(session, request.port)
                 answer = self._granted(request, granted, session)
@@ -357,9 +358,11 @@ class Opening:
         """Accept a request; a session claimed by its name alone has no token for a resumption."""
         if not granted.token:
             return reply_to(request.message, Code.OK)
+        sender = session.asker.sender
         value = SessionGranted(
             granted.token,
             emptied=True if granted.is_emptied else None,
+            identity=None if sender is None else write_sender(sender),
             statement=self._statements.about(session),
             domain_keys=None if request.shown is None else self._statements.keys,
         )

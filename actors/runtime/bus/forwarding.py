@@ -20,6 +20,7 @@ from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Policy, Refusal
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
@@ -28,7 +29,7 @@ from fsm.registry.resolve.resolve_io import Route
 from specs.addresses.address import is_below
 from specs.child import parent_of
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.message import Message, instance_id, refuse
+from specs.message import Message, identified, instance_id, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
@@ -175,12 +176,13 @@ class Forwarding:
 
     def __init__(
         self,
-        runtime: str,
+        own: OwnSender,
         policy: Policy,
         hops: HopTrace,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
-        self._runtime = runtime
+        self._own = own
+        runtime = self._runtime = own.identity.runtime
         self._hops = hops
         self._handing = Deliveries(hops)
         self._answers = OpenRequests(self._handing, hops)
@@ -214,6 +216,9 @@ class Forwarding:
     def _admit(self, submitted: Submitted, now: float) -> None:
         """Take a message; what a link brings waits for its turn."""
         message, origin = submitted.message, self._origin(submitted)
+        if origin is Origin.LOCAL and not is_below(submitted.by, self._runtime):
+            # A part of the runtime may speak for others, and says for whom.
+            message = identified(message, self._own.identity)
         if self.admission.direction(message, origin) is Direction.OUTGOING:
             passed = self._pipelines.passed(message, submitted.by, Direction.OUTGOING)
             self._take(submitted, passed, (Direction.OUTGOING, origin), now)

@@ -43,6 +43,7 @@ from actors.runtime.bus.messages import (
 )
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Policy
 from fsm.registry.resolve.resolve_io import (
     NoRoute,
@@ -102,14 +103,14 @@ class MessageBus(Actor[BusMessage]):
 
     def __init__(
         self,
-        runtime: str,
+        own: OwnSender,
         policy: Policy,
         tracer: Tracer,
         counters: Counters,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
         self._hops = HopTrace(tracer, _NAME, counters)
-        self._forwarding = Forwarding(runtime, policy, self._hops, interceptors)
+        self._forwarding = Forwarding(own, policy, self._hops, interceptors)
         self._turns = FairQueue()
 
     @override

@@ -24,6 +24,7 @@ from specs.addresses.address import scheme_of
 from specs.bodies.sync import Observe
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
+from specs.identity import IDENTITY
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import BODY_BYTES, MAX_JSON_DEPTH
 from specs.message import Message, MessageType, refuse, reply_to
@@ -55,6 +56,8 @@ def sendable(message: Message) -> Message:
             requires of such a message.
     """
     body, line = _copied(message.body)
+    # The receiving side says who the sender is.
+    body.pop(IDENTITY, None)
     if len(line) > BODY_BYTES:
         raise BadMessageError(f"larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     try:
@@ -77,7 +80,7 @@ def own(message: Message) -> Message:
         JSONEncodeError: The body is not JSON: a component of the runtime has sent it.
     """
     body: JsonObject = orjson.loads(orjson.dumps(message.body))
-    return Message(message.id, message.type, message.from_, message.to, body)
+    return Message(message.id, message.type, message.from_, message.to, body, message.identity)
 
 
 def _copied(body: JsonObject) -> tuple[JsonObject, bytes]:

@@ -38,7 +38,7 @@ from specs.limits.foreign_code import (
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
-from transports.codec import encode
+from transports.codec import encode, most_bytes
 
 __all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "SandboxMail", "sandboxed_hyperty"]
 
@@ -68,7 +68,7 @@ class SandboxMail:
         except BadMessageError as exc:
             await self.refuse(message, exc.code, exc.reason)
             return
-        match self._host.hand(line):
+        match self._host.hand(message, line):
             case HandInResult.TAKEN:
                 if message.is_request:
                     self._handed.ask(message, trio.current_time())
@@ -155,7 +155,7 @@ def _hand(answer: Message) -> PipeMessage:
         BadMessageError: It is too large, or cannot be written.
     """
     line = encode(answer)
-    if len(line) > MAX_MESSAGE_BYTES:
+    if len(line) > most_bytes(answer):
         raise BadMessageError(_TOO_LARGE, Code.TOO_LARGE)
     return PipeMessage(Word.HAND, rest=line)
 

@@ -24,7 +24,7 @@ from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
 from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE
 from specs.limits.protocol import PEER_OFFENCES
-from specs.message import Message, refuse, stamped
+from specs.message import Message, identified, refuse, stamped
 from specs.reply_code import Code, DropReason
 
 __all__ = ["StubCode", "sandboxed_stub"]
@@ -136,7 +136,7 @@ class SandboxedStub(StubHost[Delivery]):
             await self._answer(message)
         elif self._may_bring(message):
             via = message if self.plan.url in message.via else stamped(message, self.plan.url)
-            await self._context.bus.post(via)
+            await self._context.bus.post(identified(via, self._context.sender_of(message)))
         else:
             self._offended(message)
 
@@ -149,7 +149,7 @@ class SandboxedStub(StubHost[Delivery]):
 
     async def _answer(self, message: Message) -> None:
         if self._mail.answered(message):
-            await self._context.bus.post(message)
+            await self._context.bus.post(identified(message, self._context.sender_of(message)))
         else:
             # An honest stub, too, answers requests that are no longer awaited.
             self._drop(message, DropReason.UNMATCHED)

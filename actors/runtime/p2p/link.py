@@ -27,6 +27,7 @@ from fsm.p2p.proof import LinkKeys
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from fsm.sync.copy import ObserverCore
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
 from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.message import Message, stamped
@@ -55,12 +56,15 @@ class LinkUse:
     Attributes:
         stub: Address stamped into `via` and posted under: PQ or PC.
         actor: Actor that reports to the trace.
+        sender: The peer, as the handshake of the link has proven it: the sender of all that comes
+            over it.
     """
 
     stub: str
     actor: str
     bus: MiniBusPort
     tracer: Tracer
+    sender: SenderIdentity
 
 
 @final
@@ -207,7 +211,7 @@ class P2PLink:
         if self._use.stub in item.via:
             self._trace_drop(item, DropReason.LOOP)
         else:
-            arrived = stamped(item, self._use.stub)
+            arrived = stamped(item, self._use.stub, self._use.sender)
             self._trace(Op.RCV, arrived, numbered.seq)
             await self._use.bus.post(arrived, self._use.stub)
         self._core.taken(numbered)

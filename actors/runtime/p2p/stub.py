@@ -54,6 +54,7 @@ from fsm.p2p.link_io import (
     SideInput,
 )
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.limits.p2p import PENDING_PROOFS
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
@@ -433,7 +434,9 @@ class P2PStub(Actor[P2PMessage]):
         match effect:
             case do.UseLink(name):
                 self._trace_link(Op.OPEN, end, name)
-                use = LinkUse(end.name, self.context.url, self.context.bus, self.context.tracer)
+                sender = SenderIdentity(end.remote)
+                context = self.context
+                use = LinkUse(end.name, context.url, context.bus, context.tracer, sender)
                 end.link = P2PLink(end.proven.pop(name), use)
                 self.spawn(self._run, end.name, end.link)
             case do.CloseLink(name) if name in end.proven:

@@ -39,10 +39,11 @@ from fsm.engine import Step
 from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
-from specs.addresses.address import domain_of
+from specs.addresses.address import domain_of, is_node
 from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
@@ -300,6 +301,7 @@ class NodeStub(Actor[NodeStubMessage]):
         self._context = context
         self._make_wire = make_wire
         self._url = context.url
+        self._is_of_node = is_node(context.config.runtime)
         self._hops = HopTrace(context.tracer, f"stub:{context.url}", context.counters)
         self._core = StubClientCore(context.url, self._jitter, context.config.session)
         self._link: NodeLink | None = None
@@ -421,6 +423,7 @@ class NodeStub(Actor[NodeStubMessage]):
         if answer.token is not None:
             self._context.keep(answer.token, answer.is_anew)
             await self._context.remember(answer.token)
+            self._is_known_as(answer)
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
@@ -453,12 +456,19 @@ class NodeStub(Actor[NodeStubMessage]):
         identity.statement, identity.domain_keys = stated.statement, keys
         await self._feed(ev.StatementGiven(said.until - said.issued))
 
+    def _is_known_as(self, granted: ev.SessionAnswered) -> None:
+        """Note who this runtime is to the receivers of its messages, if this is its own node."""
+        config = self._context.config
+        if config.domain == domain_of(config.runtime):
+            self._context.own.identity = granted.sender or SenderIdentity(config.runtime)
+
     async def _inbound(self, message: Message) -> None:
         if self._url in message.via:
             self._hops.dropped(message, DropReason.LOOP)
             return
-        self._hops.crossed(Op.RCV, message, self._url, self._link_name())
-        await self._post(stamped(message, self._url))
+        arrived = stamped(message, self._url, self._context.sender_of(message))
+        self._hops.crossed(Op.RCV, arrived, self._url, self._link_name())
+        await self._post(arrived)
 
     def _link_name(self) -> str:
         return "" if self._link is None else self._link.name
@@ -578,7 +588,8 @@ class NodeStub(Actor[NodeStubMessage]):
             self._hops.dropped(message, DropReason.LOOP)
             await self._feed(ev.Unwritable(message))
             return
-        stamp = stamped(message, self._url)
+        # A runtime is known to its node; a node says of which runtime it passes a message on.
+        stamp = stamped(message, self._url, message.identity if self._is_of_node else None)
         try:
             line = self._link.wire.write(stamp)
         except BadMessageError as error:

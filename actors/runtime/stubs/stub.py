@@ -41,12 +41,14 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
-from specs.addresses.address import status_of
+from specs.addresses.address import domain_of, status_of
 from specs.bodies.session import Status
+from specs.identity import SenderIdentity, said_by
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from transports.bodies import write_body
@@ -117,6 +119,7 @@ class StubContext:
         entropy: Returns n random bytes.
         counters: Counts what it drops.
         keep: Takes the token of its session, for a later stub, and whether the session is new.
+        own: Is notified who this runtime is, by the stub of the own node.
         remember: Takes the token, too, and returns when it is stored; called before the session is
             used.
         identity: The key of the runtime and what was said of it; None: no key is shown, as in a
@@ -134,6 +137,21 @@ class StubContext:
     keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
     identity: OwnIdentity | None = None
+    own: OwnSender = attrs.field()
+
+    @own.default
+    def _own(self) -> OwnSender:
+        return OwnSender.of(self.config.runtime)
+
+    def sender_of(self, message: Message) -> SenderIdentity | None:
+        """Return the sender of a message that this stub brings, as its node says.
+
+        The own node is believed, that of another domain as far as `said_by` goes.
+        """
+        domain = self.config.domain
+        if domain == domain_of(self.config.runtime):
+            return message.identity
+        return said_by(domain, message.identity)
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]

@@ -26,6 +26,7 @@ from specs.bodies.session import (
 )
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, ProtoflyError
+from specs.identity import READ, read_sender
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
@@ -227,7 +228,7 @@ class OwnWire(NodeWire):
     @final
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        return [item for line in decode_frame(frame) for item in self._items(line)]
+        return [item for line in decode_frame(frame, READ) for item in self._items(line)]
 
     @final
     @override
@@ -264,8 +265,13 @@ def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
     if granted is None:
         yield SessionAnswered(method, answer.code, why=reason_in(answer))
     else:
-        token, is_emptied = granted.session_token, bool(granted.emptied)
-        yield SessionAnswered(method, answer.code, token, is_emptied=is_emptied)
+        yield SessionAnswered(
+            method,
+            answer.code,
+            granted.session_token,
+            is_emptied=bool(granted.emptied),
+            sender=read_sender(granted.identity),
+        )
 
 
 Value = TypeVar("Value", bound=attrs.AttrsInstance)

@@ -57,6 +57,7 @@ from specs.addresses.address import (
 from specs.bodies.registry import Record
 from specs.bodies.sync import DataObject, Subscription
 from specs.errors import BadMessageError
+from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import LEASE
 from specs.limits.sync import WITNESS_TIMEOUT
@@ -221,7 +222,12 @@ class SyncContext:
         return domain_of(url) if self.topology is Topology.TRIANGLE else self.domain
 
     def request(
-        self, kind: MessageType, to: str, body: JsonObject, from_: str | None = None
+        self,
+        kind: MessageType,
+        to: str,
+        body: JsonObject,
+        from_: str | None = None,
+        identity: SenderIdentity | None = None,
     ) -> Message:
         """Write a request, from the sync manager itself or from an object.
 
@@ -230,9 +236,11 @@ class SyncContext:
             to: Address of the receiver.
             body: Body of the message.
             from_: Address of the sender.
+            identity: Sender of the request that this one passes on to a hyperty; None: it passes
+                none on.
         """
         sender = from_ or self.bus.url
-        return Message(self.ids.next(sender), kind, sender, to, body)
+        return Message(self.ids.next(sender), kind, sender, to, body, identity)
 
     def last_id(self, url: str) -> int:
         """Return the highest id that a message of an object may have had."""

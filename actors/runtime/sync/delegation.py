@@ -294,7 +294,9 @@ class HandOvers:
         """
         asked = Wrapped(request.id, request.type, request.from_, request.to, request.body)
         body = write_body(ForwardDelegation(asked))
-        question = self._context.request(MessageType.FORWARD, core.to, body, core.url)
+        question = self._context.request(
+            MessageType.FORWARD, core.to, body, core.url, request.identity
+        )
         answer = await self._context.bus.request(question)
         value = answer.body.get("value")
         lives_in = value.get("runtime") if isinstance(value, dict) else None

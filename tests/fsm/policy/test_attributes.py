@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from fsm.policy.attributes import ATTRIBUTES, Place, Request, subjects
-from specs.identity import Identity
+from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 
@@ -21,9 +21,14 @@ MAIL = Identity(user="user://idp.ex/a@b.ex", issuer="https://idp.ex", until=NOON
 OVER = Identity(user="user://idp.ex/alice", issuer="https://idp.ex", until=NOON)
 
 
+RB = "hyperty-runtime://b.ex/rb"
+ABROAD = SenderIdentity(RB, "user://b.ex/bob", VouchedBy.DOMAIN)
+"""Sender of another domain, for whom its node vouches."""
+
 USUAL = {
     "type_": "create", "from_": H, "to": B, "identity": ALICE, "runtime": RA,
     "place": Place("a.ex", owns=lambda address, by: address.startswith(by)),
+    "sender": SenderIdentity(RA, "user://idp.ex/alice", VouchedBy.IDENTITY_PROVIDER),
 }  # fmt: skip
 
 
@@ -32,7 +37,9 @@ def ask(name: str, **asked: object):
     known = {**USUAL, **{key: value for key, value in asked.items() if key in USUAL}}
     body = {key: value for key, value in asked.items() if key not in USUAL}
     message = Message(7, MessageType(known["type_"]), known["from_"], known["to"], body)
-    request = Request(message, known["runtime"], known["identity"], NOON, known["place"])
+    request = Request(
+        message, known["runtime"], known["identity"], NOON, known["place"], sender=known["sender"]
+    )
     return ATTRIBUTES[name].read(request)
 
 
@@ -47,6 +54,15 @@ TABLE = [
     ("authenticated", {"identity": None},                     False),
     ("authenticated", {"identity": OVER},                     False),
     ("srcRuntime",    {},                                     RA),
+    ("identity.user",       {},                               "user://idp.ex/alice"),
+    ("identity.user",       {"sender": ABROAD, "identity": None},     "user://b.ex/bob"),
+    ("identity.runtime",    {},                               RA),
+    ("identity.runtime",    {"sender": ABROAD},               RB),
+    ("identity.runtime",    {"identity": OVER},               RA),
+    ("identity.vouched_by", {},                               "identity-provider"),
+    ("identity.vouched_by", {"identity": OVER},               "none"),
+    ("identity.vouched_by", {"sender": ABROAD, "identity": None},     "domain"),
+    ("identity.vouched_by", {"sender": SenderIdentity(RA)},   "none"),
     ("srcSPDomain",   {},                                     "a.ex"),
     ("srcSPDomain",   {"from_": f"{MN}/sm"},                  "a.ex"),
     ("srcScheme",     {"from_": RA},                          "hyperty-runtime"),
@@ -137,6 +153,16 @@ WITHOUT = ["srcUsername", "srcIDPDomain", "srcIDP", "srcRoles"]
 @pytest.mark.parametrize("identity", [None, OVER], ids=["nobody", "over"])
 def test_attributes_without_a_login_are_unavailable(name, identity):
     assert ask(name, identity=identity) is None
+
+
+@pytest.mark.parametrize("name", ["identity.user", "identity.runtime", "identity.vouched_by"])
+def test_attributes_of_a_sender_that_the_node_does_not_know_are_unavailable(name):
+    assert ask(name, sender=None) is None
+
+
+@pytest.mark.parametrize("changed", [{"sender": SenderIdentity(RA)}, {"identity": OVER}])
+def test_a_sender_without_a_login_has_no_user(changed):
+    assert ask("identity.user", **changed) is None
 
 
 def test_a_link_without_a_session_has_no_runtime():

@@ -20,6 +20,7 @@ from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, Registr
 from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import PERMIT_ALL, Policy
 from specs.message import Message
 
@@ -94,7 +95,7 @@ async def open_bus(
     tracer, counters = MemoryTracer(), Counters()
     asked: list[BusQuestion] = []
     make: Callable[[], MessageBus] = partial(
-        MessageBus, R, policy or PERMIT_ALL, tracer, counters, interceptors
+        MessageBus, OwnSender.of(R), policy or PERMIT_ALL, tracer, counters, interceptors
     )
     async with open_supervisor("test") as supervisor:
         bus = await supervisor.start_child(ChildSpec("bus", make))

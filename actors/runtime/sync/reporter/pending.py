@@ -246,7 +246,9 @@ class Invitations:
                 request, body = self._requests[url, observer][0]
                 invitation = write_body(Invitation(request.from_, body.schema, body.value))
                 sender = f"{url}/{SUBSCRIPTION}"
-                asked = self._context.request(MessageType.CREATE, observer, invitation, sender)
+                asked = self._context.request(
+                    MessageType.CREATE, observer, invitation, sender, request.identity
+                )
                 await self._context.bus.post(asked)
             case AnswerRelayed():
                 await self._relay(effect)
@@ -330,17 +332,19 @@ class PendingSubscriptions:
             of: The object.
             asked: Question to the reporter.
         """
-        self._spawn(partial(self._ask, of, asked, self._question(of.url, asked.observer)))
+        request = self._waiting[of.url, asked.observer][0]
+        self._spawn(partial(self._ask, of, asked, request))
 
-    def _question(self, url: str, observer: str) -> JsonObject:
-        """Write what the reporter is asked, as if the observer had asked it itself (M-39)."""
-        asked = self._waiting[url, observer][0]
-        return write_body(Forward(Wrapped(asked.id, MessageType.SUBSCRIBE, observer, url)))
-
-    async def _ask(self, of: DataObject, asked: core.ReporterAsked, question: JsonObject) -> None:
+    async def _ask(self, of: DataObject, asked: core.ReporterAsked, waiting: Message) -> None:
+        """Ask the reporter as if the observer had asked it itself (M-39)."""
+        observer, identity = asked.observer, waiting.identity
+        wrapped = Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, of.url)
+        question = write_body(Forward(wrapped))
         bus, decision = self._context.bus, silence(asked)
         # It has its id when it leaves: which of two tasks comes first is chance (I-T7).
-        request = self._context.request(MessageType.FORWARD, of.reporter, question, of.url)
+        request = self._context.request(
+            MessageType.FORWARD, of.reporter, question, of.url, identity
+        )
         with trio.move_on_after(asked.patience):
             decision = decision_in(asked, await bus.request(request))
         await self._report(Decided(of.url, decision))

@@ -1,5 +1,6 @@
 """A link between two ends: offered, proven, carrying messages, lost (P2P-15, P2P-20, T11)."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from fsm.p2p.link_io import Dial, Loss
 from fsm.p2p.proof import LinkKeys
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Candidate, ChangeObject
+from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
@@ -82,7 +84,7 @@ def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
 
 def end(proven: ProvenLink, stub: str) -> End:
     port, tracer = KeepingPort(stub), MemoryTracer()
-    return End(P2PLink(proven, LinkUse(stub, stub, port, tracer)), port, tracer)
+    return End(P2PLink(proven, LinkUse(stub, stub, port, tracer, SenderIdentity(RB))), port, tracer)
 
 
 def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
@@ -286,6 +288,23 @@ async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump
         (answer,) = decode_frame(line)
         assert (answer.id, answer.code) == (5, 400)
         assert [each.id for each in pair.listener.port.posted] == [6]
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_a_peer_says_of_its_user_is_replaced_by_what_the_link_knows(autojump_clock):
+    forged = {"runtime": RB, "user": "user://b.ex/bob", "vouchedBy": "domain"}
+    async with offered_pair(Kind.TCP) as pair, trio.open_nursery() as nursery:
+        nursery.start_soon(pair.listener.link.run)
+        peer = pair.network.wires[-1].dialler
+        for number, lie in enumerate((forged, "bob", [forged], None), start=1):
+            honest = json.loads(encode(message(number)))
+            honest["body"]["identity"] = lie
+            await peer.send(json.dumps(honest).encode())
+        await trio.sleep(1)
+        assert [each.id for each in pair.listener.port.posted] == [1, 2, 3, 4]
+        for each in pair.listener.port.posted:
+            assert each.identity == SenderIdentity(RB)
+            assert "identity" not in each.body
         nursery.cancel_scope.cancel()
 
 

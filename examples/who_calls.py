@@ -1,0 +1,145 @@
+"""A hyperty greets its callers by name, and says who vouches for the name.
+
+Run it: `python examples/who_calls.py`
+
+Each of two domains has its own identity provider, and trusts no other one. The requests of the
+caller in the other domain come by both nodes at first, and then by a direct link.
+"""
+
+import json
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import trio
+from transitions import EventData
+
+import actors
+from actors.keys.signing import make_key
+from actors.node.config import Endpoint, ForeignPlan
+from actors.node.login.key_provider import KeyFile, by_keys, terms_of
+from actors.node.login.provider import Login
+from actors.pipe.process import open_process_sandbox
+from fsm.registry.resolve.resolve_io import Topology
+
+A, B = "a.example", "b.example"
+
+
+class Greeter(actors.Hyperty):
+    """Greets its callers."""
+
+    async def on_request(self, message: actors.Message) -> actors.Json:
+        """Greet a user by name, and a caller for whom nobody vouches by its runtime."""
+        caller = message.identity
+        if caller is None:
+            return "hello, whoever you are"
+        if caller.user is None:
+            return f"hello, somebody at {caller.runtime}"
+        return f"hello, {caller.user} (says the {caller.vouched_by})"
+
+
+class Caller(actors.Hyperty):
+    """Sends requests, and answers none."""
+
+
+class IdentityProvider:
+    """Issues login tokens for one domain.
+
+    Args:
+        domain: The domain.
+        folder: Where its node finds the public key.
+    """
+
+    def __init__(self, domain: str, folder: Path) -> None:
+        self._domain = domain
+        self._key = make_key("EdDSA")
+        self._issued = 0
+        self.keys = folder / f"{domain}.jwks"
+        self.keys.write_text(json.dumps({"keys": [self._key.public()]}))
+
+    def token(self, user: str, node: str | None = None) -> str:
+        """Issue a token that opens one session: of a runtime, or of the node of a domain."""
+        now, self._issued = time.time_ns() // 1_000_000_000, self._issued + 1
+        claims: actors.JsonObject = {
+            "iss": self._domain,
+            "sub": f"user://{node or self._domain}/{user}",
+            "aud": self._domain,
+            "iat": now,
+            "exp": now + 60,
+            "jti": str(self._issued),
+        }
+        if node is not None:
+            claims["runtime"] = f"domain://msg-node.{node}"
+        return self._key.signed(claims)
+
+
+class Link:
+    """Follows the direct link of a runtime; the machine sets `state`."""
+
+    state: str
+    is_live = trio.Event()
+
+    def __init__(self, key: str) -> None:
+        """Make the model of a link."""
+
+    def on_enter_live(self, _: EventData) -> None:
+        """Wake the waiting task."""
+        self.is_live.set()
+
+
+async def main() -> None:
+    """Call the greeter from its own domain, and from the other one."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        providers = {domain: IdentityProvider(domain, folder) for domain in (A, B)}
+        nodes = await open_nodes(stack, providers)
+
+        async def log_in(domain: str, user: str) -> actors.Runtime:
+            config = actors.RuntimeConfig(
+                domain=domain,
+                name=user,
+                node=nodes[domain],
+                credentials=actors.GivenToken(providers[domain].token(user)),
+                topology=Topology.TRAPEZOID,
+                kinds=(actors.Kind.TCP,),
+            )
+            return await stack.enter_async_context(actors.open_runtime(config))
+
+        home, far = await log_in(B, "bob"), await log_in(A, "alice")
+        await far.follow("p2p_connection", Link)
+        greeter, bob = await home.deploy(Greeter), await home.deploy(Caller)
+        alice = await far.deploy(Caller)
+        print("bob, at home:       ", (await bob.request(greeter.url)).body["value"])
+        print("alice, by the nodes:", (await alice.request(greeter.url)).body["value"])
+        await Link.is_live.wait()
+        print("alice, by the link: ", (await alice.request(greeter.url)).body["value"])
+
+
+async def open_nodes(
+    stack: AsyncExitStack, providers: dict[str, IdentityProvider]
+) -> dict[str, str]:
+    """Open a node for each domain, each of which logs in at the other one; return their URLs."""
+    nodes: dict[str, str] = {}
+    routes: dict[str, dict[str, Endpoint]] = {A: {}, B: {}}
+    for domain, provider in providers.items():
+        config = actors.NodeConfig(
+            domain=domain,
+            login=Login(provider=by_keys(KeyFile(provider.keys), terms_of(domain))),
+            foreign=ForeignPlan(routes[domain], open_process_sandbox),
+        )
+        nodes[domain] = (await stack.enter_async_context(actors.open_node(config))).url
+    for domain, other in ((A, B), (B, A)):
+        token = partial(node_token, providers[other], domain)
+        routes[domain][other] = Endpoint(nodes[other], token)
+    return nodes
+
+
+async def node_token(provider: IdentityProvider, domain: str) -> str:
+    """Issue a token for the node of the other domain."""
+    return provider.token("node", domain)
+
+
+if __name__ == "__main__":
+    trio.run(main)

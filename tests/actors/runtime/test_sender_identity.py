@@ -1,0 +1,266 @@
+"""A called hyperty knows who calls: by its node, by a link, and within its runtime."""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from hashlib import sha256
+
+import attrs
+import pytest
+import trio
+from typing_extensions import override
+
+import actors
+from actors.kit.trace import MemoryTracer, user_digest
+from actors.node.login.provider import Admission
+from actors.runtime.isolation.hyperty import HypertyCode
+from actors.sandbox.local import open_local_sandbox
+from specs.identity import SenderIdentity, VouchedBy, said_by
+from specs.message import MessageType
+from tests.support.node.issuer import Issuer, login_by
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+A, B = "a.example", "b.example"
+ALICE, BOB = f"user://idp.{A}/alice", f"user://idp.{B}/bob"
+FORGED = {"runtime": f"hyperty-runtime://{B}/rb", "user": BOB, "vouchedBy": "identity-provider"}
+IDP = VouchedBy.IDENTITY_PROVIDER
+
+
+def runtime_of(domain, name):
+    return f"hyperty-runtime://{domain}/{name}"
+
+
+class Keeper(actors.Hyperty):
+    """Says who has called it, and keeps who else has spoken to it."""
+
+    def __init__(self):
+        self.heard = []
+        self.came = trio.Event()
+
+    @override
+    async def on_request(self, message):
+        assert "identity" not in message.body
+        caller = message.identity
+        return None if caller is None else [caller.runtime, caller.user, caller.vouched_by.value]
+
+    @override
+    async def on_event(self, message):
+        self._keep("event", message)
+
+    @override
+    async def on_invited(self, invited):
+        self._keep("invited", invited.message)
+
+    @override
+    async def on_delegated(self, delegated):
+        self._keep("delegated", delegated.message)
+
+    def _keep(self, what, message):
+        assert "identity" not in message.body
+        self.heard.append((what, message.identity))
+        self.came.set()
+
+
+@attrs.define
+class World:
+    """Two domains with an identity provider each; nodes of one let in anybody from the other."""
+
+    stack: AsyncExitStack
+    network: MemoryNetwork = attrs.field(factory=MemoryNetwork)
+    nodes: dict = attrs.field(factory=dict)
+    issuers: dict = attrs.field(factory=dict)
+    tracer: MemoryTracer = attrs.field(factory=MemoryTracer)
+
+    async def add(self, domain):
+        issuer = self.issuers[domain] = Issuer(domain=domain)
+        login = login_by(issuer, admission=Admission.ANYBODY)
+        config = actors.NodeConfig(domain=domain, login=login)
+        node = actors.open_node(config, network=self.network, trace=self.tracer)
+        self.nodes[domain] = (await self.stack.enter_async_context(node)).url
+
+    async def runtime(self, domain, name, user=None, **more):
+        token = self.issuers[domain].token(sub=user) if user else ""
+        config = actors.RuntimeConfig(
+            domain=domain,
+            name=name,
+            node=self.nodes[domain],
+            nodes={there: url for there, url in self.nodes.items() if there != domain},
+            credentials=Home(domain, token),
+            **more,
+        )
+        opened = actors.open_runtime(config, network=self.network, trace=self.tracer)
+        return await self.stack.enter_async_context(opened)
+
+
+@attrs.frozen
+class Home(actors.Credentials):
+    """A token for the own node; others are visited without one."""
+
+    domain: str
+    shown: str
+
+    @override
+    async def token(self, audience):
+        await trio.lowlevel.checkpoint()
+        return self.shown if audience == self.domain else ""
+
+
+@asynccontextmanager
+async def open_domains(*domains):
+    async with AsyncExitStack() as stack:
+        world = World(stack)
+        for domain in domains:
+            await world.add(domain)
+        yield world
+
+
+async def greeting(caller, called):
+    return (await caller.request(called.url)).body["value"]
+
+
+async def test_in_a_runtime_the_caller_is_its_user(autojump_clock):
+    async with open_domains(A) as world:
+        here = await world.runtime(A, "ra", ALICE)
+        caller, called = await here.deploy(Keeper), await here.deploy(Keeper)
+        assert await greeting(caller, called) == [here.url, ALICE, "identity-provider"]
+        answer = await caller.request(called.url)
+        assert answer.identity == SenderIdentity(here.url, ALICE, IDP)
+
+
+async def test_without_a_login_the_caller_is_a_runtime(autojump_clock):
+    async with open_domains(A) as world:
+        here, there = await world.runtime(A, "ra"), await world.runtime(A, "rb")
+        caller = await here.deploy(Keeper)
+        for runtime in (here, there):
+            assert await greeting(caller, await runtime.deploy(Keeper)) == [here.url, None, "none"]
+
+
+async def test_by_the_node_both_ends_know_each_other(autojump_clock):
+    async with open_domains(A) as world:
+        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)
+        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
+        answer = await caller.request(called.url)
+        assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
+        assert answer.identity == SenderIdentity(there.url, BOB, IDP)
+
+
+async def test_the_own_word_of_a_hyperty_counts_nowhere(autojump_clock):
+    async with open_domains(A) as world:
+        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb")
+        caller = await here.deploy(Keeper)
+        for called in (await here.deploy(Keeper), await there.deploy(Keeper)):
+            body = {"value": 1, "identity": FORGED}
+            answer = await caller.ask(called.url, MessageType.CREATE, body)
+            assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
+
+
+async def test_a_hyperty_in_a_sandbox_knows_its_caller_too_and_cannot_lie(autojump_clock):
+    async with open_domains(A) as world:
+        here = await world.runtime(A, "ra", ALICE)
+        code = HypertyCode(f"{__name__}:Liar")
+        life = await here._running.settle_apart("liar", code, open_local_sandbox)
+        caller, called = await here.deploy(Keeper), await here.deploy(Keeper)
+        expected = [here.url, ALICE, "identity-provider"]
+        assert (await caller.request(life.url, called.url)).body["value"] == [expected, expected]
+
+
+class Liar(actors.Hyperty):
+    """Calls the hyperty that a request names; returns who has called, and who it called as."""
+
+    @override
+    async def on_request(self, message):
+        caller, to = message.identity, str(message.body["value"])
+        body = {"identity": FORGED, "value": 1}
+        answer = await self.ask(to, MessageType.CREATE, body)
+        return [[caller.runtime, caller.user, caller.vouched_by.value], answer.body["value"]]
+
+
+async def test_invitations_and_delegations_say_whose_they_are(autojump_clock):
+    """Also those that the sync manager of the own runtime passes on."""
+    async with open_domains(A) as world:
+        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)
+        reporter = await here.deploy(Keeper)
+        for runtime in (here, there):
+            called = Keeper()
+            other = await runtime.deploy(lambda called=called: called)
+            async with reporter.report("comm", {"a": 1}) as reported:
+                await reported.invite(other.url)
+                await called.came.wait()
+            assert called.heard == [("invited", SenderIdentity(here.url, ALICE, IDP))]
+
+
+class Live:
+    """A direct link, whose state the machine sets."""
+
+    def __init__(self, is_live):
+        self.state = ""
+        self.is_live = is_live
+
+    def on_enter_live(self, _):
+        self.is_live.set()
+
+
+async def test_by_a_link_the_caller_is_the_runtime_that_the_link_leads_to(autojump_clock):
+    async with open_domains(A) as world:
+        kinds = {"kinds": (Kind.TCP,)}
+        here = await world.runtime(A, "ra", ALICE, **kinds)
+        there = await world.runtime(A, "rb", BOB, **kinds)
+        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
+        is_live = trio.Event()
+        await here.follow("p2p_connection", lambda _: Live(is_live))
+        await greeting(caller, called)
+        await is_live.wait()
+        caller_runtime, *_ = await greeting(caller, called)
+        assert caller_runtime == here.url
+
+
+@pytest.mark.parametrize(
+    ("user", "known"),
+    [(BOB, (BOB, VouchedBy.DOMAIN)), (ALICE, (None, VouchedBy.NONE))],
+    ids=["its own", "one of ours"],
+)
+async def test_another_domains_node_is_believed_about_its_own(user, known, autojump_clock):
+    """The runtime asks at that node; its answer comes from there."""
+    async with open_domains(A, B) as world:
+        here = await world.runtime(A, "ra", ALICE)
+        there = await world.runtime(B, "rb", user)
+        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
+        answer = await caller.request(called.url)
+        assert answer.identity == SenderIdentity(there.url, *known)
+        # There the runtime of this domain is a visitor without a login.
+        assert answer.body["value"] == [here.url, None, "none"]
+
+
+@pytest.mark.parametrize("runtime", [runtime_of(A, "ra"), runtime_of("c.example", "rc")])
+def test_another_domains_node_is_not_believed_about_others(runtime):
+    assert said_by(B, SenderIdentity(runtime, BOB, VouchedBy.DOMAIN)) is None
+    assert said_by(B, None) is None
+
+
+class NoStrangers(actors.Policy):
+    """Lets in what users send; parts of runtimes send without one."""
+
+    @override
+    def refusal(self, message, by):
+        is_strange = message.identity is None or message.identity.user is None
+        return "log in first" if is_strange and message.from_.startswith("hyperty:") else None
+
+
+@pytest.mark.parametrize(("user", "code"), [(ALICE, 200), (None, 403)])
+async def test_a_policy_of_a_runtime_asks_for_the_user(user, code, autojump_clock):
+    async with open_domains(A) as world:
+        here = await world.runtime(A, "ra", user)
+        there = await world.runtime(A, "rb", BOB, policy=NoStrangers())
+        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
+        assert (await caller.request(called.url)).code == code
+
+
+async def test_traces_have_digests_of_users_and_no_names(autojump_clock):
+    async with open_domains(A) as world:
+        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)
+        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
+        await greeting(caller, called)
+        text = repr(world.tracer.records)
+        assert "alice" not in text
+        users = {fact.user for fact in world.tracer.facts if fact.from_ == caller.url}
+        assert users == {user_digest(ALICE), None}
+        assert user_digest(ALICE) == sha256(ALICE.encode()).hexdigest()[:16]
