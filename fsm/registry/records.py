@@ -266,9 +266,7 @@ class RecordIndex:
         """
         if old is None:
             self.add(new)
-        elif old.runtime != new.runtime or any(
-            old.value.get(field) != new.value.get(field) for field in _FIELDS
-        ):
+        elif any(old.value.get(field) != new.value.get(field) for field in _FIELDS):
             self.remove(old)
             self.add(new)
 
