@@ -540,6 +540,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         BadUrlError: On entering: domain or name cannot be part of an address, or `node` is not a
             URL that can be dialled.
         StoreFileError: On entering: the file of the store cannot be used.
+        KeyFileError: On entering: the file of the runtime's key cannot be used.
         TraceDirectoryError: On entering: the trace directory cannot be made or written.
         RestartLimitError: A core part of the runtime crashed, which is a bug.
         HypertyFailedError: A hyperty was given up, and `RuntimeConfig.stop_on_failure` is set.

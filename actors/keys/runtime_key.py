@@ -20,9 +20,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 
 from actors.keys.key_set import BadKeysError
 
-__all__ = ["RuntimeKey", "is_signed", "make_runtime_key", "read_runtime_key", "thumbprint_of"]
+__all__ = [
+    "SEED_BYTES",
+    "RuntimeKey",
+    "is_signed",
+    "make_runtime_key",
+    "read_runtime_key",
+    "thumbprint_of",
+]
 
 _KEY_BYTES: Final = 32
+SEED_BYTES: Final = _KEY_BYTES
+"""Random bytes of which a key is made."""
+
 _PREFIX: Final = "protofly/1"
 
 
@@ -59,9 +69,15 @@ class RuntimeKey:
         return orjson.dumps(words, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def make_runtime_key() -> RuntimeKey:
-    """Make a new key."""
-    return _of(Ed25519PrivateKey.generate())
+def make_runtime_key(seed: bytes | None = None) -> RuntimeKey:
+    """Make a new key.
+
+    Args:
+        seed: `SEED_BYTES` random bytes to make it of; None: those of the operating system.
+    """
+    if seed is None:
+        return _of(Ed25519PrivateKey.generate())
+    return _of(Ed25519PrivateKey.from_private_bytes(seed))
 
 
 def read_runtime_key(text: bytes) -> RuntimeKey:

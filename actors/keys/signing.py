@@ -13,6 +13,7 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from actors.keys.key_set import (
     ALGORITHMS,
+    EDDSA,
     REGISTRY,
     BadKeysError,
     Key,
@@ -20,10 +21,11 @@ from actors.keys.key_set import (
     canonical,
     import_key,
 )
+from actors.keys.runtime_key import make_runtime_key
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import RSA_BITS_MIN
 
-__all__ = ["SigningKey", "make_key", "read_key"]
+__all__ = ["SigningKey", "make_domain_key", "make_key", "read_key"]
 
 _NAME_CHARS: Final = 16
 """Characters of a key's thumbprint that are enough for a name."""
@@ -83,6 +85,18 @@ def make_key(algorithm: str, name: str | None = None) -> SigningKey:
     """
     key = _generated(algorithm)
     return SigningKey(name or f"k{key.thumbprint()[:_NAME_CHARS]}", algorithm, key)
+
+
+def make_domain_key(seed: bytes) -> SigningKey:
+    """Make a key by which a domain states things of its runtimes.
+
+    Args:
+        seed: `SEED_BYTES` random bytes to make it of.
+    """
+    made = make_runtime_key(seed)
+    words: JsonObject = orjson.loads(made.stored())
+    name = f"k{made.thumbprint[:_NAME_CHARS]}"
+    return read_key(orjson.dumps({**words, "alg": EDDSA, "kid": name}))
 
 
 def _generated(algorithm: str) -> Key:

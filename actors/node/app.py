@@ -1,7 +1,7 @@
 """The composition root of a message node: its parts, and the order in which they start."""
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     ExitStack,
@@ -18,8 +18,8 @@ import attrs
 import structlog
 import trio
 
-from actors.keys.key_set import EDDSA
-from actors.keys.signing import SigningKey, make_key
+from actors.keys.runtime_key import SEED_BYTES
+from actors.keys.signing import SigningKey, make_domain_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import log_quietly
@@ -79,9 +79,9 @@ _MINT_KEY: Final = 32
 _log = structlog.get_logger("actors.node")
 
 
-def _fresh_keys() -> tuple[SigningKey, ...]:
+def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
     """Make a key of the domain that ends with the process."""
-    key = make_key(EDDSA)
+    key = make_domain_key(entropy(SEED_BYTES))
     _log.info("domain key made", kid=key.name, why="none was configured")
     return (key,)
 
@@ -148,7 +148,7 @@ def plan_of(
         bounds,
         policing,
         state=files.state,
-        domain_keys=config.domain_keys or _fresh_keys(),
+        domain_keys=config.domain_keys or _fresh_keys(config.entropy),
     )
 
 

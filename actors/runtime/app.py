@@ -10,7 +10,7 @@ import structlog
 import trio
 
 from actors.keys.key_file import open_key_file
-from actors.keys.runtime_key import make_runtime_key
+from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
 from actors.kit.counters import Counters, DropLedger
 from actors.kit.log import log_quietly
 from actors.kit.supervision.actor import ActorRef
@@ -194,7 +194,9 @@ def own_identity(config: RuntimeConfig) -> OwnIdentity:
         KeyFileError: The file of the runtime's key cannot be used.
     """
     where = config.identity_file
-    return OwnIdentity(make_runtime_key() if where is None else open_key_file(where))
+    if where is None:
+        return OwnIdentity(make_runtime_key(config.entropy(SEED_BYTES)))
+    return OwnIdentity(open_key_file(where))
 
 
 @asynccontextmanager

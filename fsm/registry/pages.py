@@ -16,7 +16,8 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heapreplace
 from typing import Final, Self, final
 
 import attrs
@@ -26,7 +27,7 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, SEARCH_BYTES, SEARCH_CURSOR_CHARS, SEARCH_WAITING
 
-__all__ = ["Cursor", "Found", "Page", "page_of"]
+__all__ = ["Cursor", "Found", "Lane", "Page", "page_of"]
 
 _QUARTER: Final = 4
 _TAG: Final = 6
@@ -109,52 +110,65 @@ class Cursor:
 
 @final
 @attrs.frozen(slots=True)
+class Lane:
+    """The records of one session that a search finds.
+
+    Attributes:
+        runtime: The runtime of the session.
+        older: Yields those with a number below a given one, newest first.
+    """
+
+    runtime: str
+    older: Callable[[int], Iterator[Found]]
+
+
+@final
+@attrs.frozen(slots=True)
 class Page:
     """A part of the records that a search found.
 
     Attributes:
         values: The records, newest first.
         after: The place of the next page; None: this is the last one.
-        left: How many records follow.
     """
 
     values: tuple[JsonObject, ...]
     after: Cursor | None = None
-    left: int = 0
 
 
-def page_of(found: Iterable[Found], start: Cursor, limit: int) -> Page:
+def page_of(lanes: Iterable[Lane], start: Cursor, limit: int) -> Page:
     """Return the page that begins at a place.
 
+    It looks at few records beside those of the page: the lanes are merged.
+
     Args:
-        found: All records that the search finds now, newest first.
+        lanes: All records that the search finds now, by session.
         start: The place.
         limit: How many records the page has at most.
     """
-    waiting = dict(start.waiting)
-    tags = _Tags()
-    left = [
-        one
-        for one in found
-        if one.number < (waiting.get(tags.of(one.runtime), start.below) if waiting else start.below)
-    ]
-    filling = _Filling(left, limit, {tags.of(one.runtime) for one in left} & waiting.keys(), tags)
-    for one in left:
-        if not filling.passes(one):
-            break
-    taken = filling.taken
-    if len(taken) == len(left):
-        return Page(tuple(one.value for one in taken))
+    waiting, tags = dict(start.waiting), _Tags()
+    following: list[tuple[int, int, Found, Iterator[Found]]] = []
+    for nth, lane in enumerate(lanes):
+        place = waiting.get(tags.of(lane.runtime), start.below) if waiting else start.below
+        records = lane.older(place)
+        first = next(records, None)
+        if first is not None:
+            following.append((-first.number, nth, first, records))
+    heapify(following)
+    behind = {tags.of(one.runtime) for _, _, one, _ in following} & waiting.keys()
+    filling = _Filling(limit, behind, tags, is_shared=len(following) > 1)
+    held = filling.fill(following)
+    if not following and not held:
+        return Page(tuple(one.value for one in filling.taken))
     below = min(start.below, filling.passed)
-    numbers = {one.number for one in taken}
-    last = {one.runtime: one.number for one in taken}
-    behind = {one.runtime for one in left if one.number >= below and one.number not in numbers}
+    held |= {one.runtime for _, _, one, _ in following if one.number >= below}
+    last = {one.runtime: one.number for one in filling.taken}
     places = {
         tags.of(runtime): last.get(runtime, waiting.get(tags.of(runtime), below))
-        for runtime in behind
+        for runtime in held
     }
     after = attrs.evolve(start, below=below, waiting=tuple(sorted(places.items())))
-    return Page(tuple(one.value for one in taken), after, len(left) - len(taken))
+    return Page(tuple(one.value for one in filling.taken), after)
 
 
 @final
@@ -178,11 +192,10 @@ class _Filling:
 
     Attributes:
         taken: The records in it so far.
-        passed: Number of the last record that was looked at.
+        passed: Number of the last record that was taken, or has to wait.
     """
 
-    def __init__(self, left: Sequence[Found], limit: int, behind: set[str], tags: _Tags) -> None:
-        is_shared = len({one.runtime for one in left}) > 1
+    def __init__(self, limit: int, behind: set[str], tags: _Tags, *, is_shared: bool) -> None:
         self.taken: list[Found] = []
         self.passed = MAX_ID + 1
         self._limit = limit
@@ -190,36 +203,44 @@ class _Filling:
         self._bytes = SEARCH_BYTES // _QUARTER if is_shared else SEARCH_BYTES
         self._room = SEARCH_BYTES
         self._used: dict[str, tuple[int, int]] = {}
-        self._full: set[str] = set()
         self._behind = behind
         self._tags = tags
 
-    def passes(self, one: Found) -> bool:
-        """Take a record, or let it wait; return whether the page goes on after it."""
-        if one.runtime not in self._full:
-            if len(self.taken) == self._limit:
-                return False
+    def fill(self, following: list[tuple[int, int, Found, Iterator[Found]]]) -> set[str]:
+        """Take records until the page is full; return the sessions that have to wait.
+
+        Args:
+            following: A heap of the newest record of each session, and the ones after it; those
+                that are taken, or have to wait, are removed.
+        """
+        held: set[str] = set()
+        while following and len(self.taken) < self._limit:
+            _, nth, one, records = following[0]
             size = len(json.dumps(one.value, separators=(",", ":"))) + 1
             entries, used = self._used.get(one.runtime, (0, 0))
             if entries and (entries == self._entries or used + size > self._bytes):
-                if not self._waits(one.runtime):
-                    return False
+                if not self._has_room_for(one.runtime):
+                    break
+                held.add(one.runtime)
+                heappop(following)
             elif self.taken and size > self._room:
-                return False
+                break
             else:
                 self.taken.append(one)
                 self._room -= size
                 self._used[one.runtime] = entries + 1, used + size
-        self.passed = one.number
-        return True
+                after = next(records, None)
+                if after is None:
+                    heappop(following)
+                else:
+                    heapreplace(following, (-after.number, nth, after, records))
+            self.passed = one.number
+        return held
 
-    def _waits(self, runtime: str) -> bool:
-        """Let a session wait for the next page; return whether the cursor has room for that."""
+    def _has_room_for(self, runtime: str) -> bool:
+        """Return whether the cursor has room for one more session that waits."""
         self._behind.add(self._tags.of(runtime))
-        if len(self._behind) > SEARCH_WAITING:
-            return False
-        self._full.add(runtime)
-        return True
+        return len(self._behind) <= SEARCH_WAITING
 
 
 def _tag_of(search: Search) -> str:

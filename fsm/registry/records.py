@@ -17,7 +17,8 @@ are named.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
@@ -43,6 +44,7 @@ __all__ = [
     "By",
     "Create",
     "Effect",
+    "Entry",
     "Find",
     "Forget",
     "Input",
@@ -158,81 +160,6 @@ def address_of(resource: str) -> str:
             return resource
 
 
-@final
-class RecordIndex:
-    """The addresses of records by the attributes that they can be searched for."""
-
-    def __init__(self) -> None:
-        self._urls: dict[tuple[By, str], dict[str, None]] = {}
-
-    def add(self, url: str, record: Mapping[str, Json]) -> None:
-        """Add an address under the attributes of its record.
-
-        Args:
-            url: Address of the record, which is not in the index.
-            record: The record.
-        """
-        for key in _keys(record):
-            self._urls.setdefault(key, {})[url] = None
-
-    def remove(self, url: str, record: Mapping[str, Json]) -> None:
-        """Remove an address from under the attributes of its record.
-
-        Args:
-            url: Address of the record.
-            record: The record, as it was added.
-        """
-        for key in _keys(record):
-            del self._urls[key][url]
-            if not self._urls[key]:
-                del self._urls[key]
-
-    def replace(self, url: str, old: Mapping[str, Json] | None, new: Mapping[str, Json]) -> None:
-        """Replace a record; most changes concern no search and cost nothing.
-
-        Args:
-            url: Address of the record.
-            old: The record, as it was added; None: it was not.
-            new: The record from now on.
-        """
-        if old is None:
-            self.add(url, new)
-        elif any(old.get(field) != new.get(field) for field in _FIELDS):
-            self.remove(url, old)
-            self.add(url, new)
-
-    def count(self, by: By, value: str) -> int:
-        """Return how many addresses `find` would return.
-
-        Args:
-            by: The attribute to search by.
-            value: Its value.
-        """
-        return len(self._urls.get((by, value), ()))
-
-    def find(self, by: By, value: str) -> tuple[str, ...]:
-        """Return the addresses found, in the order in which they were added.
-
-        Args:
-            by: The attribute to search by.
-            value: Its value.
-        """
-        return tuple(self._urls.get((by, value), ()))
-
-
-def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
-    for field in _FIELDS:
-        value = record.get(field)
-        if isinstance(value, str):
-            yield By(field), _normal(value)
-    user = record.get("user")
-    if isinstance(user, str):
-        name = last_segment(user)
-        yield By.IDENTIFIER, name
-        if "@" not in name:
-            yield By.IDENTIFIER, f"{name}@{host_of(user)}"
-
-
 def _texts(value: Json) -> frozenset[str]:
     listed = value if isinstance(value, list) else [value]
     return frozenset(one for one in listed if isinstance(one, str))
@@ -288,6 +215,101 @@ class Row:
         if self.is_live:
             patience = min(patience, _wanted_patience(self.value))
         return self.touched + patience
+
+
+Entry: TypeAlias = tuple[int, str]
+"""Number and address of a record."""
+
+
+@final
+class RecordIndex:
+    """The records by the attributes that they can be searched for, and by their sessions.
+
+    The records of each session stand in the order of their numbers.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[By, str], dict[str, list[Entry]]] = {}
+
+    def add(self, row: Row) -> None:
+        """Add a record.
+
+        Args:
+            row: Its row, which is not in the index.
+        """
+        entry = row.number, row.url
+        for key in _keys(row.value):
+            insort(self._entries.setdefault(key, {}).setdefault(row.runtime, []), entry)
+
+    def remove(self, row: Row) -> None:
+        """Remove a record.
+
+        Args:
+            row: Its row, as it was added.
+        """
+        entry = row.number, row.url
+        for key in _keys(row.value):
+            sessions = self._entries[key]
+            entries = sessions[row.runtime]
+            del entries[bisect_left(entries, entry)]
+            if not entries:
+                del sessions[row.runtime]
+            if not sessions:
+                del self._entries[key]
+
+    def replace(self, old: Row | None, new: Row) -> None:
+        """Replace a record; most changes concern no search and cost nothing.
+
+        Args:
+            old: The row, as it was added; None: it was not.
+            new: The row from now on.
+        """
+        if old is None:
+            self.add(new)
+        elif any(old.value.get(field) != new.value.get(field) for field in _FIELDS):
+            self.remove(old)
+            self.add(new)
+
+    def find(self, by: By, value: str) -> Mapping[str, Sequence[Entry]]:
+        """Return the records found, by the runtimes of their sessions.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
+        return self._entries.get((by, value), {})
+
+    def urls(self, by: By, value: str) -> list[str]:
+        """Return the addresses of the records found.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
+        found = self.find(by, value)
+        return [url for entries in found.values() for _, url in entries]
+
+    def count(self, by: By, value: str) -> int:
+        """Return how many records `find` returns.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
+        return sum(map(len, self.find(by, value).values()))
+
+
+def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
+    for field in _FIELDS:
+        value = record.get(field)
+        if isinstance(value, str):
+            yield By(field), _normal(value)
+    user = record.get("user")
+    if isinstance(user, str):
+        name = last_segment(user)
+        yield By.IDENTIFIER, name
+        if "@" not in name:
+            yield By.IDENTIFIER, f"{name}@{host_of(user)}"
 
 
 @final

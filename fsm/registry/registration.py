@@ -6,7 +6,9 @@ records outlive the process. Records expire without a keep-alive (I-G4); a chang
 that others can see is reported (I-G5).
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final, assert_never, final
 
 import attrs
@@ -14,7 +16,7 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.limits.timers import Alarms
 from fsm.machines.registration import REGISTRATION, State, Trigger
-from fsm.registry.pages import Cursor, Found, page_of
+from fsm.registry.pages import Cursor, Found, Lane, page_of
 from fsm.registry.records import (
     AWAY,
     KEPT,
@@ -25,6 +27,7 @@ from fsm.registry.records import (
     By,
     Create,
     Effect,
+    Entry,
     Find,
     Forget,
     Input,
@@ -117,13 +120,12 @@ class RegistrationCore:
 
     def _undo(self, url: str, row: Row | None) -> None:
         held = self._rows.pop(url, None)
-        old = None if held is None else held.value
         if row is not None:
             self._rows[url] = row
-            self._index.replace(url, old, row.value)
+            self._index.replace(held, row)
             self._alarms.set(url, row.due)
-        elif old is not None:
-            self._index.remove(url, old)
+        elif held is not None:
+            self._index.remove(held)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Take an input; return the effects, in order.
@@ -212,32 +214,39 @@ class RegistrationCore:
             start = None if after is None else Cursor.read(after, search)
         except BadMessageError as exc:
             return Answered(exc.code, exc.reason)
-        seen = self._found(search)
-        live = [row for row in seen if _is_live(row, now)]
-        if start is None and not seen:
-            return UNKNOWN
-        if start is None:
-            start = Cursor.first(search, is_live=bool(live))
-        if start.is_live:
-            found = [Found(row.number, row.runtime, row.value) for row in live]
-        else:
-            away = [row for row in seen if not _is_live(row, now)]
-            found = [Found(row.number, row.runtime, _shown_away(row)) for row in away]
-        page = page_of(found, start, asked.limit)
-        code, why = (Code.OK, "") if start.is_live else (Code.TIMEOUT, AWAY)
+        if start is not None:
+            return self._page(asked, start, now)
+        live = self._page(asked, Cursor.first(search, is_live=True), now)
+        if live.value:
+            return live
+        away = self._page(asked, Cursor.first(search, is_live=False), now)
+        return away if away.value else UNKNOWN
+
+    def _page(self, asked: Find, start: Cursor, now: float) -> Answered:
+        search, is_live = asked.search, start.is_live
+        lanes = (
+            Lane(runtime, partial(self._older, search, entries, is_live=is_live, now=now))
+            for runtime, entries in self._index.find(search.by, search.value).items()
+        )
+        page = page_of(lanes, start, asked.limit)
+        code, why = (Code.OK, "") if is_live else (Code.TIMEOUT, AWAY)
         return Answered(code, why, [*page.values], page.after and page.after.text)
 
-    def _found(self, search: Search) -> list[Row]:
-        """Return the rows that a search finds, newest first."""
-        rows = [self._rows[url] for url in self._index.find(search.by, search.value)]
-        found = [
-            row for row in rows if row.status in _VISIBLE and search.accepts(row.url, row.value)
-        ]
-        return sorted(found, key=lambda row: row.number, reverse=True)
+    def _older(
+        self, search: Search, entries: Sequence[Entry], below: int, *, is_live: bool, now: float
+    ) -> Iterator[Found]:
+        """Yield what a search finds of a session, from the newest below a number on."""
+        for place in range(bisect_left(entries, (below,)) - 1, -1, -1):
+            row = self._rows[entries[place][1]]
+            if row.status not in _VISIBLE or _is_live(row, now) is not is_live:
+                continue
+            if search.accepts(row.url, row.value):
+                value = row.value if is_live else _shown_away(row)
+                yield Found(row.number, row.runtime, value)
 
     def _leave(self, runtime: str, why: str, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        for url in self._index.find(By.RUNTIME, runtime):
+        for url in self._index.urls(By.RUNTIME, runtime):
             held = self._rows[url]
             if held.status is State.LIVE:
                 effects += self._disconnect(held, why, now)
@@ -268,7 +277,7 @@ class RegistrationCore:
     def _bury(self, held: Row, why: str) -> list[Effect]:
         self._note(held.url)
         steps = self._step(held, Trigger.BURY, why)
-        self._index.remove(held.url, held.value)
+        self._index.remove(held)
         del self._rows[held.url], self._entities[held.url]
         self._buried += 1
         return [*steps, Forget(held.url)]
@@ -284,7 +293,7 @@ class RegistrationCore:
         self._note(row.url)
         held = self._rows.get(row.url)
         self._rows[row.url] = row
-        self._index.replace(row.url, None if held is None else held.value, row.value)
+        self._index.replace(held, row)
         self._alarms.set(row.url, row.due)
 
     def _new_entity(self, url: str) -> Entity:

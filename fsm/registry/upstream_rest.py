@@ -18,13 +18,14 @@ The real changes of status among the reports of a registry behind the node (I-G5
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, final
 
 import attrs
 
 from fsm.machines.registration import State
-from fsm.registry.pages import Cursor, Found, Page, page_of
+from fsm.registry.pages import Cursor, Found, Lane, page_of
 from fsm.registry.records import AWAY, UNKNOWN, Answered, By, Create, Find, Read, Search, Touch
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json, JsonObject
@@ -189,21 +190,28 @@ def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
     if not meant:
         return UNKNOWN
     page = _first_page(asked, live or meant)
-    left = f"; {page.left} more are not shown" if page.left else ""
+    more = len(live or meant) - len(page)
+    left = f"; {more} more are not shown" if more else ""
     if live:
-        return Answered(Code.OK, f"OK{left}" if left else "", [*page.values])
-    return Answered(Code.TIMEOUT, f"{AWAY}{left}", [*page.values])
+        return Answered(Code.OK, f"OK{left}" if left else "", [*page])
+    return Answered(Code.TIMEOUT, f"{AWAY}{left}", [*page])
 
 
-def _first_page(asked: Read | Find, records: list[JsonObject]) -> Page:
+def _first_page(asked: Read | Find, records: list[JsonObject]) -> Sequence[JsonObject]:
     """Return the first page of records, in the order of the server."""
-    found = [
-        Found(len(records) - nth, str(one.get("runtime", "")), one)
-        for nth, one in enumerate(records)
-    ]
     if isinstance(asked, Read):
-        return Page(tuple(records))
-    return page_of(found, Cursor.first(asked.search, is_live=True), asked.limit)
+        return records
+    lanes: dict[str, list[Found]] = {}
+    for nth, one in enumerate(records):
+        runtime = str(one.get("runtime", ""))
+        lanes.setdefault(runtime, []).append(Found(len(records) - nth, runtime, one))
+    first = Cursor.first(asked.search, is_live=True)
+    each = (Lane(runtime, partial(_from, found)) for runtime, found in lanes.items())
+    return page_of(each, first, asked.limit).values
+
+
+def _from(found: Sequence[Found], _: int) -> Iterator[Found]:
+    return iter(found)
 
 
 def records_in(said: Json) -> list[JsonObject]:

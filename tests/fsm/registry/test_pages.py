@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.registry.pages import Cursor, Found, page_of
+from fsm.registry.pages import Cursor, Found, Lane, page_of
 from fsm.registry.records import By, Search
 from specs.errors import BadMessageError
 from specs.limits.protocol import (
@@ -31,11 +31,21 @@ def records(spec, size=0):
     return made[::-1]
 
 
+def lanes(found):
+    """Return records by session, as a registry has them."""
+    return [
+        Lane(
+            who, lambda below, who=who: (f for f in found if f.runtime == who and f.number < below)
+        )
+        for who in {one.runtime for one in found}
+    ]
+
+
 def pages(found, limit, between=lambda nth: None):
     """Read page after page; return the numbers of each."""
     read, start = [], FIRST
     for nth in range(10_000):
-        page = page_of(found, start, limit)
+        page = page_of(lanes(found), start, limit)
         read.append([one["n"] for one in page.values])
         if page.after is None:
             return read
@@ -74,7 +84,7 @@ def test_large_records_hide_no_other_one_either():
 
 def test_a_page_fits_into_a_message():
     for found in (records("abcdefgh" * 4, size=16_000), records("a" * 30, size=16_000)):
-        page = page_of(found, FIRST, SEARCH_PAGE)
+        page = page_of(lanes(found), FIRST, SEARCH_PAGE)
         assert len(json.dumps(page.values, separators=(",", ":"))) <= SEARCH_BYTES
         assert page.after is not None
 

@@ -185,7 +185,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
     "never dials again": Trial("converged", 2, (StubClientCore, "_pause", _never_again)),
     "changes are shown twice": Trial("versions", 1, (ObservedObject, "show", _shown_twice)),
     "copies are late": Trial("agreed", 1, (ObservedObject, "show", _one_behind)),
-    "copies never ask": Trial("agreed", 7, (ObserverCore, "_hear", _never_asks)),
+    "copies never ask": Trial("agreed", 30, (ObserverCore, "_hear", _never_asks)),
     "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
     "a step is not reported": Trial(
         "machine no_gap_between_steps", 2, (ProcessTracer, "record", _unreported)
