@@ -21,7 +21,7 @@ from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match
 from actors.play.script.addresses import SANDBOX, Places, is_hyperty, is_object
 from actors.play.script.hop import GAP, Place, Ride
-from actors.play.script.steps import Flag, MessageStep
+from actors.play.script.steps import MessageStep
 from specs.addresses.address import is_backend, is_below
 from specs.message import Message, instance_id
 from specs.trace import Fact, Kind, Op
@@ -29,7 +29,6 @@ from specs.trace import Fact, Kind, Op
 __all__ = [
     "DELAYED",
     "DOUBLED",
-    "LOST",
     "Instance",
     "Instances",
     "MessageScore",
@@ -42,9 +41,6 @@ DELAYED: Final = "delayed"
 
 DOUBLED: Final = "doubled"
 """Why the network carries a message another time."""
-
-LOST: Final = "lost"
-"""Why the network drops a message."""
 
 _ARRIVED: Final = frozenset({Op.DELIVER, Op.CALLBACK})
 _AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
@@ -151,7 +147,7 @@ def needs_of(step: MessageStep, places: Places, denied_at: Place | None = None) 
     """
     route = _Route(step, places)
     needs = route.needs()
-    if Flag.CONTROL in step.flags:
+    if step.control:
         needs = (need for need in needs if not _is_node(need.who))
     elif denied_at is not None:
         needs = _until(needs, places.process(denied_at))
@@ -190,8 +186,8 @@ class _Route:
     def __init__(self, step: MessageStep, places: Places) -> None:
         self._step = step
         self._places = places
-        self._ends_early = step.drop is not None or step.is_lost
-        self._is_to_come = Flag.DOUBLED in step.flags or step.delay > 0
+        self._ends_early = step.drop is not None
+        self._is_to_come = step.doubled or step.delayed > 0
         self._legs = list(_legs(step))
 
     def needs(self) -> Iterator[Need]:
@@ -208,10 +204,10 @@ class _Route:
 
     def _start(self) -> Iterator[Need]:
         """Say how it begins: made by a router, or submitted before a route that is sketched."""
-        first, flags = self._step.hop.first, self._step.flags
+        first, step = self._step.hop.first, self._step
         who = self._places.process(first)
-        is_made = first.part == _BUS and Flag.DUP not in flags and self._step.message.is_response
-        if Flag.SYNTHETIC in flags or is_made:
+        is_made = first.part == _BUS and not step.dup and step.message.is_response
+        if step.synthetic or is_made:
             yield Need(ops=frozenset({Op.SYNTH}), who=who)
         ride = self._legs[0].ride if self._legs else Ride.HANDED
         if first == GAP:
@@ -242,7 +238,7 @@ class _Route:
         """Yield that it is doubled or delayed, where its route has come to where it can be."""
         if self._is_to_come:
             self._is_to_come = False
-            reason = DOUBLED if Flag.DOUBLED in self._step.flags else DELAYED
+            reason = DOUBLED if self._step.doubled else DELAYED
             yield Need(ops=frozenset({Op.XMIT}), reason=reason)
 
     def _stub(self, place: Place) -> str | None:
@@ -289,13 +285,12 @@ class _Route:
         yield from self._disturbed()
         who = self._places.process(self._step.hop.last[0])
         if self._step.drop is not None:
-            yield Need(ops=frozenset({Op.DROP}), who=who, reason=self._step.drop)
-        if self._step.is_lost:
-            yield Need(ops=frozenset({Op.DROP}), reason=LOST)
+            by = None if self._step.is_lost else who
+            yield Need(ops=frozenset({Op.DROP}), who=by, reason=self._step.drop)
         is_sketched = all(leg.ride is not Ride.LINK for leg in self._legs)
         if self._step.link is not None and is_sketched:
             yield Need(ops=frozenset({Op.XMIT}), link=self._step.link)
-        if self._step.flags & {Flag.QUEUED, Flag.BUFFERED}:
+        if self._step.queued or self._step.buffered:
             place = self._step.hop.last[0]
             stub = self._stub(place)
             actor = _BUS if stub in {None, _NO_STUB} else f"stub:{stub}"

@@ -23,17 +23,17 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from actors.play.match.difference import Candidate, Difference, NearMiss, show_message, show_step
-from actors.play.match.evidence import LOST, Instance, Instances, MessageScore
+from actors.play.match.evidence import Instance, Instances, MessageScore
 from actors.play.match.facts import FactScore, moves
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match, Order
 from actors.play.script.addresses import Places
 from actors.play.script.steps import (
+    LOST,
     AuthzStep,
     CallStep,
     FaultStep,
-    Flag,
     IngestStep,
     MessageStep,
     ResolveStep,
@@ -43,7 +43,6 @@ from actors.play.script.steps import (
     TableStep,
     TimeStep,
 )
-from actors.play.script.vocabulary import machine_name
 from specs.child import parent_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
@@ -147,12 +146,11 @@ def _missing(played: Played) -> Iterator[tuple[int, Difference]]:
             if isinstance(step, StateStep) and (step.machine, *step.key) == (machine, *key)
         ]
         spans = [played.matches[one.number] for one in mine if one.number in played.matches]
-        name = machine_name(machine)
-        if name is None or not spans:
+        if not spans:
             continue
         begun = min(span.first for span in spans)
         ended = played.end
-        for move in moves(played.items, name):
+        for move in moves(played.items, machine):
             is_expected = any(span.first <= move.number <= span.last for span in spans)
             if move.key == actual and begun < move.number < ended and not is_expected:
                 before = [step for step in mine if played.matches[step.number].last < move.number]
@@ -183,7 +181,7 @@ def _second_answers(played: Played) -> Iterator[Difference]:
 
 def _answers(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
     """Yield answers to events of the scenario, unless the scenario has them, too."""
-    if Flag.EVENT not in step.flags:
+    if not step.event:
         return
     known = set(played.claimed.values())
     for seen in played.items:
@@ -209,7 +207,6 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
     ]
     is_expected = any(
         one.drop is not None
-        or one.is_lost
         or one.deliver_to is not None
         or played.scenario.denied_at(one.number) is not None
         for one in same
@@ -385,7 +382,7 @@ class Score:
 def _said_of(step: Step) -> Iterator[str]:
     """Yield what there is to say of any step of its kind that was not found."""
     if isinstance(step, MessageStep) and step.is_disturbed:
-        what = "lost" if step.is_lost else "doubled" if Flag.DOUBLED in step.flags else "delayed"
+        what = "lost" if step.is_lost else "doubled" if step.doubled else "delayed"
         yield (
             f"no such message went between a runtime and a message node, so none was {what}: "
             "let its route go by ~wire~, or leave out hops (..)"

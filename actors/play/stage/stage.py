@@ -18,13 +18,13 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit.trace import message_fact
-from actors.play.match.evidence import DELAYED, DOUBLED, LOST
+from actors.play.match.evidence import DELAYED, DOUBLED
 from actors.play.match.names import Names, says_the_same
 from actors.play.match.observer import Observer
 from actors.play.script.addresses import Places
 from actors.play.script.hop import Ride
 from actors.play.script.steps import (
-    Flag,
+    LOST,
     MessageStep,
     Scenario,
     Step,
@@ -138,7 +138,7 @@ class Disturbances:
         hits: list[MessageStep] = []
         lines = frame.split(b"\n")
         left = [part for line in lines for part in self._left(sender, receiver, line, hits)]
-        delay = max((step.delay for step in hits), default=0.0)
+        delay = max((step.delayed for step in hits), default=0.0)
         return Carried(b"\n".join(left) if left else None, delay)
 
     def _left(
@@ -204,7 +204,7 @@ def _effect(step: MessageStep) -> tuple[Op, str, int]:
     """Return what is traced of a disturbed message, why, and how often it arrives."""
     if step.is_lost:
         return Op.DROP, LOST, 0
-    if Flag.DOUBLED in step.flags:
+    if step.doubled:
         return Op.XMIT, DOUBLED, 2
     return Op.XMIT, DELAYED, 1
 

@@ -6,7 +6,7 @@ import pytest
 from actors.play.script.addresses import MACROS
 from actors.play.script.hop import Ride, read_hop, read_place
 from actors.play.script.reader import ScriptError, read_script, read_script_lines
-from actors.play.script.steps import CallStep, Flag, MessageStep, StateStep
+from actors.play.script.steps import CallStep, MessageStep, StateStep
 from actors.play.script.vocabulary import LinkCut, Send
 from specs.reply_code import DropReason
 from tests.support.trace.recorded import GOLDEN
@@ -40,7 +40,7 @@ def test_marks_of_a_message_are_read():
     (scenario,) = read(MESSAGE | {"event": True, "drop": "loop: seen before", "p2p": "L1"})
     (step,) = scenario.steps
     assert isinstance(step, MessageStep)
-    assert step.flags == {Flag.EVENT}
+    assert step.marks == ["event"]
     assert (step.drop, step.link) == (DropReason.LOOP, "L1")
 
 
@@ -104,8 +104,8 @@ def test_a_file_that_is_not_there_is_reported(tmp_path):
 @pytest.mark.parametrize(
     ("drop", "is_lost", "reason"),
     [
-        ("lost", True, None),
-        ("lost: on the way", True, None),
+        ("lost", True, "lost"),
+        ("lost: on the way", True, "lost"),
         ("loop: again", False, DropReason.LOOP),
     ],
 )
@@ -214,7 +214,10 @@ def test_something_done_needs_a_step_behind_it():
     ("step", "what"),
     [
         (MESSAGE | {"hop": "HAA>RA.bus"}, "nothing given is called 'HAA'; the nearest known is"),
-        (STATE | {"machine": "stob"}, "no machine is called 'stob'; the nearest known is 'stub'"),
+        (
+            STATE | {"machine": "stob"},
+            "machine must name a machine, not 'stob'; the nearest known is 'stub'",
+        ),
     ],
 )
 def test_a_place_or_machine_that_is_not_known_is_refused(step, what):
