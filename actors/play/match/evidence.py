@@ -30,7 +30,6 @@ __all__ = [
     "DELAYED",
     "DOUBLED",
     "Instance",
-    "Instances",
     "MessageScore",
     "Need",
     "needs_of",
@@ -338,47 +337,12 @@ class Instance:
         return whole[-1] if whole else None
 
 
-@final
-class Instances:
-    """All message instances that an observer has seen, kept up to date by `read`."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-        self._read = 0
-        self._known: dict[str, Instance] = {}
-
-    def read(self) -> None:
-        """Take in what was seen since the last time."""
-        for seen in self._observer.items[self._read :]:
-            mid = seen.fact.mid
-            if seen.fact.k is Kind.MSG and mid is not None:
-                self._known.setdefault(mid, Instance(mid)).seen.append(seen)
-        self._read = len(self._observer.items)
-
-    def find(self, mid: str) -> Instance | None:
-        """Find an instance."""
-        return self._known.get(mid)
-
-    def __iter__(self) -> Iterator[Instance]:
-        return iter(list(self._known.values()))
-
-
-@final
-@attrs.frozen
-class Followed:
-    """The match of an instance with its expected route.
-
-    Attributes:
-        match: The things seen, if all is there.
-        missing: What is not there.
-    """
-
-    match: Match | None
-    missing: Need | None = None
-
-
-def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) -> Followed:
+def follow(
+    instance: Instance, needs: Sequence[Need], names: Names, since: int
+) -> Match | Need | None:
     """Find all that is needed, one thing behind the other, from a number on.
+
+    Returns the first need that nothing meets; None: nothing is needed, and nothing was seen.
 
     Binds names; hand in a copy.
 
@@ -395,12 +359,12 @@ def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) 
         before = before if need.is_beside else place
         found = _first(instance, need, names, before)
         if found is None:
-            return Followed(None, need)
+            return need
         numbers.append(found)
         place = max(place, found) if need.is_beside else found
     if not numbers:
         numbers = [one.number for one in instance.seen if one.number >= since][:1]
-    return Followed(Match(min(numbers), max(numbers))) if numbers else Followed(None)
+    return Match(min(numbers), max(numbers)) if numbers else None
 
 
 def _first(instance: Instance, need: Need, names: Names, since: int) -> int | None:
@@ -423,14 +387,21 @@ class MessageScore:
         claimed: Instances by what the scenario calls them.
     """
 
-    def __init__(
-        self, places: Places, names: Names, instances: Instances, observer: Observer
-    ) -> None:
+    def __init__(self, places: Places, names: Names, observer: Observer) -> None:
         self.claimed: dict[str, str] = {}
         self._places = places
         self._names = names
-        self._instances = instances
+        self._instances: dict[str, Instance] = {}
         self._observer = observer
+        self._read = 0
+
+    def read(self) -> None:
+        """Take in what was seen since the last time."""
+        for seen in self._observer.items[self._read :]:
+            mid = seen.fact.mid
+            if seen.fact.k is Kind.MSG and mid is not None:
+                self._instances.setdefault(mid, Instance(mid)).seen.append(seen)
+        self._read = len(self._observer.items)
 
     def claim(self, step: MessageStep, match: Match) -> None:
         """Say which instance a step's message is, once a candidate was taken.
@@ -439,14 +410,14 @@ class MessageScore:
             step: Step of the scenario.
             match: The match.
         """
-        for instance in self._instances:
+        for instance in self._instances.values():
             if any(one.number == match.first for one in instance.seen):
                 self.claimed[instance_id(step.message)] = instance.mid
 
     def instance(self, message: Message) -> Instance | None:
         """Return the instance that a scripted message is, if it was seen."""
         mid = self.claimed.get(instance_id(message))
-        return None if mid is None else self._instances.find(mid)
+        return None if mid is None else self._instances.get(mid)
 
     def findings(
         self, step: MessageStep, denied_at: Place | None
@@ -457,7 +428,7 @@ class MessageScore:
             step: The message.
             denied_at: The place where a ruling ends its route.
         """
-        self._instances.read()
+        self.read()
         needs = needs_of(step, self._places, denied_at)
         for instance in self._possible(step):
             yield self._finding(step, instance, needs)
@@ -468,7 +439,7 @@ class MessageScore:
             yield known
             return
         taken = set(self.claimed.values())
-        for instance in self._instances:
+        for instance in self._instances.values():
             fact = instance.first.fact
             is_old = instance.seen[-1].number < self._observer.start
             if fact.type == step.message.type and instance.mid not in taken and not is_old:
@@ -483,12 +454,12 @@ class MessageScore:
             return wrong
         route = follow(instance, needs, trial, self._observer.start)
         text = self._shown(instance)
-        if route.match is None:
-            missing = "" if route.missing is None else f" (no {route.missing.described()})"
+        if not isinstance(route, Match):
+            missing = "" if route is None else f" (no {route.described()})"
             return NearMiss(4, f"by another route{missing}: {text}")
-        if not self._same_via(step.message, instance.message(route.match.last), trial):
+        if not self._same_via(step.message, instance.message(route.last), trial):
             return NearMiss(4, f"with another via: {text}")
-        return Candidate(route.match, trial, text)
+        return Candidate(route, trial, text)
 
     def _unlike(self, golden: Message, instance: Instance, trial: Names) -> NearMiss | None:
         """Compare all but the route; None: it is the same."""
