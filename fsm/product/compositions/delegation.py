@@ -14,6 +14,7 @@ Left out, and why that is no loss:
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Final, final
 
@@ -156,21 +157,13 @@ class _EndPlace(Host):
         """Have nothing any more."""
         self.asked, self._until = "", math.inf
 
+    @abstractmethod
     def feed(self, happened: handing.DelegationInput) -> None:
-        """Feed the core.
+        """Feed the core."""
 
-        Raises:
-            NotImplementedError: The subclass has no core.
-        """
-        raise NotImplementedError
-
+    @abstractmethod
     def take_own(self, happened: Hashable) -> None:
-        """Take an input that only this end has.
-
-        Raises:
-            TypeError: The input is not one of these.
-        """
-        raise TypeError(happened)
+        """Take an input that only this end has."""
 
 
 @final
