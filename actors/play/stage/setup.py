@@ -24,7 +24,7 @@ from actors.play.script.vocabulary import (
     P2PLink,
     Session,
 )
-from actors.play.stage.participants import OWN_WORDS, Peer, StageError
+from actors.play.stage.participants import OWN_WORDS, Peer, StageError, allocated
 from actors.play.stage.world import World
 from actors.runtime.hyperty.hyperty import Profile
 from specs.addresses.address import (
@@ -169,12 +169,7 @@ async def _allocate(world: World, given: AddressAllocated) -> None:
     answer = _granted(
         await member.runtime.order("address-allocation", MessageType.CREATE, to, body)
     )
-    value = answer.body.get("value")
-    match value.get("allocated") if isinstance(value, dict) else None:
-        case [str(actual)]:
-            world.names.bind(given.is_, actual)
-        case _:
-            raise StageError(f"{to} gave no address for {given.is_}")
+    world.names.bind(given.is_, allocated(answer, given.is_))
 
 
 async def _connect(world: World, given: Session) -> None:

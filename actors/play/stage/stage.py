@@ -152,7 +152,7 @@ class Disturbances:
 
     def _number(self, golden: Message) -> int | None:
         """Return the actors' id of a message, if an earlier hop of it was seen."""
-        return self._names.bound.numbers.get(_counter(golden), {}).get(golden.id)
+        return self._names.numbers.get(_counter(golden), {}).get(golden.id)
 
     def _is_like(self, golden: Message, message: Message) -> bool:
         trial = self._names.copy()

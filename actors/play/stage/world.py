@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import blake2b
 from itertools import count
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import attrs
 import trio
@@ -30,7 +30,7 @@ from actors.play.match.observer import Observer
 from actors.play.script.steps import Scenario, Setting
 from actors.play.script.vocabulary import DataObject, Denial, Hyperty, Node, Runtime
 from actors.play.stage.network import ScenarioNetwork
-from actors.play.stage.participants import Manners, Peer, ScriptedHyperty, StageError
+from actors.play.stage.participants import Peer, ScriptedHyperty, StageError
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
@@ -59,6 +59,8 @@ __all__ = [
     "login_of",
     "open_world",
 ]
+
+T = TypeVar("T")
 
 _FOUND: Final = "OK"
 _MISSING: Final = "Not Found"
@@ -228,37 +230,16 @@ class World:
         return self.scenario.setting
 
     def member(self, runtime: str | None) -> Member:
-        """Find a runtime.
-
-        Raises:
-            StageError: It is not given.
-        """
-        member = self.members.get(runtime or "")
-        if member is None:
-            raise StageError(f"{runtime or 'nothing'} is no runtime of the scenario")
-        return member
+        """Find a runtime."""
+        return _found(self.members, runtime, "runtime")
 
     def hyperty(self, url: str | None) -> ScriptedHyperty:
-        """Find a hyperty by its address in the scenario.
-
-        Raises:
-            StageError: It is not deployed.
-        """
-        hyperty = None if url is None else self.hyperties.get(url)
-        if hyperty is None:
-            raise StageError(f"{url or 'no address'} is no deployed hyperty of the scenario")
-        return hyperty
+        """Find a hyperty by its address in the scenario."""
+        return _found(self.hyperties, url, "deployed hyperty")
 
     def node(self, address: str) -> RunningNode:
-        """Find a node.
-
-        Raises:
-            StageError: It is not given.
-        """
-        node = self.nodes.get(address)
-        if node is None:
-            raise StageError(f"{address} is no node of the scenario")
-        return node
+        """Find a node."""
+        return _found(self.nodes, address, "node")
 
     async def deploy(self, url: str, profile: Profile | str) -> None:
         """Run and register a hyperty, and let its name stand for the address it gets.
@@ -294,7 +275,19 @@ class World:
         for given in self.setting.all(Hyperty):
             hyperty = self.hyperties.get(given.is_)
             if hyperty is not None and not given.answers:
-                hyperty.manners = Manners.SCRIPTED
+                hyperty.is_scripted = True
+
+
+def _found(known: Mapping[str, T], address: str | None, what: str) -> T:
+    """Return a participant.
+
+    Raises:
+        StageError: It is not given.
+    """
+    one = known.get(address or "")
+    if one is None:
+        raise StageError(f"{address or 'no address'} is no {what} of the scenario")
+    return one
 
 
 @asynccontextmanager

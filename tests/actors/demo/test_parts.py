@@ -16,9 +16,9 @@ from actors.demo.stage import (
     show_json,
     show_plain,
 )
-from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
+from tests.support.trace.memory import MemoryTracer
 
 LINK = "R|S|requester|R/p2prequester/1"
 
