@@ -9,7 +9,7 @@ import attrs
 
 from actors.play.script.addresses import expanded
 from actors.play.script.hop import Hop, Place, read_hop, read_place
-from actors.play.script.steps import LOST, MACHINE_WORDS, WRITTEN, Drop, Key, Machine
+from actors.play.script.steps import LOST, MACHINE_WORDS, Drop, Key, Machine
 from actors.play.script.vocabulary import (
     Address,
     HypertyUrl,
@@ -24,6 +24,7 @@ from specs.errors import BadUrlError, ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import DropReason
+from specs.schema.field import wire_name
 
 __all__ = ["declared", "field_name", "nearest", "read_fields"]
 
@@ -49,7 +50,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def field_name(field: "attrs.Attribute[object]") -> str:
     """Return what a field is called in a file."""
-    return str(field.metadata.get(WRITTEN, field.name.rstrip("_")))
+    return wire_name(field).rstrip("_")
 
 
 def read_fields(form: type[T], line: JsonObject) -> T:

@@ -28,6 +28,7 @@ from fsm.machine_list import MACHINES
 from fsm.registry.resolve.resolve_io import Topology
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
+from specs.schema.field import wire
 from specs.trace import Op
 
 __all__ = [
@@ -35,7 +36,6 @@ __all__ = [
     "LOST",
     "MACHINE_WORDS",
     "STEP_WORDS",
-    "WRITTEN",
     "AuthzStep",
     "CallStep",
     "Drop",
@@ -109,14 +109,6 @@ class Setting:
             yield from (one.is_ for one in self.all(DataObject))
 
 
-WRITTEN: Final = "written"
-"""Key of the metadata of a field that is called otherwise in a file."""
-
-
-def _written(name: str) -> Mapping[str, str]:
-    return MappingProxyType({WRITTEN: name})
-
-
 LOST: Final = "lost"
 """In place of the reason of a drop (ours): no component dropped it, the network lost it."""
 
@@ -144,13 +136,13 @@ class MessageStep:
         control: Whether it is private to a link.
     """
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     hop: Hop
-    message: Message = attrs.field(metadata=_written("msg"))
+    message: Message = attrs.field(metadata=wire("msg"))
     drop: Drop | None = None
     delayed: float = 0.0
     doubled: bool = False
-    link: str | None = attrs.field(default=None, metadata=_written("p2p"))
+    link: str | None = attrs.field(default=None, metadata=wire("p2p"))
     deliver_to: tuple[str, ...] | None = None
     event: bool = False
     dup: bool = False
@@ -207,7 +199,7 @@ class StateStep:
         cause: For people.
     """
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     machine: Machine
     key: Key
     old: str | None
@@ -225,7 +217,7 @@ class TableStep:
         val: What the row says; None: not said.
     """
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     table: str
     op: Literal[Op.ADD, Op.DEL, Op.UPD]
     at: Place
@@ -238,7 +230,7 @@ class TableStep:
 class ResolveStep:
     """A registry resolves an address; `result` None: no route is known yet."""
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     at: Place
     to: str
     result: str | None
@@ -254,7 +246,7 @@ class AuthzStep:
         ref: Number of that step.
     """
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     at: Place
     ref: int
     decision: Literal["permit", "deny"]
@@ -266,8 +258,8 @@ class AuthzStep:
 class TimeStep:
     """So many seconds pass."""
 
-    number: int = attrs.field(metadata=_written("n"))
-    seconds: float = attrs.field(metadata=_written("dt"))
+    number: int = attrs.field(metadata=wire("n"))
+    seconds: float = attrs.field(metadata=wire("dt"))
     why: str = ""
 
 
@@ -276,7 +268,7 @@ class TimeStep:
 class FaultStep:
     """Something breaks; the words are for people, a fault line before the step says what."""
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     what: str
 
 
@@ -285,7 +277,7 @@ class FaultStep:
 class CallStep:
     """A function is called, or a rule is recalled; the words are for people."""
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     what: str
 
 
@@ -294,9 +286,9 @@ class CallStep:
 class IngestStep:
     """A message as a peer wrote it, and the normal form it must become."""
 
-    number: int = attrs.field(metadata=_written("n"))
+    number: int = attrs.field(metadata=wire("n"))
     raw: JsonObject
-    normal: Message = attrs.field(metadata=_written("norm"))
+    normal: Message = attrs.field(metadata=wire("norm"))
 
 
 Step: TypeAlias = (
