@@ -345,19 +345,14 @@ def _node(now: Situation) -> NodePlace:
 
 _EVENTS: Final = (
     Event(
-        name="the reporter hands its object over",
-        place=OLD,
-        happened="begin",
+        "the reporter hands its object over",
+        OLD,
+        "begin",
         when=lambda now: not _old(now).is_down and _old(now).core.state is None,
     ),
-    Event(name="the old runtime crashes", place=OLD, happened="crash", is_fault=True),
-    Event(name="the new runtime crashes", place=NEW, happened="crash", is_fault=True),
-    Event(
-        name="the new runtime comes back",
-        place=NEW,
-        happened="come back",
-        when=lambda now: _new(now).is_down,
-    ),
+    Event("the old runtime crashes", OLD, "crash", is_fault=True),
+    Event("the new runtime crashes", NEW, "crash", is_fault=True),
+    Event("the new runtime comes back", NEW, "come back", when=lambda now: _new(now).is_down),
 )
 
 

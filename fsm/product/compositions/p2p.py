@@ -260,11 +260,7 @@ class Scene:
             yield self._asked(own, other)
         for runtime in self.leaves:
             yield Event(
-                name=f"{runtime} goes",
-                place=f"{runtime} registry",
-                happened="go",
-                is_fault=True,
-                done=_goes(runtime),
+                f"{runtime} goes", f"{runtime} registry", "go", is_fault=True, done=_goes(runtime)
             )
         for runtime, role in dict.fromkeys(self.stubs):
             yield from self._of_stub(f"{runtime} {role}")
@@ -273,7 +269,7 @@ class Scene:
     def _asked(own: str, other: str) -> Event:
         plan = rs.RequesterPlan(address(other), handler_of(other), "")
         name, done = f"{own} asks for {other}", _asks(own, other)
-        return Event(name=name, place=f"{own} registry", happened=plan, done=done)
+        return Event(name, f"{own} registry", plan, done=done)
 
     def _of_stub(self, place: str) -> Iterator[Event]:
         def waits(now: Situation) -> bool:
@@ -289,7 +285,7 @@ class Scene:
             return bool(_stubs(now, place).links)
 
         name = f"{place}: what it asked of its runtime is done"
-        yield Event(name=name, place=place, happened="work", when=waits, budget=None)
+        yield Event(name, place, "work", when=waits, budget=None)
         for budget, what, happened, when in (
             (self.refusals, "an object is refused", "refuse", makes),
             (self.dials, "a dial fails", "fail", dials),
@@ -298,12 +294,7 @@ class Scene:
         ):
             if budget:
                 yield Event(
-                    name=f"{place}: {what}",
-                    place=place,
-                    happened=happened,
-                    when=when,
-                    budget=budget,
-                    is_fault=True,
+                    f"{place}: {what}", place, happened, when=when, budget=budget, is_fault=True
                 )
 
     # --- what must be, and must not -------------------------------------------------------

@@ -373,30 +373,20 @@ _YES: Final = "the reporter says yes"
 _NO: Final = "the reporter says no"
 
 _EVENTS: Final = (
-    Event(name=_INVITED, place=REPORTER, happened="invite", when=_is_there),
-    Event(
-        name=_OBSERVES,
-        place=OBSERVER,
-        happened="observe",
-        when=lambda now: _observer(now).copy is None,
-    ),
-    Event(name=_LEAVES, place=OBSERVER, happened="leave", when=lambda now: _observer(now).has_copy),
-    Event(name=_CHANGES, place=REPORTER, happened="change", when=_may_change, budget=2),
-    Event(name=_DELETED, place=REPORTER, happened="delete", when=_is_there),
+    Event(_INVITED, REPORTER, "invite", when=_is_there),
+    Event(_OBSERVES, OBSERVER, "observe", when=lambda now: _observer(now).copy is None),
+    Event(_LEAVES, OBSERVER, "leave", when=lambda now: _observer(now).has_copy),
+    Event(_CHANGES, REPORTER, "change", when=_may_change, budget=2),
+    Event(_DELETED, REPORTER, "delete", when=_is_there),
     *(
-        Event(
-            name=f"the reporter says {word}",
-            place=REPORTER,
-            happened=word,
-            when=lambda now: _reporter(now).is_asked,
-        )
+        Event(f"the reporter says {word}", REPORTER, word, when=lambda now: _reporter(now).is_asked)
         for word in ("yes", "no")
     ),
     *(
         Event(
-            name=f"the invitation is answered: {word}",
-            place=OBSERVER,
-            happened=word,
+            f"the invitation is answered: {word}",
+            OBSERVER,
+            word,
             when=lambda now: _observer(now).is_invited,
             budget=1 if word == "trying" else None,
         )
