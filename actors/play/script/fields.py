@@ -18,13 +18,14 @@ from actors.play.script.vocabulary import (
     ProcessUrl,
     RuntimeUrl,
 )
-from specs.addresses.address import canonical
 from specs.dialects.normalise import normalise
-from specs.errors import BadUrlError, ProtoflyError
+from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import DropReason
+from specs.schema import shape
 from specs.schema.field import wire_name
+from specs.schema.shape import shape_of
 
 __all__ = ["declared", "field_name", "nearest", "read_fields"]
 
@@ -32,6 +33,9 @@ T = TypeVar("T")
 
 _LONGEST: Final = 30 * 86_400
 """Seconds that may pass at once (ours); sessions are pinged all the while."""
+
+_MOST: Final = 1_000_000
+"""The largest number of a step, of a version or of addresses (ours)."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -78,14 +82,17 @@ def read_fields(form: type[T], line: JsonObject) -> T:
 
 
 def _read_field(name: str, field: "attrs.Attribute[object]", value: Json) -> object:
-    is_nullable = field.default is attrs.NOTHING and NoneType in get_args(field.type)
-    if value is None and is_nullable:
+    if value is None and field.default is attrs.NOTHING and NoneType in get_args(field.type):
         return None
     kind = declared(field)
     try:
-        return _chosen(kind, value) if get_origin(kind) is Literal else _READERS[kind](value)
-    except BadUrlError as error:
-        raise ValueError(f"{name}: {error}") from error
+        if get_origin(kind) is Literal:
+            return _chosen(kind, value)
+        held = (_SHAPES.get(kind) or shape_of(kind)).check(value, name)
+        meaning = _MEANINGS.get(kind)
+        return held if meaning is None else meaning(held)
+    except BadMessageError as error:
+        raise ValueError(str(error)) from error
     except ValueError as error:
         raise ValueError(f"{name} {error}") from error
 
@@ -104,115 +111,67 @@ def _chosen(kind: object, value: Json) -> object:
     return choice[choice.index(value)]
 
 
-def _text(value: Json) -> str:
-    if isinstance(value, str):
-        return value
-    raise ValueError("must be a text")
-
-
-def _texts(value: Json) -> tuple[str, ...]:
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return tuple(map(str, value))
-    raise ValueError("must be a list of texts")
-
-
-def _pair(value: Json) -> tuple[str, ...]:
-    ends = _texts(value)
-    if len(ends) != len(("one", "other")):
+def _pair(ends: object) -> object:
+    if not isinstance(ends, tuple) or len(ends) != len(("one", "other")):
         raise ValueError("must name two")
     return ends
 
 
-def _mark(value: Json) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("must be true or false")
-
-
-def _whole(value: Json) -> int:
-    if type(value) is not int or value < 1:
-        raise ValueError("must be a whole number from 1")
-    return value
-
-
-def _seconds(value: Json) -> float:
-    if isinstance(value, bool | str | list | dict | None) or not 0 <= value <= _LONGEST:
-        raise ValueError(f"must be a number of seconds up to {_LONGEST}: 30 days")
-    return float(value)
-
-
-def _object(value: Json) -> JsonObject:
-    if isinstance(value, dict):
-        return value
-    raise ValueError("must be an object")
-
-
-def _objects(value: Json) -> tuple[JsonObject, ...]:
-    found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-    if not isinstance(value, list) or len(found) != len(value):
-        raise ValueError("must be a list of objects")
-    return tuple(found)
-
-
-def _address(value: Json) -> str:
-    text = _text(value)
-    canonical(text)
-    return text
-
-
-def _message(value: Json) -> Message:
+def _message(value: object) -> Message:
     try:
-        return normalise(_object(value))
+        return normalise(value if isinstance(value, dict) else {})
     except ProtoflyError as error:
         raise ValueError(f"is no message: {error}") from error
 
 
-def _drop(value: Json) -> str:
+def _drop(text: object) -> str:
     """Read `loop: own stub already in via`: the reason, then words for people."""
-    word = _text(value).partition(":")[0].strip()
+    word = str(text).partition(":")[0].strip()
     if word not in {*DropReason, LOST}:
         raise ValueError(f"must begin with one of {', '.join(DropReason)}, {LOST}")
     return word
 
 
-def _key(value: Json) -> tuple[str, ...]:
+def _key(value: object) -> tuple[str, ...]:
     parts = value.split("|") if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise ValueError("must be a text or a list of texts")
     return tuple(str(expanded(part)) for part in parts)
 
 
-def _machine(value: Json) -> str:
-    word = _text(value)
+def _machine(word: object) -> str:
     if word not in MACHINE_WORDS:
-        raise ValueError(f"must name a machine, not {word!r}; {nearest(word, MACHINE_WORDS)}")
-    return MACHINE_WORDS[word]
+        near = nearest(str(word), MACHINE_WORDS)
+        raise ValueError(f"must name a machine, not {word!r}; {near}")
+    return MACHINE_WORDS[str(word)]
 
 
-_READERS: Final[Mapping[object, Callable[[Json], object]]] = MappingProxyType(
+_URLS: Final = (Address, RuntimeUrl, NodeUrl, ProcessUrl, HypertyUrl, ObjectUrl)
+_ENDS: Final = tuple[ProcessUrl, ProcessUrl]
+
+_SHAPES: Final[Mapping[object, shape.Shape]] = MappingProxyType(
     {
-        str: _text,
-        bool: _mark,
-        int: _whole,
-        float: _seconds,
-        Json: lambda value: value,
-        JsonObject: _object,
-        tuple[str, ...]: _texts,
-        tuple[JsonObject, ...]: _objects,
-        tuple[HypertyUrl, ...]: _texts,
-        tuple[ProcessUrl, ProcessUrl]: _pair,
-        Hop: lambda value: read_hop(_text(value)),
-        Place: lambda value: read_place(_text(value)),
+        int: shape.Whole(1, _MOST),
+        float: shape.Number(0, _LONGEST),
+        **dict.fromkeys(_URLS, shape.Address()),
+        tuple[HypertyUrl, ...]: shape.Many(shape.Address()),
+        _ENDS: shape.Many(shape.Address()),
+        **dict.fromkeys((Hop, Place, Drop, Machine), shape.Text()),
+        Message: shape.Free(),
+        Key: shape.Anything(),
+    }
+)
+"""What a field of a type may hold, where the type by itself does not say it."""
+
+_MEANINGS: Final[Mapping[object, Callable[[object], object]]] = MappingProxyType(
+    {
+        Hop: lambda text: read_hop(str(text)),
+        Place: lambda text: read_place(str(text)),
         Message: _message,
         Drop: _drop,
         Key: _key,
         Machine: _machine,
-        Address: _address,
-        RuntimeUrl: _address,
-        NodeUrl: _address,
-        ProcessUrl: _address,
-        HypertyUrl: _address,
-        ObjectUrl: _address,
+        _ENDS: _pair,
     }
 )
-"""Readers of values, by the types of fields."""
+"""What becomes of the value of a field of a type."""
