@@ -1,7 +1,4 @@
-"""Effects that several cores share.
-
-The effect of a core that says no.
-"""
+"""Effects that several cores share."""
 
 from typing import final
 
@@ -11,7 +8,15 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Dropped", "Refused", "RowChanged"]
+__all__ = ["Answer", "Dropped", "Refused", "RowChanged"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Answer:
+    """Send an answer, before any later effect is performed."""
+
+    message: Message
 
 
 @final

@@ -1,7 +1,4 @@
-"""The group of commands: knows their names and summaries, imports the one that is called.
-
-A command that is a group of commands: knows their names, imports the one that is called.
-"""
+"""Groups of commands: they know names and summaries, and import the command that is called."""
 
 import gc
 from collections.abc import Mapping
@@ -13,40 +10,6 @@ import click
 from typing_extensions import override
 
 __all__ = ["SUMMARIES", "CommandGroup", "command_of", "subgroup"]
-
-
-class _Subgroup(click.Group):
-    """Finds a command in `actors.commands.<group>.<name>`, where it is called `command`."""
-
-    summaries: Mapping[str, str]
-
-    @override
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.summaries)
-
-    @override
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.summaries:
-            return None
-        return _imported(f"actors.commands.{self.name}.{cmd_name}")
-
-    @override
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries.items()))
-
-
-def subgroup(name: str, summaries: Mapping[str, str], text: str) -> click.Group:
-    """Make a group of commands from their summaries; `text` is the help text of the group.
-
-    Args:
-        name: Name of the group.
-        summaries: Summary of each command, by name.
-        text: The text.
-    """
-    group = _Subgroup(name, help=text)
-    group.summaries = summaries
-    return group
 
 
 SUMMARIES: Final = MappingProxyType(
@@ -101,15 +64,39 @@ def _imported(module: str, name: str = "command") -> click.Command:
 class CommandGroup(click.Group):
     """Finds a command by its name, in the module that `command_of` imports."""
 
+    summaries: Mapping[str, str] = SUMMARIES
+
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SUMMARIES)
+        return list(self.summaries)
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return command_of(cmd_name) if cmd_name in SUMMARIES else None
+        return command_of(cmd_name) if cmd_name in self.summaries else None
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(SUMMARIES.items()))
+            formatter.write_dl(list(self.summaries.items()))
+
+
+class _Subgroup(CommandGroup):
+    """Finds a command in `actors.commands.<group>.<name>`, where it is called `command`."""
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        is_known = cmd_name in self.summaries
+        return _imported(f"actors.commands.{self.name}.{cmd_name}") if is_known else None
+
+
+def subgroup(name: str, summaries: Mapping[str, str], text: str) -> click.Group:
+    """Make a group of commands from their summaries; `text` is the help text of the group.
+
+    Args:
+        name: Name of the group.
+        summaries: Summary of each command, by name.
+        text: The text.
+    """
+    group = _Subgroup(name, help=text)
+    group.summaries = summaries
+    return group

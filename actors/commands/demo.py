@@ -15,7 +15,7 @@ from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.options import monitor_option
 from actors.cli.output import say
-from actors.demo.stage import JsonShow, Play, Show, choose_show, perform
+from actors.demo.stage import Play, choose_show, perform, show_json
 from transports.link import FRAMED, Kind
 
 __all__ = ["command"]
@@ -57,7 +57,7 @@ def command(
     _check_judge()
     traces = _directory(trace)
     play = Play(kinds=p2p or _KINDS, requests=requests, traces=traces, monitor=monitor)
-    show: Show = JsonShow() if as_json else choose_show()
+    show = show_json if as_json else choose_show()
 
     async def work() -> ExitCode:
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

@@ -10,19 +10,17 @@ import signal
 import subprocess
 import sys
 import textwrap
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import click
 import orjson
 import trio
-from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.demo.script import ACTS, SCHEMA, Beat, Line, What, first_act, read_line
@@ -33,16 +31,16 @@ from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
 __all__ = [
     "Director",
-    "JsonShow",
-    "PlainShow",
     "Play",
     "Show",
-    "TerminalShow",
     "choose_show",
     "judge",
     "judged_by_both",
     "open_children",
     "perform",
+    "show_coloured",
+    "show_json",
+    "show_plain",
 ]
 
 _COLOURS: Final = {"node": "yellow", "alice": "cyan", "bob": "magenta", "demo": "green"}
@@ -55,63 +53,51 @@ _NARROWEST: Final = 20
 _BOLD: Final = frozenset({What.NOTE, What.FIGURES, What.VERDICT, What.DONE})
 
 
-class Show(ABC):
-    """A form of output."""
-
-    @abstractmethod
-    def line(self, line: Line, act: int) -> None:
-        """Show a line of an act (the first is 1), at once.
-
-        Args:
-            line: The line.
-            act: Number of the act, from 1.
-        """
+Show: TypeAlias = Callable[[Line, int], None]
+"""Shows a line of an act (the first is 1), at once."""
 
 
-@final
-class PlainShow(Show):
-    """One line of text for each line, below the headings of the acts."""
+def show_plain(line: Line, act: int) -> None:
+    """Print one line of text, below the heading of its act.
 
-    @override
-    def line(self, line: Line, act: int) -> None:
-        if line.what is What.ACT:
-            click.echo(f"{act}  {line.text}")
-        else:
-            click.echo(f"   {line.who:<6} {line.text}")
-
-
-@final
-class JsonShow(Show):
-    """One object for each line."""
-
-    @override
-    def line(self, line: Line, act: int) -> None:
-        fields = {
-            "who": line.who,
-            "what": line.what,
-            "act": act,
-            "beat": line.beat,
-            "text": line.text,
-        }
-        click.echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **fields}))
+    Args:
+        line: The line.
+        act: Number of the act, from 1.
+    """
+    if line.what is What.ACT:
+        click.echo(f"{act}  {line.text}")
+    else:
+        click.echo(f"   {line.who:<6} {line.text}")
 
 
-@final
-class TerminalShow(Show):
-    """One coloured line for each line; a long one goes on below its own beginning."""
+def show_json(line: Line, act: int) -> None:
+    """Print one object.
 
-    @override
-    def line(self, line: Line, act: int) -> None:
-        if line.what is What.ACT:
-            click.echo()
-            click.secho(f"{act}  {line.text}", bold=True, underline=True)
-            return
-        who = click.style(f"{line.who:<6}", fg=_COLOURS.get(line.who))
-        width = max(shutil.get_terminal_size().columns - _INDENT, _NARROWEST)
-        first, *more = textwrap.wrap(line.text, width, break_on_hyphens=False) or [""]
-        click.echo(f"   {who} {_styled(line.what, first)}")
-        for text in more:
-            click.echo(" " * _INDENT + _styled(line.what, text))
+    Args:
+        line: The line.
+        act: Number of the act, from 1.
+    """
+    fields = {"who": line.who, "what": line.what, "act": act, "beat": line.beat, "text": line.text}
+    click.echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **fields}))
+
+
+def show_coloured(line: Line, act: int) -> None:
+    """Print one coloured line; a long one goes on below its own beginning.
+
+    Args:
+        line: The line.
+        act: Number of the act, from 1.
+    """
+    if line.what is What.ACT:
+        click.echo()
+        click.secho(f"{act}  {line.text}", bold=True, underline=True)
+        return
+    who = click.style(f"{line.who:<6}", fg=_COLOURS.get(line.who))
+    width = max(shutil.get_terminal_size().columns - _INDENT, _NARROWEST)
+    first, *more = textwrap.wrap(line.text, width, break_on_hyphens=False) or [""]
+    click.echo(f"   {who} {_styled(line.what, first)}")
+    for text in more:
+        click.echo(" " * _INDENT + _styled(line.what, text))
 
 
 def _styled(what: What, text: str) -> str:
@@ -121,7 +107,7 @@ def _styled(what: What, text: str) -> str:
 
 def choose_show() -> Show:
     """Return how to show lines to a person: in colours on a terminal."""
-    return TerminalShow() if sys.stdout.isatty() else PlainShow()
+    return show_coloured if sys.stdout.isatty() else show_plain
 
 
 @final
@@ -145,7 +131,7 @@ class Director:
         if self._is_early(line):
             self._waiting.append(line)
             return
-        self._show.line(line, self._act + 1)
+        self._show(line, self._act + 1)
         self._count(line)
         if (line.who, line.beat) == self._cue:
             self._cue = None
@@ -160,7 +146,7 @@ class Director:
     def release(self) -> None:
         """Show what is kept, of any act: no more lines will come."""
         while self._waiting:
-            self._show.line(self._waiting.popleft(), self._act + 1)
+            self._show(self._waiting.popleft(), self._act + 1)
 
     def _is_early(self, line: Line) -> bool:
         if line.beat is None:
@@ -193,7 +179,7 @@ class Director:
         shown = (*act.beats.items(), *act.beside.items())
         self._open = [(who, deque(beats)) for who, beats in shown]
         self._cue = act.cue
-        self._show.line(Line("demo", What.ACT, act.title), self._act + 1)
+        self._show(Line("demo", What.ACT, act.title), self._act + 1)
         self._go_on()
 
     def _go_on(self) -> None:

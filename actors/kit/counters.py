@@ -1,7 +1,7 @@
 """The metrics of a process, by stable names (OBS-06).
 
 The value of each member is the name of its metric without `protofly_` and without the
-ending of its kind; what its labels are called and what it means stands beside it. Labels
+ending of its kind; the names of its labels and its meaning stand beside it. Labels
 are members of closed vocabularies, so that no address can become one.
 
 Counting is plain arithmetic on objects of our own, independent of the readers of the counters.
@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum, unique
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, Self, TypeAlias, final
 
 import attrs
 
@@ -23,9 +23,6 @@ from specs.reply_code import DropReason
 
 __all__ = [
     "BOUNDS",
-    "GAUGES",
-    "TALLIES",
-    "TIMINGS",
     "BackEnd",
     "Counters",
     "Drop",
@@ -34,7 +31,7 @@ __all__ = [
     "Form",
     "Gauge",
     "Labels",
-    "Meaning",
+    "Measured",
     "Outcome",
     "Reading",
     "Tally",
@@ -74,53 +71,8 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
 
 
-@final
-@unique
-class Tally(StrEnum):
-    """Counters of `Counters.count`."""
-
-    REFUSALS = "messages_refused"
-    LINKS_OPENED = "links_opened"
-    LINKS_CLOSED = "links_closed"
-    HANDSHAKES_REFUSED = "handshakes_refused"
-    SESSIONS_ENDED = "sessions_ended"
-    LOGINS = "logins"
-    STUBS_OPENED = "foreign_stubs_opened"
-    STUBS_GONE = "foreign_stubs_gone"
-    DESCRIPTORS = "descriptors_judged"
-
-
-@final
-@unique
-class Timing(StrEnum):
-    """Durations of `Counters.took`."""
-
-    COMMIT = "registry_commit"
-    CONNECTOR = "connector_request"
-
-
-@final
-@unique
-class Gauge(StrEnum):
-    """Gauges of `Counters.watch`, read when metrics are read."""
-
-    SESSIONS = "sessions"
-    LINKS = "links"
-    LINKS_PENDING = "links_without_session"
-    OUTBOX_MESSAGES = "outbox_messages"
-    OUTBOX_BYTES = "outbox_bytes"
-    ADDRESSES = "addresses"
-    SUBSCRIPTIONS = "subscriptions"
-    NAMES = "runtime_names"
-    RECORDS = "registry_records"
-    STUBS = "foreign_stubs"
-    TRACE_LOST = "trace_records_lost"
-
-
-@final
-@attrs.frozen
-class Meaning:
-    """Labels and description of a metric.
+class Measured(StrEnum):
+    """A metric by its name, with its labels and its description.
 
     Attributes:
         labels: Names of its labels, in the order they are counted by.
@@ -130,46 +82,56 @@ class Meaning:
     labels: tuple[str, ...]
     says: str
 
+    def __new__(cls, name: str, labels: tuple[str, ...], says: str) -> Self:
+        """Make a member from its name, labels and description."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.labels = labels
+        member.says = says
+        return member
 
-_Tallies: TypeAlias = Mapping[Tally, Meaning]
-_Timings: TypeAlias = Mapping[Timing, Meaning]
-_Gauges: TypeAlias = Mapping[Gauge, Meaning]
 
-# fmt: off
-TALLIES: Final[_Tallies] = MappingProxyType({
-    Tally.REFUSALS:           Meaning(("code",),     "Messages refused before any effect."),
-    Tally.LINKS_OPENED:       Meaning(("form",),     "Links that the listener accepted."),
-    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, by reason."),
-    Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections that the listener refused."),
-    Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that ended."),
-    Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
-    Tally.STUBS_OPENED:       Meaning((),            "Foreign stubs that were started."),
-    Tally.STUBS_GONE:         Meaning((),            "Foreign stubs that have ended."),
-    Tally.DESCRIPTORS:        Meaning(("outcome",),  "Descriptors of stubs that were verified."),
-})
-"""The counters."""
+@final
+@unique
+class Tally(Measured):
+    """Counters of `Counters.count`."""
 
-TIMINGS: Final[_Timings] = MappingProxyType({
-    Timing.COMMIT:    Meaning((), "Commits of the domain registry's file."),
-    Timing.CONNECTOR: Meaning(("connector", "outcome"), "Requests to back ends."),
-})
-"""The histograms."""
+    REFUSALS = "messages_refused", ("code",), "Messages refused before any effect."
+    LINKS_OPENED = "links_opened", ("form",), "Links that the listener accepted."
+    LINKS_CLOSED = "links_closed", ("reason",), "Links that ended, by reason."
+    HANDSHAKES_REFUSED = "handshakes_refused", ("reason",), "Connections that the listener refused."
+    SESSIONS_ENDED = "sessions_ended", ("state",), "Sessions that ended."
+    LOGINS = "logins", ("outcome",), "Logins at the node."
+    STUBS_OPENED = "foreign_stubs_opened", (), "Foreign stubs that were started."
+    STUBS_GONE = "foreign_stubs_gone", (), "Foreign stubs that have ended."
+    DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
 
-GAUGES: Final[_Gauges] = MappingProxyType({
-    Gauge.SESSIONS:        Meaning(("state",),    "Sessions that the node holds."),
-    Gauge.LINKS:           Meaning((),            "Links that are open."),
-    Gauge.LINKS_PENDING:   Meaning((),            "Links that are open and have no session yet."),
-    Gauge.OUTBOX_MESSAGES: Meaning((),            "Messages that wait to be written to links."),
-    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes of messages that wait to be sent."),
-    Gauge.ADDRESSES:       Meaning((),            "Addresses that sessions own."),
-    Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
-    Gauge.NAMES:           Meaning((),            "Names of runtimes that belong to users."),
-    Gauge.RECORDS:         Meaning((),            "Records of the domain registry."),
-    Gauge.STUBS:           Meaning((),            "Foreign stubs that run."),
-    Gauge.TRACE_LOST:      Meaning((),            "Records that the trace dropped."),
-})
-"""The gauges; a gauge without a value is not shown."""
-# fmt: on
+
+@final
+@unique
+class Timing(Measured):
+    """Durations of `Counters.took`."""
+
+    COMMIT = "registry_commit", (), "Commits of the domain registry's file."
+    CONNECTOR = "connector_request", ("connector", "outcome"), "Requests to back ends."
+
+
+@final
+@unique
+class Gauge(Measured):
+    """Gauges of `Counters.watch`, read when metrics are read; one without a value is not shown."""
+
+    SESSIONS = "sessions", ("state",), "Sessions that the node holds."
+    LINKS = "links", (), "Links that are open."
+    LINKS_PENDING = "links_without_session", (), "Links that are open and have no session yet."
+    OUTBOX_MESSAGES = "outbox_messages", (), "Messages that wait to be written to links."
+    OUTBOX_BYTES = "outbox_bytes", (), "Bytes of messages that wait to be sent."
+    ADDRESSES = "addresses", (), "Addresses that sessions own."
+    SUBSCRIPTIONS = "subscriptions", (), "Paths that sessions subscribe to."
+    NAMES = "runtime_names", (), "Names of runtimes that belong to users."
+    RECORDS = "registry_records", (), "Records of the domain registry."
+    STUBS = "foreign_stubs", (), "Foreign stubs that run."
+    TRACE_LOST = "trace_records_lost", (), "Records that the trace dropped."
 
 
 @final
@@ -220,7 +182,7 @@ Label: TypeAlias = StrEnum | IntEnum
 """A member of a closed vocabulary: no text of a peer can become a label."""
 
 Labels: TypeAlias = tuple[Label, ...]
-"""In the order in which the table in `tally` names them."""
+"""In the order that the metric declares."""
 
 Reading: TypeAlias = int | Mapping[Label, int]
 """Value of a gauge: a number, or one for each value of its label."""
@@ -346,7 +308,7 @@ class Counters:
         self._restarts[actor] += 1
 
     def count(self, what: Tally, *labels: Label) -> None:
-        """Count one more, by labels in the order of the table in `tally`."""
+        """Count one more, by labels in the order that the metric declares."""
         self._tallies[what][labels] += 1
 
     def took(self, what: Timing, seconds: float, *labels: Label) -> None:

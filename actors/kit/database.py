@@ -16,7 +16,7 @@ from typing import IO, Final, final
 
 import attrs
 
-__all__ = ["DatabaseForm", "Durability", "FileLock", "open_database"]
+__all__ = ["DatabaseFile", "DatabaseForm", "Durability"]
 
 _SUFFIX: Final = "-lock"
 
@@ -24,51 +24,6 @@ _SUFFIX: Final = "-lock"
 @final
 class FileTakenError(OSError):
     """Another process has the file."""
-
-
-@final
-class FileLock:
-    """A lock beside a file: the system lets go of it when the process ends, however it does.
-
-    The lock is a file of its own, which stays: SQLite's own locks on the file would be
-    lost with the first descriptor of it that is closed, and a lock file that is removed
-    could be locked twice.
-
-    Args:
-        holder: What kind of program uses such files, for people.
-    """
-
-    def __init__(self, path: Path, holder: str = "node") -> None:
-        self._path = path
-        self._holder = holder
-        self._file: IO[bytes] | None = None
-
-    def take(self) -> None:
-        """Keep others away, until `release`; nothing happens if it is held already.
-
-        Raises:
-            FileTakenError: Another process has it.
-            OSError: There can be no lock in that folder.
-        """
-        if self._file is not None:
-            return
-        path = self._path.resolve()
-        opened = path.with_name(path.name + _SUFFIX).open("ab")
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            opened.close()
-            raise FileTakenError(f"another {self._holder} has it open") from exc
-        except OSError:
-            opened.close()
-            raise
-        self._file = opened
-
-    def release(self) -> None:
-        """Let others in."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
 
 _BUSY_TIMEOUT: Final = 1.0
@@ -108,17 +63,8 @@ class DatabaseForm:
     is_private: bool = False
 
 
-def open_database(path: Path, form: DatabaseForm) -> sqlite3.Connection:
-    """Open a file, or make it; any thread may use the connection, one at a time.
-
-    Args:
-        path: The file.
-        form: Expected form of the database.
-
-    Raises:
-        sqlite3.Error: It cannot be opened, or is none of ours: then nothing in it was changed.
-        OSError: It cannot be made.
-    """
+def _opened(path: Path, form: DatabaseForm) -> sqlite3.Connection:
+    """Open a file, or make it; any thread may use the connection, one at a time."""
     if form.is_private:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, check_same_thread=False)
@@ -139,3 +85,84 @@ def _check_owner(connection: sqlite3.Connection, form: DatabaseForm) -> None:
         raise sqlite3.DatabaseError("it is the database of another program")
     if written > form.version:
         raise sqlite3.DatabaseError(f"it was written by a newer version of the {form.writer}")
+
+
+@final
+class DatabaseFile:
+    """A database file, its one connection, and a lock beside it.
+
+    The system releases the lock when the process ends, however it ends. The lock is a file of its
+    own, which stays: SQLite's own locks on the file would be lost with the first descriptor of it
+    that is closed, and a lock file that is removed could be locked twice.
+
+    Args:
+        path: The file; made if it is not there.
+        form: Its form.
+    """
+
+    def __init__(self, path: Path, form: DatabaseForm) -> None:
+        self.path: Final = path
+        self._form: Final = form
+        self._lock: IO[bytes] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+
+    def lock(self) -> None:
+        """Keep other processes away, until `close`. Idempotent.
+
+        Raises:
+            FileTakenError: Another process has it.
+            OSError: There can be no lock in that folder.
+        """
+        if self._lock is not None:
+            return
+        path = self.path.resolve()
+        opened = path.with_name(path.name + _SUFFIX).open("ab")
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            opened.close()
+            raise FileTakenError(f"another {self._form.writer} has it open") from exc
+        except OSError:
+            opened.close()
+            raise
+        self._lock = opened
+
+    @property
+    def is_open(self) -> bool:
+        """True if there is a connection."""
+        return self._connection is not None
+
+    def connection(self) -> sqlite3.Connection:
+        """Return the connection, made if there is none; one thread at a time uses it.
+
+        Raises:
+            sqlite3.Error: It cannot be opened, or is none of ours: nothing in it was changed.
+            OSError: It cannot be made.
+        """
+        if self._connection is None:
+            self._connection = _opened(self.path, self._form)
+            self._inode = self.path.stat().st_ino
+        return self._connection
+
+    def check_place(self) -> None:
+        """Refuse to go on with a file that is no longer at its path: moved, removed or replaced.
+
+        Raises:
+            OSError: It is not.
+        """
+        if self.path.stat().st_ino != self._inode:
+            raise OSError("another file has taken its place")
+
+    def disconnect(self) -> None:
+        """Close the connection: a defect of it may not affect a new one. Idempotent."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection, and let other processes in. Idempotent."""
+        self.disconnect()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None

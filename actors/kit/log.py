@@ -1,9 +1,8 @@
 """The log: for people, on stderr; never evidence, never a body, never a token."""
 
-import logging
 import sys
 from enum import StrEnum
-from typing import Final, TextIO
+from typing import TextIO
 
 import structlog
 
@@ -30,14 +29,6 @@ class Style(StrEnum):
     JSON = "json"
 
 
-_NUMBERS: Final = {
-    Level.DEBUG: logging.DEBUG,
-    Level.INFO: logging.INFO,
-    Level.WARNING: logging.WARNING,
-    Level.ERROR: logging.ERROR,
-}
-
-
 def configure_log(
     level: Level = Level.WARNING, style: Style = Style.AUTO, stream: TextIO | None = None
 ) -> None:
@@ -57,7 +48,7 @@ def configure_log(
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *_renderers(style, out),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_NUMBERS[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(level.value),
         logger_factory=factory,
         cache_logger_on_first_use=False,
     )

@@ -24,19 +24,16 @@ from fsm.errors import UndeclaredTransitionError
 from specs.identity import IDENTITY
 from specs.jsonvalue import Json
 from specs.message import Message, instance_id, request_id
-from specs.reply_code import DropReason
 from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = [
     "NULL_TRACER",
     "REDACTED",
-    "MemoryTracer",
     "More",
     "Ruling",
     "Tracer",
     "Where",
     "digest",
-    "drop_fact",
     "message_fact",
     "message_fields",
     "redacted_body",
@@ -290,16 +287,6 @@ def message_fact(
     return Fact(k=Kind.MSG, op=op, **fields, **more)
 
 
-def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
-    """Return the fact that a message was not delivered, with its one reason.
-
-    Args:
-        message: The message.
-        reason: Reason of the drop.
-    """
-    return message_fact(Op.DROP, message, reason=reason, **where)
-
-
 def refused_fact(error: UndeclaredTransitionError) -> Fact:
     """Return the fact that a step was refused, as no table declares it."""
     return Fact(
@@ -431,28 +418,3 @@ class _NullTracer(Tracer):
 
 NULL_TRACER: Final[Tracer] = _NullTracer()
 """Keeps nothing."""
-
-
-@final
-class MemoryTracer(Tracer):
-    """Keeps everything in a list; for tests and virtual clocks.
-
-    Attributes:
-        records: What was reported, in order, each with its reporter.
-    """
-
-    hops = True
-
-    def __init__(self, *, bodies: bool = False, names: bool = False) -> None:
-        self.bodies = bodies
-        self.names = names
-        self.records: list[tuple[str, Fact]] = []
-
-    @property
-    def facts(self) -> list[Fact]:
-        """The facts, in order."""
-        return [fact for _, fact in self.records]
-
-    @override
-    def record(self, actor: str, fact: Fact) -> None:
-        self.records.append((actor, fact))

@@ -88,31 +88,27 @@ def _texts(group: BaseExceptionGroup[ProtoflyError]) -> tuple[str, ...]:
 async def _play(scenario: Scenario) -> Difference | None:
     observer, names = Observer(), Names()
     async with open_stage(scenario, observer, names) as stage:
-        return await perform(scenario, stage, observer, Score(scenario, observer, names))
+        return await perform(stage, Score(scenario, observer, names))
 
 
-async def perform(
-    scenario: Scenario, stage: Stage, observer: Observer, score: Score
-) -> Difference | None:
+async def perform(stage: Stage, score: Score) -> Difference | None:
     """Go through the steps of a scenario on its stage; return the first that is otherwise.
 
     Args:
-        scenario: The scenario.
         stage: Opened participants.
-        observer: Observations of the run.
-        score: Comparison with the scenario.
+        score: Comparison of what is seen with the scenario.
     """
-    return await _Play(scenario, stage, observer, score).run()
+    return await _Play(stage, score).run()
 
 
 @final
 class _Play:
     """One scenario on its stage."""
 
-    def __init__(self, scenario: Scenario, stage: Stage, observer: Observer, score: Score) -> None:
-        self._scenario = scenario
+    def __init__(self, stage: Stage, score: Score) -> None:
+        self._scenario = score.scenario
         self._stage = stage
-        self._observer = observer
+        self._observer = score.observer
         self._score = score
         self._later: list[ResolveStep] = []
 

@@ -16,14 +16,15 @@ incomplete, since then it does not name all participants.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.judge.missing import Missing, Took, absent
-from specs.addresses.address import canonical
-from specs.errors import BadUrlError, ProtoflyError
+from specs.errors import BadMessageError, ProtoflyError
+from specs.schema.field import Address, checked
 
 __all__ = ["Manifest", "ManifestError", "Participant", "not_there", "read_manifest"]
 
@@ -43,7 +44,7 @@ class ManifestError(ProtoflyError):
 
 
 @final
-@attrs.frozen
+@attrs.frozen(field_transformer=checked)
 class Participant:
     """A process that took part.
 
@@ -54,7 +55,7 @@ class Participant:
         traced: Whether it keeps a trace.
     """
 
-    address: str
+    address: Address
     node: str | None = None
     run: str | None = None
     traced: bool = True
@@ -141,63 +142,59 @@ def read_manifest(place: Path) -> Manifest:
         ManifestError: The file cannot be read, or is no manifest.
     """
     try:
-        content = json.loads(place.read_bytes())
+        return _manifest(json.loads(place.read_bytes()))
     except OSError as exc:
         raise ManifestError(place, f"{exc.strerror}") from exc
-    except ValueError as exc:
+    except (json.JSONDecodeError, UnicodeDecodeError) as exc:
         raise ManifestError(place, f"it is no JSON: {exc}") from exc
-    try:
-        return _manifest(content)
-    except _BadError as exc:
+    except BadMessageError as exc:
         raise ManifestError(place, str(exc)) from exc
 
 
-class _BadError(Exception):
-    """An error in a manifest, as half a sentence."""
-
-
 def _manifest(content: object) -> Manifest:
+    """Read a manifest.
+
+    Raises:
+        BadMessageError: It is none; says why, as half a sentence.
+    """
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise _BadError(f'it is no object with "schema": "{SCHEMA}"')
+        raise BadMessageError(f'it is no object with "schema": "{SCHEMA}"')
     _check_names(content, {"schema", "participants"}, "the manifest")
     rows = content.get("participants")
     if not isinstance(rows, list) or not rows:
-        raise _BadError("participants is no list of objects, or empty")
+        raise BadMessageError("participants is no list of objects, or empty")
     participants = tuple(_participant(row, f"participants[{at}]") for at, row in enumerate(rows))
     seen: set[tuple[str | None, ...]] = set()
     for at, one in enumerate(participants):
         identity = (one.address,) if one.node is None else (one.node, one.run)
         if identity in seen:
-            raise _BadError(f"participants[{at}] is there twice; distinguish them by node and run")
+            raise BadMessageError(
+                f"participants[{at}] is there twice; distinguish them by node and run"
+            )
         seen.add(identity)
     return Manifest(participants)
 
 
-_FIELDS: Final = {"address": str, "node": str, "run": str, "traced": bool}
+_FIELDS: Final = frozenset(field.name for field in attrs.fields(Participant))
 
 
 def _participant(row: object, where: str) -> Participant:
     if not isinstance(row, dict):
-        raise _BadError(f"{where} is no object")
-    _check_names(row, set(_FIELDS), where)
-    for name, kind in _FIELDS.items():
-        if name in row and not isinstance(row[name], kind):
-            raise _BadError(f"{where}.{name} is no {_WORDS[kind]}")
+        raise BadMessageError(f"{where} is no object")
+    _check_names(row, _FIELDS, where)
     if "address" not in row:
-        raise _BadError(f"{where} has no address")
+        raise BadMessageError(f"{where} has no address")
     if "run" in row and "node" not in row:
-        raise _BadError(f"{where} has a run, and no node whose run that is")
+        raise BadMessageError(f"{where} has a run, and no node whose run that is")
     try:
-        address = canonical(row["address"])
-    except BadUrlError as exc:
-        raise _BadError(f"{where}.address: {exc}") from exc
-    return Participant(address, row.get("node"), row.get("run"), row.get("traced", True))
+        return Participant(**row)
+    except BadMessageError as exc:
+        raise BadMessageError(f"{where}.{exc}") from exc
 
 
-_WORDS: Final = {str: "text", bool: "true or false"}
-
-
-def _check_names(content: Mapping[str, object], known: set[str], where: str) -> None:
+def _check_names(content: Mapping[str, object], known: AbstractSet[str], where: str) -> None:
     for name in content:
         if name not in known:
-            raise _BadError(f"{where} has a field {name!r}; known: {', '.join(sorted(known))}")
+            raise BadMessageError(
+                f"{where} has a field {name!r}; known: {', '.join(sorted(known))}"
+            )

@@ -138,16 +138,9 @@ class NodeJudgement:
     missing: int = attrs.field(default=0, eq=False)
     doubled: int = attrs.field(default=0, eq=False)
 
-    def is_whole(self, since: int, until: float = math.inf) -> bool:
-        """Return whether no record is missing between two records.
-
-        Args:
-            since: Number of the first record.
-            until: Number of the last record.
-        """
-        if Flaw.DROPPED in self.flaws:
-            return False
-        return not any(since <= hole < until for hole in self.holes)
+    def is_whole(self, since: int) -> bool:
+        """Return whether no record is missing behind a record, given by its number."""
+        return Flaw.DROPPED not in self.flaws and all(hole < since for hole in self.holes)
 
 
 @final

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar, final
 
 __all__ = ["Alarms"]
 
-K = TypeVar("K", str, int)
+K = TypeVar("K", str, int, tuple[str, str])
 
 
 @final

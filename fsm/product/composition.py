@@ -235,7 +235,7 @@ Holds: TypeAlias = Callable[[Situation], bool]
 
 
 @final
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True)
 class Event:
     """An input of a place that is no message and no deadline.
 
@@ -252,10 +252,10 @@ class Event:
     name: str
     place: str
     happened: Hashable
-    when: Holds = _always
-    budget: int | None = 1
-    is_fault: bool = False
-    done: JsonObject | None = None
+    when: Holds = attrs.field(default=_always, kw_only=True)
+    budget: int | None = attrs.field(default=1, kw_only=True)
+    is_fault: bool = attrs.field(default=False, kw_only=True)
+    done: JsonObject | None = attrs.field(default=None, kw_only=True)
 
 
 @final

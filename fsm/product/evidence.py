@@ -189,8 +189,8 @@ def _text(words: str) -> str:
 # --- scenarios --------------------------------------------------------------------------
 
 
-_MACHINES: Final[Mapping[str, str]] = {"p2p_connection": "p2p", "stub_connection": "stub"}
-"""Names of machines in scenarios, where they are not the table's name."""
+_LINK: Final = "p2p_connection"
+"""The machine of which a scenario leaves out the last part of a key."""
 
 
 _MARKS: Final[Mapping[Kind, JsonObject]] = {
@@ -306,12 +306,10 @@ class _Writer:
 
     def _state(self, moved: Step) -> JsonObject:
         key: list[Json] = [*moved.key.split("|")]
-        machine = _MACHINES.get(moved.machine, moved.machine)
-        is_p2p = machine == "p2p"
         return self._line(
             "state",
-            machine=machine,
-            key=key[:3] if is_p2p else key,
+            machine=moved.machine,
+            key=key[:3] if moved.machine == _LINK else key,
             old=moved.old,
             new=moved.new,
             cause=moved.cause,

@@ -12,13 +12,14 @@ import hashlib
 import math
 from collections.abc import Iterable
 from sys import intern
-from typing import Final, Protocol, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines.address import ADDRESS, State, Trigger
+from fsm.registry.addresses import AddressMint
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.reply_code import Code
@@ -35,7 +36,6 @@ __all__ = [
     "FreeBlock",
     "Freed",
     "Input",
-    "Mint",
     "Move",
     "Release",
     "RuntimeCame",
@@ -157,21 +157,6 @@ _DIGEST: Final = 8
 """Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""
 
 
-class Mint(Protocol):
-    """Recognises the addresses that the node made, in this process or an earlier one."""
-
-    def made(self, address: str) -> bool:
-        """Return whether the node made an address."""
-
-    def made_for(self, address: str, owner: str) -> bool:
-        """Return whether the node made an address for a runtime.
-
-        Args:
-            address: Any address.
-            owner: Address of the runtime.
-        """
-
-
 @final
 class Tombstones:
     """The digests of the released addresses of one domain; about 70 bytes each.
@@ -180,7 +165,7 @@ class Tombstones:
         mint: Recognises the addresses that the node made; None: it makes none.
     """
 
-    def __init__(self, mint: Mint | None = None) -> None:
+    def __init__(self, mint: AddressMint | None = None) -> None:
         self._mint = mint
         self._whose: dict[int, str] = {}
 
@@ -257,7 +242,7 @@ class AllocationCore:
             made for can claim; None: the node makes none.
     """
 
-    def __init__(self, mint: Mint | None = None) -> None:
+    def __init__(self, mint: AddressMint | None = None) -> None:
         self._owners: dict[str, str] = {}
         self._bound: dict[str, None] = {}
         self._of: dict[str, dict[str, str | None]] = {}

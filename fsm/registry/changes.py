@@ -16,6 +16,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
+from fsm.effects import Answer
 from fsm.engine import Entity, Step
 from fsm.intent import is_p2p_part
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
@@ -31,7 +32,6 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
 
 __all__ = [
-    "Answer",
     "Ask",
     "Asked",
     "ChangesFollower",
@@ -160,14 +160,6 @@ class Unfollow:
     """Send the changes of this registry over a link no longer."""
 
     link: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Answer:
-    """Answer a request of the other registry, before any later change is reported."""
-
-    message: Message
 
 
 @final

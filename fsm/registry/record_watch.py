@@ -9,11 +9,11 @@ from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
+from fsm.effects import Answer
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = [
-    "Answer",
     "Follow",
     "Left",
     "NodeForgot",
@@ -134,14 +134,6 @@ class UnwatchRecord:
     """End the subscription at the node; the host answers `WatchRemoved`."""
 
     url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Answer:
-    """Send an answer to a component."""
-
-    message: Message
 
 
 WatchEffect: TypeAlias = Follow | Unfollow | SetWatch | RenewWatch | UnwatchRecord | Answer

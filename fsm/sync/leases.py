@@ -46,6 +46,9 @@ IsObserved: TypeAlias = Callable[[str], bool]
 
 # ---- leases
 
+_Pair: TypeAlias = tuple[str, str]
+"""An object and its observer."""
+
 
 _RENEWED_AFTER: Final = 1 / 3
 """Part of a lease after which it is renewed at the latest: two more attempts fit into it."""
@@ -76,8 +79,8 @@ class LeasesCore:
     """The leases that the reporter's end has granted."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, _Lease] = {}
-        self._alarms: Final[Alarms[str]] = Alarms()
+        self._leases: dict[_Pair, _Lease] = {}
+        self._alarms: Final[Alarms[_Pair]] = Alarms()
 
     def __len__(self) -> int:
         return len(self._leases)
@@ -91,9 +94,8 @@ class LeasesCore:
             life: Seconds that the lease lasts.
             now: Seconds on the host's clock.
         """
-        key = _key(url, observer)
-        self._leases[key] = _Lease(life, now + life)
-        self._alarms.set(key, now + life)
+        self._leases[url, observer] = _Lease(life, now + life)
+        self._alarms.set((url, observer), now + life)
 
     def end(self, url: str, observer: str) -> None:
         """Forget a lease. Idempotent.
@@ -102,21 +104,20 @@ class LeasesCore:
             url: Address of the object.
             observer: Address of the observer.
         """
-        key = _key(url, observer)
-        self._leases.pop(key, None)
-        self._alarms.set(key, math.inf)
+        self._leases.pop((url, observer), None)
+        self._alarms.set((url, observer), math.inf)
 
     def deadline(self) -> float:
         """Return when `due` is to be asked; infinity: never."""
         return self._alarms.deadline()
 
-    def due(self, now: float) -> list[tuple[str, str]]:
+    def due(self, now: float) -> list[_Pair]:
         """Take out the leases that are over: pairs of an object and an observer.
 
         If the call is much too late, the machine has slept, and renewals are still to be read: then
         all leases last for one more renewal.
         """
-        over: list[tuple[str, str]] = []
+        over: list[_Pair] = []
         for key in self._alarms.due(now):
             lease = self._leases[key]
             if now - lease.until > LEASE_SLACK:
@@ -125,7 +126,7 @@ class LeasesCore:
                 self._alarms.set(key, lease.until)
             else:
                 del self._leases[key]
-                over.append(_parts(key))
+                over.append(key)
         return over
 
 
@@ -148,9 +149,9 @@ class RenewalsCore:
     """The leases granted to the observers of a runtime, and when each is to be renewed."""
 
     def __init__(self) -> None:
-        self._grants: dict[str, _Grant] = {}
-        self._alarms: Final[Alarms[str]] = Alarms()
-        self._when: dict[str, float] = {}
+        self._grants: dict[_Pair, _Grant] = {}
+        self._alarms: Final[Alarms[_Pair]] = Alarms()
+        self._when: dict[_Pair, float] = {}
 
     def __len__(self) -> int:
         return len(self._grants)
@@ -169,8 +170,8 @@ class RenewalsCore:
             self.ended(url, observer)
             return
         now, chance = at
-        self._grants[_key(url, observer)] = _Grant(life, min(READ_PAUSE, life * _LAST_PAUSE))
-        self._set(_key(url, observer), now + life * _RENEWED_AFTER * (1 - _JITTER * chance))
+        self._grants[url, observer] = _Grant(life, min(READ_PAUSE, life * _LAST_PAUSE))
+        self._set((url, observer), now + life * _RENEWED_AFTER * (1 - _JITTER * chance))
 
     def unanswered(self, url: str, observer: str, at: tuple[float, float]) -> None:
         """Note that a renewal was not answered, or not decided; it is due again after a pause.
@@ -180,11 +181,11 @@ class RenewalsCore:
             observer: Address of the observer.
             at: As of `granted`.
         """
-        grant = self._grants.get(_key(url, observer))
+        grant = self._grants.get((url, observer))
         if grant is None:
             return
         now, chance = at
-        self._set(_key(url, observer), now + grant.pause * (1 - _JITTER * chance))
+        self._set((url, observer), now + grant.pause * (1 - _JITTER * chance))
         grant.pause = min(2 * grant.pause, grant.life * _LAST_PAUSE)
 
     def ended(self, url: str, observer: str) -> None:
@@ -194,41 +195,31 @@ class RenewalsCore:
             url: Address of the object.
             observer: Address of the observer.
         """
-        key = _key(url, observer)
-        self._grants.pop(key, None)
-        self._when.pop(key, None)
-        self._alarms.set(key, math.inf)
+        self._grants.pop((url, observer), None)
+        self._when.pop((url, observer), None)
+        self._alarms.set((url, observer), math.inf)
 
     def deadline(self) -> float:
         """Return when `due` is to be asked; infinity: never."""
         return self._alarms.deadline()
 
-    def due(self, now: float) -> list[tuple[str, str]]:
+    def due(self, now: float) -> list[_Pair]:
         """Return the subscriptions to renew now: pairs of an object and an observer.
 
         The host reports the result of each by `granted`, `unanswered` or `ended`.
         """
-        ready: list[tuple[str, str]] = []
+        ready: list[_Pair] = []
         for key in self._alarms.due(now):
             if self._when[key] > now:
                 self._alarms.set(key, self._when[key])
             else:
                 del self._when[key]
-                ready.append(_parts(key))
+                ready.append(key)
         return ready
 
-    def _set(self, key: str, when: float) -> None:
+    def _set(self, key: _Pair, when: float) -> None:
         self._when[key] = when
         self._alarms.set(key, when)
-
-
-def _key(url: str, observer: str) -> str:
-    return f"{url}|{observer}"
-
-
-def _parts(key: str) -> tuple[str, str]:
-    url, _, observer = key.partition("|")
-    return url, observer
 
 
 # ---- repeats

@@ -14,6 +14,7 @@ from typing import Final, assert_never, final
 
 import attrs
 
+from fsm.effects import Refused
 from fsm.machines.sync.object_subscription import Trigger
 from fsm.sync.delegation import HandedOver, Watcher
 from fsm.sync.observers import ObjectObservers
@@ -33,7 +34,6 @@ from fsm.sync.reporter_io import (
     Obeyed,
     ObserversNotified,
     Published,
-    Refused,
     Released,
     ReporterAccepted,
     ReporterEffect,

@@ -4,7 +4,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.reply_code import Code
@@ -28,7 +28,6 @@ __all__ = [
     "ObserversNotified",
     "Published",
     "Question",
-    "Refused",
     "Released",
     "Renewed",
     "ReporterAccepted",
@@ -325,15 +324,6 @@ class Deleted:
 @attrs.frozen(slots=True)
 class Vacated:
     """The deleted object has no observers any more: remove what is left of it (SYN-22)."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Refused:
-    """Refuse a change or a deletion."""
-
-    code: Code
-    why: str
 
 
 ObserverEffect: TypeAlias = (

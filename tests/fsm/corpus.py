@@ -14,13 +14,13 @@ import attrs
 import trio
 import trio.testing
 
-from actors.kit.trace import MemoryTracer
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record
 from fsm.static_check import TakenStep
 from specs.trace import Kind
 from tests.support.trace.awaitable_tracer import AwaitableTracer
 from tests.support.trace.census import counted
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
 
 Trace = Sequence[TraceLine]

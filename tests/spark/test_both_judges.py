@@ -4,7 +4,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from actors.demo.stage import Director, Show, judged_by_both
+from actors.demo.stage import Director, judged_by_both
 from fsm.__main__ import cli
 from fsm.judge.manifest import Manifest, Participant
 from spark.pipeline import Question
@@ -15,13 +15,13 @@ from tests.support.trace.trace_files import records, session, whole, write_trace
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-class Sentence(Show):
+class Sentence:
     """Keeps the lines that are shown."""
 
     def __init__(self):
         self.lines = []
 
-    def line(self, line, act):
+    def __call__(self, line, act):
         self.lines.append(line.text)
 
 

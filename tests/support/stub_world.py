@@ -14,7 +14,6 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.node.app import Node
 from actors.node.config import HttpConfig
 from actors.runtime.catalogue import SHIPPED
@@ -23,6 +22,7 @@ from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from tests.support.node.node_peer import RB, Peer, World, open_world
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.gate import EVERYBODY, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
 from transports.memory import MemoryNetwork, Wire

@@ -7,9 +7,9 @@ lives, /readyz whether it can serve.
 
 import platform
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from enum import unique
 from http import HTTPStatus
 from importlib import metadata
-from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import trio
@@ -26,14 +26,14 @@ from typing_extensions import override
 
 from actors.kit.counters import (
     BOUNDS,
-    GAUGES,
-    TALLIES,
-    TIMINGS,
     Counters,
     Durations,
+    Gauge,
     Labels,
-    Meaning,
+    Measured,
     Reading,
+    Tally,
+    Timing,
 )
 from actors.node.health import Part, Readiness
 from actors.node.http.site import Page, json_page
@@ -41,7 +41,7 @@ from specs.jsonvalue import Json
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason
 
-__all__ = ["CONSTANT", "MetricsPage", "Probe", "ReadyPage", "health"]
+__all__ = ["Constant", "MetricsPage", "Probe", "ReadyPage", "health"]
 
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
 """Has a part of the node show that it works; returns half a sentence if it does not."""
@@ -94,21 +94,26 @@ _PREFIX: Final = "protofly"
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The text form every Prometheus reads."""
 
-# fmt: off
-CONSTANT: Final = MappingProxyType({
-    "messages_received":  Meaning(("form",),     "Messages received over links, before any check."),
-    "messages_sent":      Meaning(("form",),     "Messages passed to links for writing."),
-    "messages_admitted":  Meaning((),            "Messages that passed every check."),
-    "policy_decisions":   Meaning(("decision",), "Decisions of the policy engine."),
-    "messages_dropped":   Meaning(("reason",),   "Messages that were not delivered."),
-    "actor_restarts":     Meaning(("actor",),    "Restarts of parts of the node."),
-    "dead_letters":       Meaning((),            "Messages for parts that had ended."),
-    "monitor_violations": Meaning(("machine",),  "Steps that no table declares: bugs."),
-    "monitor_resets":     Meaning((),            "Resets of the checks of claims."),
-    "monitor_broken_claims": Meaning(("claim",), "Broken claims that the process itself found."),
-})
-"""Counters that `Counters` keeps separately, because they are hot or older."""
-# fmt: on
+
+@final
+@unique
+class Constant(Measured):
+    """Counters that `Counters` keeps separately, because they are hot or older."""
+
+    RECEIVED = "messages_received", ("form",), "Messages received over links, before any check."
+    SENT = "messages_sent", ("form",), "Messages passed to links for writing."
+    ADMITTED = "messages_admitted", (), "Messages that passed every check."
+    DECISIONS = "policy_decisions", ("decision",), "Decisions of the policy engine."
+    DROPPED = "messages_dropped", ("reason",), "Messages that were not delivered."
+    RESTARTS = "actor_restarts", ("actor",), "Restarts of parts of the node."
+    DEAD_LETTERS = "dead_letters", (), "Messages for parts that had ended."
+    VIOLATIONS = "monitor_violations", ("machine",), "Steps that no table declares: bugs."
+    RESETS = "monitor_resets", (), "Resets of the checks of claims."
+    BROKEN_CLAIMS = (
+        "monitor_broken_claims",
+        ("claim",),
+        "Broken claims that the process itself found.",
+    )
 
 
 @final
@@ -137,32 +142,30 @@ class _Reader(Collector):
         yield _build()
         yield from self._constant()
         counters = self._counters
-        for tally, meaning in TALLIES.items():
-            yield _counter(tally.value, meaning, _worded(counters.tallies[tally]))
-        for timing, meaning in TIMINGS.items():
-            yield _histogram(timing.value, meaning, counters.timings[timing])
-        for gauge, meaning in GAUGES.items():
+        for tally in Tally:
+            yield _counter(tally, _worded(counters.tallies[tally]))
+        for timing in Timing:
+            yield _histogram(timing, counters.timings[timing])
+        for gauge in Gauge:
             if gauge in counters.gauges:
-                yield _gauge(gauge.value, meaning, counters.gauges[gauge]())
+                yield _gauge(gauge, counters.gauges[gauge]())
 
     def _constant(self) -> Iterator[Metric]:
         counters = self._counters
-        read: dict[str, Iterable[tuple[tuple[str, ...], int]]] = {
-            "messages_received": [
-                ((form,), one.received) for form, one in counters.traffic.items()
-            ],
-            "messages_sent": [((form,), one.sent) for form, one in counters.traffic.items()],
-            "messages_admitted": [((), counters.admitted)],
-            "policy_decisions": [(("permit",), counters.permitted), (("deny",), counters.denied)],
-            "messages_dropped": [((one,), counters.drops.get(one, 0)) for one in DropReason],
-            "actor_restarts": [((name,), n) for name, n in _kinds(counters.restarts).items()],
-            "dead_letters": [((), sum(counters.dead_letters.values()))],
-            "monitor_violations": [((name,), n) for name, n in counters.violations.items()],
-            "monitor_resets": [((), counters.monitor_resets)],
-            "monitor_broken_claims": [((one,), n) for one, n in counters.broken_claims.items()],
+        read: dict[Constant, Iterable[tuple[tuple[str, ...], int]]] = {
+            Constant.RECEIVED: [((form,), one.received) for form, one in counters.traffic.items()],
+            Constant.SENT: [((form,), one.sent) for form, one in counters.traffic.items()],
+            Constant.ADMITTED: [((), counters.admitted)],
+            Constant.DECISIONS: [(("permit",), counters.permitted), (("deny",), counters.denied)],
+            Constant.DROPPED: [((one,), counters.drops.get(one, 0)) for one in DropReason],
+            Constant.RESTARTS: [((name,), n) for name, n in _kinds(counters.restarts).items()],
+            Constant.DEAD_LETTERS: [((), sum(counters.dead_letters.values()))],
+            Constant.VIOLATIONS: [((name,), n) for name, n in counters.violations.items()],
+            Constant.RESETS: [((), counters.monitor_resets)],
+            Constant.BROKEN_CLAIMS: [((one,), n) for one, n in counters.broken_claims.items()],
         }
-        for name, meaning in CONSTANT.items():
-            yield _counter(name, meaning, read[name])
+        for metric in Constant:
+            yield _counter(metric, read[metric])
 
 
 def _build() -> Metric:
@@ -193,15 +196,15 @@ def _worded(counted: Mapping[Labels, int]) -> Iterator[tuple[tuple[str, ...], in
         yield tuple(str(label) for label in labels), count
 
 
-def _counter(name: str, meaning: Meaning, counted: Iterable[tuple[tuple[str, ...], int]]) -> Metric:
-    family = CounterMetricFamily(f"{_PREFIX}_{name}", meaning.says, labels=meaning.labels)
+def _counter(metric: Measured, counted: Iterable[tuple[tuple[str, ...], int]]) -> Metric:
+    family = CounterMetricFamily(f"{_PREFIX}_{metric}", metric.says, labels=metric.labels)
     for labels, count in counted:
         family.add_metric(labels, count)
     return family
 
 
-def _gauge(name: str, meaning: Meaning, reading: Reading) -> Metric:
-    family = GaugeMetricFamily(f"{_PREFIX}_{name}", meaning.says, labels=meaning.labels)
+def _gauge(metric: Measured, reading: Reading) -> Metric:
+    family = GaugeMetricFamily(f"{_PREFIX}_{metric}", metric.says, labels=metric.labels)
     if isinstance(reading, int):
         family.add_metric((), reading)
     else:
@@ -210,9 +213,9 @@ def _gauge(name: str, meaning: Meaning, reading: Reading) -> Metric:
     return family
 
 
-def _histogram(name: str, meaning: Meaning, timed: Mapping[Labels, Durations]) -> Metric:
-    title = f"{_PREFIX}_{name}_seconds"
-    family = HistogramMetricFamily(title, meaning.says, labels=meaning.labels)
+def _histogram(metric: Measured, timed: Mapping[Labels, Durations]) -> Metric:
+    title = f"{_PREFIX}_{metric}_seconds"
+    family = HistogramMetricFamily(title, metric.says, labels=metric.labels)
     for labels, durations in timed.items():
         words = tuple(str(label) for label in labels)
         family.add_metric(words, _buckets(durations), durations.total)

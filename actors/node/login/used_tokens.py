@@ -13,7 +13,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.database import DatabaseForm, open_database
+from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.node.login.errors import UsedTokensError
 from fsm.session.assertion import SpentTokens, Use
 
@@ -67,9 +67,8 @@ class UsedTokenFile:
 
     def __init__(self, path: Path, sweep: int = _SWEEP, form: DatabaseForm = _FORM) -> None:
         self._path: Final = path
-        self._form: Final = form
         self._sweep: Final = sweep
-        self._connection: sqlite3.Connection | None = None
+        self._file: Final = DatabaseFile(path, form)
         self._writing = trio.Lock()
         self._pending: list[_Pending] = []
         self._kept = 0
@@ -83,7 +82,7 @@ class UsedTokenFile:
             UsedTokensError: The file cannot be used, or is none of ours.
         """
         try:
-            connection = self._open()
+            connection = self._file.connection()
             with connection:
                 # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -118,20 +117,12 @@ class UsedTokenFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        """Return the connection; one thread at a time uses it."""
-        if self._connection is None:
-            self._connection = open_database(self._path, self._form)
-        return self._connection
+        self._file.close()
 
     def _write(self, batch: Sequence[_Pending], floor: float) -> None:
         is_sweep = any((self._kept + nth) % self._sweep == 0 for nth in range(len(batch)))
         try:
-            connection = self._open()
+            connection = self._file.connection()
             with connection:
                 for one in batch:
                     row = one.use.digest, one.use.end

@@ -18,7 +18,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters, Timing
-from actors.kit.database import DatabaseForm, FileLock, open_database
+from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
@@ -124,10 +124,8 @@ class SqliteRecords(RecordFile):
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self._lock = FileLock(path)
-        self._connection: sqlite3.Connection | None = None
+        self._file = DatabaseFile(path, _FORM)
         self._rows: dict[str, Row] | None = None
-        self._inode = 0
 
     @override
     def load(self) -> list[Row]:
@@ -138,8 +136,8 @@ class SqliteRecords(RecordFile):
 
     def _read(self) -> list[Row]:
         try:
-            self._lock.take()
-            connection = self._open()
+            self._file.lock()
+            connection = self._file.connection()
             with connection:
                 _prepare(connection)
             return [_row(*columns) for columns in connection.execute(_ALL)]
@@ -158,25 +156,12 @@ class SqliteRecords(RecordFile):
 
     @override
     def close(self) -> None:
-        self._disconnect()
-        self._lock.release()
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
-        if self._connection is None:
-            self._connection = open_database(self.path, _FORM)
-            self._inode = self.path.stat().st_ino
-        return self._connection
+        self._file.close()
 
     def _write(self, changes: Sequence[Change]) -> None:
         try:
-            connection = self._open()
-            self._check_place()
+            connection = self._file.connection()
+            self._file.check_place()
             with connection:
                 for change in changes:
                     match change:
@@ -187,16 +172,11 @@ class SqliteRecords(RecordFile):
         except (sqlite3.Error, OSError) as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
 
-    def _check_place(self) -> None:
-        """Refuse to write to a file that is no longer at its path: moved, removed or replaced."""
-        if self.path.stat().st_ino != self._inode:
-            raise RegistryFileError(self.path, "another file has taken its place")
-
     def _rewrite(self, rows: Sequence[Row]) -> None:
         try:
             # A defect of the old connection does not affect a new one.
-            self._disconnect()
-            connection = self._open()
+            self._file.disconnect()
+            connection = self._file.connection()
             with connection:
                 _prepare(connection)
                 connection.execute(_CLEAR)

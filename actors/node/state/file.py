@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 import orjson
 
-from actors.kit.database import DatabaseForm, FileLock, open_database
+from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.node.errors import StateFileError
 from actors.node.login.used_tokens import USED_TABLES
 from fsm.session.node_session_io import KeptSession
@@ -110,8 +110,7 @@ class StateFile:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self._lock = FileLock(path)
-        self._connection: sqlite3.Connection | None = None
+        self._file = DatabaseFile(path, FORM)
 
     def load(self) -> Stored:
         """Open the file, and return what is stored; blocks.
@@ -120,8 +119,8 @@ class StateFile:
             StateFileError: It cannot be used, or is none of ours.
         """
         try:
-            self._lock.take()
-            connection = self._open()
+            self._file.lock()
+            connection = self._file.connection()
             with connection:
                 # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -140,7 +139,7 @@ class StateFile:
             StateFileError: It cannot be written.
         """
         try:
-            connection = self._open()
+            connection = self._file.connection()
             with connection:
                 for change in changes:
                     match change:
@@ -156,24 +155,12 @@ class StateFile:
                             assert_never(change)
         except (sqlite3.Error, OSError) as exc:
             # Whatever is wrong with this connection may not be wrong with the next one.
-            self._disconnect()
+            self._file.disconnect()
             raise StateFileError(self.path, str(exc)) from exc
 
     def close(self) -> None:
         """Close the file. Idempotent."""
-        self._disconnect()
-        self._lock.release()
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        """Return the connection; one thread at a time uses it."""
-        if self._connection is None:
-            self._connection = open_database(self.path, FORM)
-        return self._connection
+        self._file.close()
 
 
 def _columns(row: SessionRow) -> tuple[str, str, bytes, bytes, bool, bytes | None, str | None]:

@@ -101,9 +101,8 @@ def show_step(step: Step) -> str:
     """Write a step in one line."""
     match step:
         case MessageStep(message=message):
-            marks: list[str] = sorted(step.flags)
+            marks = step.marks
             marks += [f"drop:{step.drop}"] if step.drop is not None else []
-            marks += ["drop:lost"] if step.is_lost else []
             marks += [f"p2p:{step.link}"] if step.link is not None else []
             ending = f" [{' '.join(marks)}]" if marks else ""
             return f"{step.hop.text} {show_message(message)}{ending}"

@@ -21,7 +21,7 @@ from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match
 from actors.play.script.addresses import SANDBOX, Places, is_hyperty, is_object
 from actors.play.script.hop import GAP, Place, Ride
-from actors.play.script.steps import Flag, MessageStep
+from actors.play.script.steps import MessageStep
 from specs.addresses.address import is_backend, is_below
 from specs.message import Message, instance_id
 from specs.trace import Fact, Kind, Op
@@ -29,9 +29,7 @@ from specs.trace import Fact, Kind, Op
 __all__ = [
     "DELAYED",
     "DOUBLED",
-    "LOST",
     "Instance",
-    "Instances",
     "MessageScore",
     "Need",
     "needs_of",
@@ -42,9 +40,6 @@ DELAYED: Final = "delayed"
 
 DOUBLED: Final = "doubled"
 """Why the network carries a message another time."""
-
-LOST: Final = "lost"
-"""Why the network drops a message."""
 
 _ARRIVED: Final = frozenset({Op.DELIVER, Op.CALLBACK})
 _AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
@@ -151,7 +146,7 @@ def needs_of(step: MessageStep, places: Places, denied_at: Place | None = None) 
     """
     route = _Route(step, places)
     needs = route.needs()
-    if Flag.CONTROL in step.flags:
+    if step.control:
         needs = (need for need in needs if not _is_node(need.who))
     elif denied_at is not None:
         needs = _until(needs, places.process(denied_at))
@@ -190,8 +185,8 @@ class _Route:
     def __init__(self, step: MessageStep, places: Places) -> None:
         self._step = step
         self._places = places
-        self._ends_early = step.drop is not None or step.is_lost
-        self._is_to_come = Flag.DOUBLED in step.flags or step.delay > 0
+        self._ends_early = step.drop is not None
+        self._is_to_come = step.doubled or step.delayed > 0
         self._legs = list(_legs(step))
 
     def needs(self) -> Iterator[Need]:
@@ -208,10 +203,10 @@ class _Route:
 
     def _start(self) -> Iterator[Need]:
         """Say how it begins: made by a router, or submitted before a route that is sketched."""
-        first, flags = self._step.hop.first, self._step.flags
+        first, step = self._step.hop.first, self._step
         who = self._places.process(first)
-        is_made = first.part == _BUS and Flag.DUP not in flags and self._step.message.is_response
-        if Flag.SYNTHETIC in flags or is_made:
+        is_made = first.part == _BUS and not step.dup and step.message.is_response
+        if step.synthetic or is_made:
             yield Need(ops=frozenset({Op.SYNTH}), who=who)
         ride = self._legs[0].ride if self._legs else Ride.HANDED
         if first == GAP:
@@ -242,7 +237,7 @@ class _Route:
         """Yield that it is doubled or delayed, where its route has come to where it can be."""
         if self._is_to_come:
             self._is_to_come = False
-            reason = DOUBLED if Flag.DOUBLED in self._step.flags else DELAYED
+            reason = DOUBLED if self._step.doubled else DELAYED
             yield Need(ops=frozenset({Op.XMIT}), reason=reason)
 
     def _stub(self, place: Place) -> str | None:
@@ -289,13 +284,12 @@ class _Route:
         yield from self._disturbed()
         who = self._places.process(self._step.hop.last[0])
         if self._step.drop is not None:
-            yield Need(ops=frozenset({Op.DROP}), who=who, reason=self._step.drop)
-        if self._step.is_lost:
-            yield Need(ops=frozenset({Op.DROP}), reason=LOST)
+            by = None if self._step.is_lost else who
+            yield Need(ops=frozenset({Op.DROP}), who=by, reason=self._step.drop)
         is_sketched = all(leg.ride is not Ride.LINK for leg in self._legs)
         if self._step.link is not None and is_sketched:
             yield Need(ops=frozenset({Op.XMIT}), link=self._step.link)
-        if self._step.flags & {Flag.QUEUED, Flag.BUFFERED}:
+        if self._step.queued or self._step.buffered:
             place = self._step.hop.last[0]
             stub = self._stub(place)
             actor = _BUS if stub in {None, _NO_STUB} else f"stub:{stub}"
@@ -343,47 +337,12 @@ class Instance:
         return whole[-1] if whole else None
 
 
-@final
-class Instances:
-    """All message instances that an observer has seen, kept up to date by `read`."""
-
-    def __init__(self, observer: Observer) -> None:
-        self._observer = observer
-        self._read = 0
-        self._known: dict[str, Instance] = {}
-
-    def read(self) -> None:
-        """Take in what was seen since the last time."""
-        for seen in self._observer.items[self._read :]:
-            mid = seen.fact.mid
-            if seen.fact.k is Kind.MSG and mid is not None:
-                self._known.setdefault(mid, Instance(mid)).seen.append(seen)
-        self._read = len(self._observer.items)
-
-    def find(self, mid: str) -> Instance | None:
-        """Find an instance."""
-        return self._known.get(mid)
-
-    def __iter__(self) -> Iterator[Instance]:
-        return iter(list(self._known.values()))
-
-
-@final
-@attrs.frozen
-class Followed:
-    """The match of an instance with its expected route.
-
-    Attributes:
-        match: The things seen, if all is there.
-        missing: What is not there.
-    """
-
-    match: Match | None
-    missing: Need | None = None
-
-
-def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) -> Followed:
+def follow(
+    instance: Instance, needs: Sequence[Need], names: Names, since: int
+) -> Match | Need | None:
     """Find all that is needed, one thing behind the other, from a number on.
+
+    Returns the first need that nothing meets; None: nothing is needed, and nothing was seen.
 
     Binds names; hand in a copy.
 
@@ -400,12 +359,12 @@ def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) 
         before = before if need.is_beside else place
         found = _first(instance, need, names, before)
         if found is None:
-            return Followed(None, need)
+            return need
         numbers.append(found)
         place = max(place, found) if need.is_beside else found
     if not numbers:
         numbers = [one.number for one in instance.seen if one.number >= since][:1]
-    return Followed(Match(min(numbers), max(numbers))) if numbers else Followed(None)
+    return Match(min(numbers), max(numbers)) if numbers else None
 
 
 def _first(instance: Instance, need: Need, names: Names, since: int) -> int | None:
@@ -428,14 +387,21 @@ class MessageScore:
         claimed: Instances by what the scenario calls them.
     """
 
-    def __init__(
-        self, places: Places, names: Names, instances: Instances, observer: Observer
-    ) -> None:
+    def __init__(self, places: Places, names: Names, observer: Observer) -> None:
         self.claimed: dict[str, str] = {}
         self._places = places
         self._names = names
-        self._instances = instances
+        self._instances: dict[str, Instance] = {}
         self._observer = observer
+        self._read = 0
+
+    def read(self) -> None:
+        """Take in what was seen since the last time."""
+        for seen in self._observer.items[self._read :]:
+            mid = seen.fact.mid
+            if seen.fact.k is Kind.MSG and mid is not None:
+                self._instances.setdefault(mid, Instance(mid)).seen.append(seen)
+        self._read = len(self._observer.items)
 
     def claim(self, step: MessageStep, match: Match) -> None:
         """Say which instance a step's message is, once a candidate was taken.
@@ -444,14 +410,14 @@ class MessageScore:
             step: Step of the scenario.
             match: The match.
         """
-        for instance in self._instances:
+        for instance in self._instances.values():
             if any(one.number == match.first for one in instance.seen):
                 self.claimed[instance_id(step.message)] = instance.mid
 
     def instance(self, message: Message) -> Instance | None:
         """Return the instance that a scripted message is, if it was seen."""
         mid = self.claimed.get(instance_id(message))
-        return None if mid is None else self._instances.find(mid)
+        return None if mid is None else self._instances.get(mid)
 
     def findings(
         self, step: MessageStep, denied_at: Place | None
@@ -462,7 +428,7 @@ class MessageScore:
             step: The message.
             denied_at: The place where a ruling ends its route.
         """
-        self._instances.read()
+        self.read()
         needs = needs_of(step, self._places, denied_at)
         for instance in self._possible(step):
             yield self._finding(step, instance, needs)
@@ -473,7 +439,7 @@ class MessageScore:
             yield known
             return
         taken = set(self.claimed.values())
-        for instance in self._instances:
+        for instance in self._instances.values():
             fact = instance.first.fact
             is_old = instance.seen[-1].number < self._observer.start
             if fact.type == step.message.type and instance.mid not in taken and not is_old:
@@ -488,12 +454,12 @@ class MessageScore:
             return wrong
         route = follow(instance, needs, trial, self._observer.start)
         text = self._shown(instance)
-        if route.match is None:
-            missing = "" if route.missing is None else f" (no {route.missing.described()})"
+        if not isinstance(route, Match):
+            missing = "" if route is None else f" (no {route.described()})"
             return NearMiss(4, f"by another route{missing}: {text}")
-        if not self._same_via(step.message, instance.message(route.match.last), trial):
+        if not self._same_via(step.message, instance.message(route.last), trial):
             return NearMiss(4, f"with another via: {text}")
-        return Candidate(route.match, trial, text)
+        return Candidate(route, trial, text)
 
     def _unlike(self, golden: Message, instance: Instance, trial: Names) -> NearMiss | None:
         """Compare all but the route; None: it is the same."""

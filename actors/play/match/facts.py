@@ -11,8 +11,7 @@ from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match
 from actors.play.script.addresses import Places
 from actors.play.script.hop import read_place
-from actors.play.script.steps import AuthzStep, ResolveStep, Scenario, StateStep, TableStep
-from actors.play.script.vocabulary import LINK, machine_name
+from actors.play.script.steps import LINK, AuthzStep, ResolveStep, Scenario, StateStep, TableStep
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
 from specs.trace import ABSENT, Fact, Kind, Op
@@ -67,7 +66,7 @@ def belongs(move: Move, step: StateStep, names: Names) -> bool:
         names: Values that stand for names of the scenario.
     """
     parts = move.key.split("|")
-    if machine_name(step.machine) == LINK:
+    if step.machine == LINK:
         # Its name is the scenario's own: the actors have none for people.
         return names.bind(step.key[0], move.key)
     if step.key[0].startswith("MN."):
@@ -128,11 +127,7 @@ class FactScore:
         One step of a scenario may be several of the entity: it may pass through states
         that the scenario does not have of this entity.
         """
-        name = machine_name(step.machine)
-        if name is None:
-            yield NearMiss(0, f"no machine is called {step.machine!r}")
-            return
-        seen = list(moves(self._items(), name))
+        seen = list(moves(self._items(), step.machine))
         for place, move in enumerate(seen):
             trial = self._names.copy()
             if not self._is_meant(step, move, trial):

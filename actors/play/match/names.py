@@ -31,7 +31,7 @@ from specs.child import parent_of
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
-__all__ = ["Bindings", "Content", "Names", "says_the_same"]
+__all__ = ["Content", "Names", "says_the_same"]
 
 _PART: Final = re.compile(r"[/#]?[^/#]+")
 
@@ -42,44 +42,32 @@ _FIXED_PREFIXES: Final = ("domain-", "user-")
 
 
 @final
-@attrs.define
-class Bindings:
-    """The bindings, in both directions.
-
-    Attributes:
-        actual: The actors' addresses by the scenario's.
-        golden: The reverse.
-        numbers: The actors' numbers, by counting component and number in the scenario.
-    """
-
-    actual: dict[str, str] = attrs.field(factory=dict)
-    golden: dict[str, str] = attrs.field(factory=dict)
-    numbers: dict[str, dict[int, int]] = attrs.field(factory=dict)
-
-    def copy(self) -> "Bindings":
-        """Return the same a second time."""
-        numbers = {who: dict(known) for who, known in self.numbers.items()}
-        return Bindings(dict(self.actual), dict(self.golden), numbers)
-
-
-@final
+@attrs.define(eq=False)
 class Names:
     """A correspondence between a scenario's names and the actors'; one to one.
 
     Attributes:
-        bound: What is bound so far.
+        to_actual: The actors' addresses by the scenario's.
+        to_golden: The reverse.
+        numbers: The actors' numbers, by counting component and number in the scenario.
     """
 
-    def __init__(self, bound: Bindings | None = None) -> None:
-        self.bound = bound or Bindings()
+    numbers: dict[str, dict[int, int]] = attrs.field(factory=dict)
+    to_actual: dict[str, str] = attrs.field(factory=dict)
+    to_golden: dict[str, str] = attrs.field(factory=dict)
 
     def copy(self) -> "Names":
         """Return a second correspondence that holds the same, to try something with."""
-        return Names(self.bound.copy())
+        numbers = {who: dict(known) for who, known in self.numbers.items()}
+        return Names(numbers, dict(self.to_actual), dict(self.to_golden))
 
     def take(self, other: "Names") -> None:
         """Take over all that another correspondence holds: an attempt went well."""
-        self.bound = other.bound
+        self.numbers, self.to_actual, self.to_golden = (
+            other.numbers,
+            other.to_actual,
+            other.to_golden,
+        )
 
     # ---- binding
 
@@ -93,13 +81,13 @@ class Names:
             golden: Value of the scenario.
             actual: Observed value.
         """
-        known = self.bound.actual.get(golden)
+        known = self.to_actual.get(golden)
         if known is not None:
             return known == actual
-        if actual in self.bound.golden:
+        if actual in self.to_golden:
             return False
-        self.bound.actual[golden] = actual
-        self.bound.golden[actual] = golden
+        self.to_actual[golden] = actual
+        self.to_golden[actual] = golden
         return True
 
     def unify(self, golden: str, actual: str) -> bool:
@@ -117,7 +105,7 @@ class Names:
         if len(ours) != len(theirs):
             return False
         for depth, (name, seen) in enumerate(zip(ours, theirs, strict=True)):
-            known = self.bound.actual.get(name)
+            known = self.to_actual.get(name)
             if known is not None:
                 if known != seen:
                     return False
@@ -154,7 +142,7 @@ class Names:
             golden: The scenario's number.
             actual: The one observed.
         """
-        known = self.bound.numbers.setdefault(sender, {})
+        known = self.numbers.setdefault(sender, {})
         if golden in known:
             return known[golden] == actual
         if any((one < golden) is not (seen < actual) for one, seen in known.items()):
@@ -168,19 +156,19 @@ class Names:
 
     def actual(self, golden: str) -> str:
         """Say what the actors call an address; as it is if nothing of it is bound."""
-        return _translated(golden, self.bound.actual)
+        return _translated(golden, self.to_actual)
 
     def golden(self, actual: str) -> str:
         """Say what the scenario calls an address; as it is if nothing of it is bound."""
-        return _translated(actual, self.bound.golden)
+        return _translated(actual, self.to_golden)
 
     def in_actual(self, value: Json) -> Json:
         """Translate every text in a value of the scenario."""
-        return _mapped(value, self.bound.actual)
+        return _mapped(value, self.to_actual)
 
     def in_golden(self, value: Json) -> Json:
         """Translate every text in a value observed."""
-        return _mapped(value, self.bound.golden)
+        return _mapped(value, self.to_golden)
 
 
 def _prefixes(address: str) -> Iterator[str]:

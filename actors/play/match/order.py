@@ -32,7 +32,6 @@ from actors.play.script.hop import GAP
 from actors.play.script.steps import (
     AuthzStep,
     FaultStep,
-    Flag,
     MessageStep,
     ResolveStep,
     Scenario,
@@ -47,10 +46,11 @@ from specs.trace import Op
 
 __all__ = ["Match", "Order", "Precedence"]
 
-_STUB_MACHINES: Final = frozenset({"deploy", "stub", "stub_connection", "stub_deployment"})
+_STUB: Final = "stub_connection"
+_DEPLOYMENT: Final = "stub_deployment"
 _P2P: Final = "p2p"
 _REGISTRY: Final = "registry"
-_P2P_MACHINES: Final = frozenset({"p2p", "p2p_connection"})
+_P2P_MACHINE: Final = "p2p_connection"
 
 
 @final
@@ -166,7 +166,7 @@ def _before_row(earlier: Step, later: TableStep) -> Iterator[Precedence]:
                 yield Precedence.END_BEFORE_END
         case StateStep(machine=machine, key=(own, remote, *_)):
             is_link = later.table == _P2P and later.at.part == _REGISTRY
-            if is_link and machine in _P2P_MACHINES and remote == later.key:
+            if is_link and machine == _P2P_MACHINE and remote == later.key:
                 # At whose registry it is, the key says only from the other side.
                 yield from () if own == later.key else (Precedence.END_BEFORE_END,)
         case _:
@@ -208,7 +208,7 @@ def _between_messages(earlier: MessageStep, later: MessageStep) -> Iterator[Prec
 
 
 def _is_first_hop(earlier: MessageStep, later: MessageStep) -> bool:
-    return Flag.DUP not in earlier.flags and Flag.DUP in later.flags
+    return later.dup and not earlier.dup
 
 
 def _is_reported_by(step: StateStep, event: MessageStep) -> bool:
@@ -216,22 +216,22 @@ def _is_reported_by(step: StateStep, event: MessageStep) -> bool:
     message = event.message
     if last_segment(message.to) != "status" or message.body.get("value") != step.new:
         return False
-    if step.machine in _STUB_MACHINES:
-        return step.machine.startswith("stub") and step.key[0] == message.from_
-    if step.machine not in _P2P_MACHINES or len(step.key) < 2:  # noqa: PLR2004 - both runtimes
+    if step.machine in {_STUB, _DEPLOYMENT}:
+        return step.key[0] == message.from_
+    if step.machine != _P2P_MACHINE or len(step.key) < 2:  # noqa: PLR2004 - both runtimes
         return False
     own, remote = step.key[0], step.key[1]
     return message.from_.startswith(f"{own}/") and message.body.get("resource") == remote
 
 
 def _after_route(earlier: ResolveStep, later: MessageStep) -> Iterator[Precedence]:
-    if Flag.DUP in later.flags and later.message.to == earlier.to:
+    if later.dup and later.message.to == earlier.to:
         yield Precedence.END_NOT_AFTER_END
 
 
 def _after_ruling(ruled: Message, later: MessageStep) -> Iterator[Precedence]:
     message = later.message
-    is_hop = Flag.DUP in later.flags and instance_id(message) == instance_id(ruled)
+    is_hop = later.dup and instance_id(message) == instance_id(ruled)
     is_refusal = message.is_response and request_id(message) == instance_id(ruled)
     if is_hop or is_refusal:
         yield Precedence.END_BEFORE_END

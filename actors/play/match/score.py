@@ -17,23 +17,21 @@ of the scenario to its last, these are contradictions (`contradiction`):
   that it names have got nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, TypeAlias, assert_never, final
 
-import attrs
-
 from actors.play.match.difference import Candidate, Difference, NearMiss, show_message, show_step
-from actors.play.match.evidence import LOST, Instance, Instances, MessageScore
+from actors.play.match.evidence import Instance, MessageScore
 from actors.play.match.facts import FactScore, moves
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer, Seen
 from actors.play.match.order import Match, Order
 from actors.play.script.addresses import Places
 from actors.play.script.steps import (
+    LOST,
     AuthzStep,
     CallStep,
     FaultStep,
-    Flag,
     IngestStep,
     MessageStep,
     ResolveStep,
@@ -43,7 +41,6 @@ from actors.play.script.steps import (
     TableStep,
     TimeStep,
 )
-from actors.play.script.vocabulary import machine_name
 from specs.child import parent_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
@@ -51,121 +48,66 @@ from specs.message import instance_id
 from specs.reply_code import FIRST_FINAL, DropReason
 from specs.trace import Kind, Op
 
-__all__ = ["Played", "Score", "contradictions"]
+__all__ = ["Score"]
 
 _GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
 _BUS: Final = "bus"
 
 
-@final
-@attrs.frozen(kw_only=True)
-class Played:
-    """A scenario whose steps were looked for.
-
-    Attributes:
-        matches: What each step was matched by, by its number.
-        claimed: Message instances by what the scenario calls them.
-        entities: Keys of entities by machine and key in the scenario.
-    """
-
-    scenario: Scenario
-    observer: Observer
-    names: Names
-    matches: Mapping[int, Match]
-    claimed: Mapping[str, str]
-    entities: Mapping[tuple[str, ...], str]
-    instances: Instances
-
-    @property
-    def items(self) -> list[Seen]:
-        """The records that belong to the scenario."""
-        return self.observer.items[self.observer.start :]
-
-    def difference(self, number: int, seen: str) -> Difference:
-        """Say what should not have been, by the step it speaks against.
-
-        Args:
-            number: Number of the step.
-            seen: Observed event, in words.
-        """
-        step = self.scenario.step(number)
-        text = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
-        return Difference(number, text, (seen,))
-
-    @property
-    def end(self) -> int:
-        """Number of the thing seen with which the scenario ends; time lasts to its end."""
-        if isinstance(self.scenario.steps[-1], TimeStep):
-            return len(self.observer.items)
-        return max(match.last for match in self.matches.values())
-
-    def fence_before(self, number: int) -> int:
-        """Return the time or fault that came last before something; 0 if none did."""
-        fences = [one for one in self.scenario.steps if isinstance(one, FaultStep | TimeStep)]
-        known = (one.number for one in fences if one.number in self.matches)
-        return max((one for one in known if self.matches[one].last < number), default=0)
-
-    def step_before(self, number: int) -> int:
-        """Return the step that was seen last before something; 0 if none was."""
-        known = [(match.last, step) for step, match in self.matches.items() if match.last <= number]
-        return max(known, default=(0, 0))[1]
-
-
-def contradictions(played: Played) -> Iterator[Difference]:
+def _contradictions(played: "Score") -> Iterator[Difference]:
     """Yield what speaks against a scenario."""
     yield from _undeclared(played)
     yield from _missing_steps(played)
     yield from _second_answers(played)
     for step in played.scenario.steps:
         if isinstance(step, MessageStep) and step.number in played.matches:
-            instance = played.instances.find(played.claimed.get(instance_id(step.message), ""))
+            instance = played.messages.instance(step.message)
             if instance is not None:
                 yield from _answers(played, step, instance)
                 yield from _drops(played, step, instance)
                 yield from _strays(played, step, instance)
 
 
-def _undeclared(played: Played) -> Iterator[Difference]:
+def _undeclared(played: "Score") -> Iterator[Difference]:
     for seen in played.items:
         fact = seen.fact
         if fact.k is Kind.STATE and fact.op is Op.REFUSED:
             text = f"{fact.machine}({fact.key}): {fact.cause} in {fact.old} is not declared"
-            yield played.difference(played.step_before(seen.number), text)
+            yield played.ruled_out(played.step_before(seen.number), text)
 
 
-def _missing_steps(played: Played) -> Iterator[Difference]:
+def _missing_steps(played: "Score") -> Iterator[Difference]:
     """Yield steps that the scenario lacks, the first seen first."""
     for _, difference in sorted(_missing(played), key=lambda found: found[0]):
         yield difference
 
 
-def _missing(played: Played) -> Iterator[tuple[int, Difference]]:
-    for (machine, *key), actual in played.entities.items():
+def _missing(played: "Score") -> Iterator[tuple[int, Difference]]:
+    for (machine, *key), actual in played.facts.entities.items():
         mine = [
             step
             for step in played.scenario.steps
             if isinstance(step, StateStep) and (step.machine, *step.key) == (machine, *key)
         ]
         spans = [played.matches[one.number] for one in mine if one.number in played.matches]
-        name = machine_name(machine)
-        if name is None or not spans:
+        if not spans:
             continue
         begun = min(span.first for span in spans)
         ended = played.end
-        for move in moves(played.items, name):
+        for move in moves(played.items, machine):
             is_expected = any(span.first <= move.number <= span.last for span in spans)
             if move.key == actual and begun < move.number < ended and not is_expected:
                 before = [step for step in mine if played.matches[step.number].last < move.number]
                 text = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
                 number = max(before[-1].number if before else 0, played.fence_before(move.number))
-                yield move.number, played.difference(number, text)
+                yield move.number, played.ruled_out(number, text)
 
 
-def _second_answers(played: Played) -> Iterator[Difference]:
+def _second_answers(played: "Score") -> Iterator[Difference]:
     """Yield answers given to the requester although a final one was given before."""
     lost = {seen.fact.mid for seen in played.items if seen.fact.reason == LOST}
     known: dict[str, tuple[str, int]] = {}
-    numbers = {actual: golden for golden, actual in played.claimed.items()}
+    numbers = {actual: golden for golden, actual in played.messages.claimed.items()}
     for seen in played.items:
         fact = seen.fact
         is_final = fact.k is Kind.MSG and (fact.code or 0) >= FIRST_FINAL
@@ -178,21 +120,21 @@ def _second_answers(played: Played) -> Iterator[Difference]:
             text = (
                 f"a second final answer: {fact.code} from {played.names.golden(fact.from_ or '')}"
             )
-            yield played.difference(_step_of(played, numbers[mid], number), text)
+            yield played.ruled_out(_step_of(played, numbers[mid], number), text)
 
 
-def _answers(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+def _answers(played: "Score", step: MessageStep, instance: Instance) -> Iterator[Difference]:
     """Yield answers to events of the scenario, unless the scenario has them, too."""
-    if Flag.EVENT not in step.flags:
+    if not step.event:
         return
-    known = set(played.claimed.values())
+    known = set(played.messages.claimed.values())
     for seen in played.items:
         fact = seen.fact
         if fact.ref == instance.mid and fact.op in _GIVEN and fact.mid not in known:
-            yield played.difference(step.number, f"it was answered: {fact.code}")
+            yield played.ruled_out(step.number, f"it was answered: {fact.code}")
 
 
-def _step_of(played: Played, golden: str, number: int) -> int:
+def _step_of(played: "Score", golden: str, number: int) -> int:
     steps = [
         step.number
         for step in played.scenario.steps
@@ -201,7 +143,7 @@ def _step_of(played: Played, golden: str, number: int) -> int:
     return steps[-1] if steps else played.step_before(number)
 
 
-def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+def _drops(played: "Score", step: MessageStep, instance: Instance) -> Iterator[Difference]:
     same = [
         one
         for one in played.scenario.steps
@@ -209,7 +151,6 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
     ]
     is_expected = any(
         one.drop is not None
-        or one.is_lost
         or one.deliver_to is not None
         or played.scenario.denied_at(one.number) is not None
         for one in same
@@ -219,7 +160,7 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
         if fact.op is not Op.DROP or is_expected:
             continue
         if fact.reason != DropReason.DUPLICATE and not _is_echo(instance, seen):
-            yield played.difference(step.number, f"it was dropped: {fact.reason}")
+            yield played.ruled_out(step.number, f"it was dropped: {fact.reason}")
 
 
 def _is_echo(instance: Instance, seen: Seen) -> bool:
@@ -229,7 +170,7 @@ def _is_echo(instance: Instance, seen: Seen) -> bool:
     return is_of_child and is_home and seen.fact.reason == DropReason.LOOP
 
 
-def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+def _strays(played: "Score", step: MessageStep, instance: Instance) -> Iterator[Difference]:
     """Yield receivers not as the scenario names them, stubs that pass it on aside."""
     if step.deliver_to is None:
         return
@@ -243,13 +184,13 @@ def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[D
     receivers = [played.names.golden(one.removeprefix("minibus:")) for one in listeners]
     for receiver in receivers:
         if receiver not in step.deliver_to:
-            yield played.difference(step.number, f"it was delivered to {receiver}")
+            yield played.ruled_out(step.number, f"it was delivered to {receiver}")
     for missed in step.deliver_to:
         if missed not in receivers:
-            yield played.difference(step.number, f"it was not delivered to {missed}")
+            yield played.ruled_out(step.number, f"it was not delivered to {missed}")
 
 
-def _runtimes(played: Played) -> set[str]:
+def _runtimes(played: "Score") -> set[str]:
     return {one for one in played.observer.processes if not one.startswith("domain://")}
 
 
@@ -264,25 +205,29 @@ class Score:
 
     Attributes:
         matches: What each step was matched by, by its number.
+        scenario: The scenario.
+        observer: What was seen.
+        names: What the names of the scenario stand for.
+        messages: The messages of the scenario.
+        facts: Its entities, rows, routes and rulings.
     """
 
     def __init__(self, scenario: Scenario, observer: Observer, names: Names) -> None:
         self.matches: dict[int, Match] = {}
-        self._scenario = scenario
-        self._observer = observer
-        self._names = names
+        self.scenario = scenario
+        self.observer = observer
+        self.names = names
         self._order = Order(scenario)
-        self._instances = Instances(observer)
         places = Places(scenario.setting)
-        self._messages = MessageScore(places, names, self._instances, observer)
-        self._facts = FactScore(scenario, places, names, observer)
+        self.messages = MessageScore(places, names, observer)
+        self.facts = FactScore(scenario, places, names, observer)
         self._misses: dict[int, list[NearMiss]] = {}
         self._faults: dict[int, int] = {}
 
     def passed(self, step: Step) -> None:
         """Note that a fault, a call or time came now; other steps must be seen."""
-        now = len(self._observer.items) - 1
-        if self._scenario.breaks(step):
+        now = len(self.observer.items) - 1
+        if self.scenario.breaks(step):
             self._faults[step.number] = now
         if isinstance(step, FaultStep | TimeStep | CallStep):
             self.matches[step.number] = Match(now, now)
@@ -332,32 +277,66 @@ class Score:
     def _findings(self, step: _Expectation) -> Iterator[Candidate | NearMiss]:
         match step:
             case MessageStep():
-                return self._messages.findings(step, self._scenario.denied_at(step.number))
+                return self.messages.findings(step, self.scenario.denied_at(step.number))
             case StateStep():
-                return self._facts.states(step)
+                return self.facts.states(step)
             case TableStep():
-                return self._facts.rows(step)
+                return self.facts.rows(step)
             case ResolveStep():
-                return self._facts.routes(step)
+                return self.facts.routes(step)
             case AuthzStep():
-                return self._facts.rulings(step, self._ruled(step))
+                return self.facts.rulings(step, self._ruled(step))
             case _:
                 assert_never(step)
 
     def _ruled(self, step: AuthzStep) -> str | None:
-        ruled = self._scenario.step(step.ref)
-        instance = (
-            self._messages.instance(ruled.message) if isinstance(ruled, MessageStep) else None
-        )
+        ruled = self.scenario.step(step.ref)
+        instance = self.messages.instance(ruled.message) if isinstance(ruled, MessageStep) else None
         return None if instance is None else instance.mid
 
     def _take(self, step: _Expectation, candidate: Candidate) -> None:
-        self._names.take(candidate.names)
+        self.names.take(candidate.names)
         self.matches[step.number] = candidate.match
         if isinstance(step, MessageStep):
-            self._messages.claim(step, candidate.match)
+            self.messages.claim(step, candidate.match)
         elif isinstance(step, StateStep):
-            self._facts.bind(step, candidate)
+            self.facts.bind(step, candidate)
+
+    # ---- contradictions
+
+    @property
+    def items(self) -> list[Seen]:
+        """The records that belong to the scenario."""
+        return self.observer.items[self.observer.start :]
+
+    def ruled_out(self, number: int, seen: str) -> Difference:
+        """Say what should not have been, by the step it speaks against.
+
+        Args:
+            number: Number of the step.
+            seen: Observed event, in words.
+        """
+        step = self.scenario.step(number)
+        text = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
+        return Difference(number, text, (seen,))
+
+    @property
+    def end(self) -> int:
+        """Number of the thing seen with which the scenario ends; time lasts to its end."""
+        if isinstance(self.scenario.steps[-1], TimeStep):
+            return len(self.observer.items)
+        return max(match.last for match in self.matches.values())
+
+    def fence_before(self, number: int) -> int:
+        """Return the time or fault that came last before something; 0 if none did."""
+        fences = [one for one in self.scenario.steps if isinstance(one, FaultStep | TimeStep)]
+        known = (one.number for one in fences if one.number in self.matches)
+        return max((one for one in known if self.matches[one].last < number), default=0)
+
+    def step_before(self, number: int) -> int:
+        """Return the step that was seen last before something; 0 if none was."""
+        known = [(match.last, step) for step, match in self.matches.items() if match.last <= number]
+        return max(known, default=(0, 0))[1]
 
     # ---- differences
 
@@ -369,23 +348,14 @@ class Score:
 
     def contradiction(self) -> Difference | None:
         """Find the first thing seen that the scenario rules out, though it does not have it."""
-        self._instances.read()
-        played = Played(
-            scenario=self._scenario,
-            observer=self._observer,
-            names=self._names,
-            matches=self.matches,
-            claimed=self._messages.claimed,
-            entities=self._facts.entities,
-            instances=self._instances,
-        )
-        return next(contradictions(played), None)
+        self.messages.read()
+        return next(_contradictions(self), None)
 
 
 def _said_of(step: Step) -> Iterator[str]:
     """Yield what there is to say of any step of its kind that was not found."""
     if isinstance(step, MessageStep) and step.is_disturbed:
-        what = "lost" if step.is_lost else "doubled" if Flag.DOUBLED in step.flags else "delayed"
+        what = "lost" if step.is_lost else "doubled" if step.doubled else "delayed"
         yield (
             f"no such message went between a runtime and a message node, so none was {what}: "
             "let its route go by ~wire~, or leave out hops (..)"

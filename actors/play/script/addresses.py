@@ -6,6 +6,7 @@ from typing import Final, final
 
 from actors.play.script.hop import Place
 from actors.play.script.steps import Setting
+from actors.play.script.vocabulary import Alias, Node
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.jsonvalue import Json
 
@@ -130,9 +131,9 @@ class Places:
     """
 
     def __init__(self, setting: Setting) -> None:
-        self._nodes = {one.domain.partition(".")[0]: one.address for one in setting.nodes}
+        self._nodes = {one.domain.partition(".")[0]: one.address for one in setting.all(Node)}
         self._named = {one.rpartition("/")[2].lower(): one for one in reversed(setting.named)}
-        self._named |= {one.is_.lower(): one.for_ for one in setting.aliases}
+        self._named |= {one.is_.lower(): one.for_ for one in setting.all(Alias)}
 
     def known(self) -> list[str]:
         """Return all words that name a place."""

@@ -1,163 +1,177 @@
-"""The fields of one line of a scenario file."""
+"""The fields of one line of a scenario file, read into a class by the types that it declares."""
 
-from collections.abc import Callable, Iterable
-from typing import Final, TypeVar, final
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType, NoneType
+from typing import Final, Literal, TypeVar, get_args, get_origin
 
-from actors.play.script.vocabulary import nearest
+import attrs
+
+from actors.play.script.addresses import expanded
+from actors.play.script.hop import Hop, Place, read_hop, read_place
+from actors.play.script.steps import LOST, MACHINE_WORDS, Drop, Key, Machine
+from actors.play.script.vocabulary import (
+    Address,
+    HypertyUrl,
+    NodeUrl,
+    ObjectUrl,
+    ProcessUrl,
+    RuntimeUrl,
+)
+from specs.dialects.normalise import normalise
+from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import Json, JsonObject
+from specs.message import Message
+from specs.reply_code import DropReason
+from specs.schema import shape
+from specs.schema.field import wire_name
+from specs.schema.shape import shape_of
 
-__all__ = ["Fields"]
+__all__ = ["declared", "field_name", "nearest", "read_fields"]
 
 T = TypeVar("T")
 
 _LONGEST: Final = 30 * 86_400
 """Seconds that may pass at once (ours); sessions are pinged all the while."""
 
+_MOST: Final = 1_000_000
+"""The largest number of a step, of a version or of addresses (ours)."""
 
-@final
-class Fields:
-    """The fields of one line; each is taken once, and none may be left.
 
-    All methods raise `ValueError` saying what is wrong.
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Say which known word is nearest to an unknown one, as the end of a sentence.
+
+    Args:
+        word: The unknown word.
+        known: Known words of the vocabulary.
     """
+    words = sorted(map(str, known))
+    alike = get_close_matches(word, words, n=1, cutoff=0.0)
+    if not alike:
+        return "there is none"
+    return f"the nearest known is {alike[0]!r}"
 
-    def __init__(self, line: JsonObject) -> None:
-        # A name that ends so is a remark: it is not read.
-        self._left = {name: value for name, value in line.items() if not name.endswith("_")}
-        self._asked: dict[str, None] = {}
 
-    def take(self, name: str) -> Json:
-        """Take a field, of any type.
+def field_name(field: "attrs.Attribute[object]") -> str:
+    """Return what a field is called in a file."""
+    return wire_name(field).rstrip("_")
 
-        Raises:
-            ValueError: The field is missing.
-        """
-        if not self.has(name):
+
+def read_fields(form: type[T], line: JsonObject) -> T:
+    """Read the fields of a line, none of which may be left; a name that ends with _ is a remark.
+
+    Args:
+        form: The class of its word, whose fields are those of the line.
+        line: The fields.
+
+    Raises:
+        ValueError: A field is unknown, missing or wrong; says what.
+    """
+    fields = {field_name(one): one for one in attrs.fields(form)}  # type: ignore[arg-type]
+    for name in line:
+        if name not in fields and not name.endswith("_"):
+            near = nearest(name, fields)
+            raise ValueError(f"unknown field {name}: {near}; end the name of a remark with _")
+    values: dict[str, object] = {}
+    for name, one in fields.items():
+        if name in line:
+            values[one.name] = _read_field(name, one, line[name])
+        elif one.default is attrs.NOTHING:
             raise ValueError(f"{name} is missing")
-        return self._left.pop(name)
+    return form(**values)
 
-    def text(self, name: str) -> str:
-        """Take a text.
 
-        Raises:
-            ValueError: The field is missing, or no text.
-        """
-        value = self.take(name)
-        if isinstance(value, str):
-            return value
-        raise ValueError(f"{name} must be a text")
+def _read_field(name: str, field: "attrs.Attribute[object]", value: Json) -> object:
+    if value is None and field.default is attrs.NOTHING and NoneType in get_args(field.type):
+        return None
+    kind = declared(field)
+    try:
+        if get_origin(kind) is Literal:
+            return _chosen(kind, value)
+        held = (_SHAPES.get(kind) or shape_of(kind)).check(value, name)
+        meaning = _MEANINGS.get(kind)
+        return held if meaning is None else meaning(held)
+    except BadMessageError as error:
+        raise ValueError(str(error)) from error
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error
 
-    def some_text(self, name: str) -> str:
-        """Take a text that may be missing."""
-        return self.text(name) if self.has(name) else ""
 
-    def text_or_null(self, name: str) -> str | None:
-        """Take a text or null."""
-        if self.has(name) and self._left[name] is None:
-            self._left.pop(name)
-            return None
-        return self.text(name)
+def declared(field: "attrs.Attribute[object]") -> object:
+    """Return the type of a field if it is there."""
+    kinds = [kind for kind in get_args(field.type) if kind is not NoneType]
+    return kinds[0] if NoneType in get_args(field.type) else field.type
 
-    def whole(self, name: str) -> int:
-        """Take a whole number from 1.
 
-        Raises:
-            ValueError: The field is missing, or no whole number from 1.
-        """
-        value = self.take(name)
-        if type(value) is not int or value < 1:
-            raise ValueError(f"{name} must be a whole number from 1")
-        return value
+def _chosen(kind: object, value: Json) -> object:
+    choice = get_args(kind)
+    if value not in choice:
+        words = ", ".join(choice)
+        raise ValueError(f"must be one of {words}; {nearest(str(value), choice)}")
+    return choice[choice.index(value)]
 
-    def mark(self, name: str) -> bool:
-        """Take a mark: true, or false as if it were missing.
 
-        Raises:
-            ValueError: The field is neither true nor false.
-        """
-        value = self.take(name)
-        if isinstance(value, bool):
-            return value
-        raise ValueError(f"{name} must be true or false")
+def _pair(ends: object) -> object:
+    if not isinstance(ends, tuple) or len(ends) != len(("one", "other")):
+        raise ValueError("must name two")
+    return ends
 
-    def seconds(self, name: str) -> float:
-        """Take a number of seconds.
 
-        Raises:
-            ValueError: The field is missing, or no permitted number of seconds.
-        """
-        value = self.take(name)
-        if isinstance(value, bool | str | list | dict | None) or not 0 <= value <= _LONGEST:
-            raise ValueError(f"{name} must be a number of seconds up to {_LONGEST}: 30 days")
-        return float(value)
+def _message(value: object) -> Message:
+    try:
+        return normalise(value if isinstance(value, dict) else {})
+    except ProtoflyError as error:
+        raise ValueError(f"is no message: {error}") from error
 
-    def object(self, name: str) -> JsonObject:
-        """Take an object.
 
-        Raises:
-            ValueError: The field is missing, or no object.
-        """
-        value = self.take(name)
-        if isinstance(value, dict):
-            return value
-        raise ValueError(f"{name} must be an object")
+def _drop(text: object) -> str:
+    """Read `loop: own stub already in via`: the reason, then words for people."""
+    word = str(text).partition(":")[0].strip()
+    if word not in {*DropReason, LOST}:
+        raise ValueError(f"must begin with one of {', '.join(DropReason)}, {LOST}")
+    return word
 
-    def objects(self, name: str) -> tuple[JsonObject, ...]:
-        """Take a list of objects.
 
-        Raises:
-            ValueError: The field is missing, or no list of objects.
-        """
-        value = self.take(name)
-        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-        if not isinstance(value, list) or len(found) != len(value):
-            raise ValueError(f"{name} must be a list of objects")
-        return tuple(found)
+def _key(value: object) -> tuple[str, ...]:
+    parts = value.split("|") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise ValueError("must be a text or a list of texts")
+    return tuple(str(expanded(part)) for part in parts)
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Take a list of texts.
 
-        Raises:
-            ValueError: The field is missing, or no list of texts.
-        """
-        value = self.take(name)
-        listed = value if isinstance(value, list) else [value]
-        found = tuple(one for one in listed if isinstance(one, str))
-        if listed is not value or len(found) != len(listed):
-            raise ValueError(f"{name} must be a list of texts")
-        return found
+def _machine(word: object) -> str:
+    if word not in MACHINE_WORDS:
+        near = nearest(str(word), MACHINE_WORDS)
+        raise ValueError(f"must name a machine, not {word!r}; {near}")
+    return MACHINE_WORDS[str(word)]
 
-    def maybe(self, name: str, take: Callable[[str], T]) -> T | None:
-        """Take a field by one of the methods above if it is there.
 
-        Args:
-            name: Name of the field.
-            take: Reads the field.
-        """
-        return take(name) if self.has(name) else None
+_URLS: Final = (Address, RuntimeUrl, NodeUrl, ProcessUrl, HypertyUrl, ObjectUrl)
+_ENDS: Final = tuple[ProcessUrl, ProcessUrl]
 
-    def has(self, name: str) -> bool:
-        """Say whether a field is there."""
-        self._asked[name] = None
-        return name in self._left
+_SHAPES: Final[Mapping[object, shape.Shape]] = MappingProxyType(
+    {
+        int: shape.Whole(1, _MOST),
+        float: shape.Number(0, _LONGEST),
+        **dict.fromkeys(_URLS, shape.Address()),
+        tuple[HypertyUrl, ...]: shape.Many(shape.Address()),
+        _ENDS: shape.Many(shape.Address()),
+        **dict.fromkeys((Hop, Place, Drop, Machine), shape.Text()),
+        Message: shape.Free(),
+        Key: shape.Anything(),
+    }
+)
+"""What a field of a type may hold, where the type by itself does not say it."""
 
-    def nearest(self, known: Iterable[str]) -> str:
-        """Say which known name is nearest to one of the fields that are left."""
-        left = next((one for one in self._left if one not in {"sc", "n"}), "")
-        return nearest(left, known)
-
-    def check_names(self, known: Iterable[str] = ()) -> None:
-        """Make sure that all fields that are left have known names.
-
-        Args:
-            known: The names; none: those that were looked for.
-
-        Raises:
-            ValueError: A remaining field has an unknown name.
-        """
-        names = [*known] or [*self._asked]
-        for name in self._left:
-            if name not in names:
-                raise ValueError(
-                    f"unknown field {name}: {nearest(name, names)}; end the name of a remark with _"
-                )
+_MEANINGS: Final[Mapping[object, Callable[[object], object]]] = MappingProxyType(
+    {
+        Hop: lambda text: read_hop(str(text)),
+        Place: lambda text: read_place(str(text)),
+        Message: _message,
+        Drop: _drop,
+        Key: _key,
+        Machine: _machine,
+        _ENDS: _pair,
+    }
+)
+"""What becomes of the value of a field of a type."""

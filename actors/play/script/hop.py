@@ -123,7 +123,7 @@ def read_hop(text: str) -> Hop:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ValueError(f"hop {text!r} cannot be read from {text[position:]!r} on")
+            raise ValueError(f"{text!r} cannot be read from {text[position:]!r} on")
         route.take(match)
         position = match.end()
     return route.done()
@@ -157,7 +157,7 @@ class _Route:
         held = self._carrier
         if held is not None and held.ride in {Ride.WIRE, Ride.LINK}:
             if carrier.ride is not Ride.HANDED and carrier.ride is not Ride.UNSAID:
-                raise ValueError(f"hop {self._text!r} has two links without a place between")
+                raise ValueError(f"{self._text!r} has two links without a place between")
             return
         if held is None or carrier.ride is not Ride.HANDED:
             self._carrier = carrier
@@ -167,7 +167,7 @@ class _Route:
         if self._stations:
             self._carriers.append(self._carrier or Carrier(Ride.UNSAID))
         elif self._carrier is not None:
-            raise ValueError(f"hop {self._text!r} does not begin with a place")
+            raise ValueError(f"{self._text!r} does not begin with a place")
         self._stations.append(tuple(map(read_place, names)))
         self._carrier = None
 
@@ -175,5 +175,5 @@ class _Route:
         if self._carrier == Carrier(Ride.UNSAID) and len(self._stations) > 1:
             self._carrier = None
         if self._stations in ([], [(GAP,)]) or self._carrier is not None:
-            raise ValueError(f"hop {self._text!r} does not end with a place")
+            raise ValueError(f"{self._text!r} does not end with a place")
         return Hop(self._text, tuple(self._stations), tuple(self._carriers))

@@ -1,39 +1,48 @@
 """A scenario, read: its setting, its steps, and the actions before each of them."""
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
-from typing import TypeAlias, final
+from types import MappingProxyType
+from typing import Final, Literal, NewType, TypeAlias, TypeVar, final
 
 import attrs
 
 from actors.play.script.hop import Hop, Place
 from actors.play.script.vocabulary import (
     Action,
-    AddressAllocated,
-    Alias,
     DataObject,
     Denial,
+    Deploy,
     Fault,
-    FieldKind,
+    Given,
     Hyperty,
+    HypertyUrl,
     KeptAddress,
     Node,
-    P2PLink,
+    NodeUrl,
+    ObjectUrl,
+    ProcessUrl,
     Runtime,
-    Session,
+    RuntimeUrl,
 )
+from fsm.machine_list import MACHINES
 from fsm.registry.resolve.resolve_io import Topology
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
-from specs.reply_code import DropReason
+from specs.schema.field import wire
 from specs.trace import Op
 
 __all__ = [
+    "LINK",
+    "LOST",
+    "MACHINE_WORDS",
+    "STEP_WORDS",
     "AuthzStep",
     "CallStep",
+    "Drop",
     "FaultStep",
-    "Flag",
     "IngestStep",
+    "Key",
+    "Machine",
     "MessageStep",
     "ResolveStep",
     "Scenario",
@@ -44,80 +53,67 @@ __all__ = [
     "TimeStep",
 ]
 
+G = TypeVar("G", bound=Given)
+
 
 @final
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Setting:
     """The participants of a scenario, and their states.
 
     Attributes:
-        deployed: Hyperties that are deployed in the scenario, and their runtimes.
+        given: In the order of their lines.
+        deployed: Hyperties that are deployed in the scenario.
     """
 
-    nodes: tuple[Node, ...] = ()
-    runtimes: tuple[Runtime, ...] = ()
-    hyperties: tuple[Hyperty, ...] = ()
-    kept: tuple[KeptAddress, ...] = ()
-    objects: tuple[DataObject, ...] = ()
-    links: tuple[P2PLink, ...] = ()
-    sessions: tuple[Session, ...] = ()
-    addresses: tuple[AddressAllocated, ...] = ()
-    denials: tuple[Denial, ...] = ()
-    aliases: tuple[Alias, ...] = ()
-    beginning: str = ""
-    deployed: Mapping[str, str] = attrs.field(factory=dict)
+    given: tuple[Given, ...]
+    deployed: tuple[Deploy, ...]
+
+    def all(self, kind: type[G]) -> tuple[G, ...]:
+        """Return what is given of a kind."""
+        return tuple(one for one in self.given if isinstance(one, kind))
+
+    @property
+    def hyperties(self) -> tuple[Hyperty | KeptAddress | Deploy, ...]:
+        """All hyperties that have a runtime at any time."""
+        return (*self.all(Hyperty), *self.all(KeptAddress), *self.deployed)
 
     def home(self, hyperty: str | None) -> str | None:
         """Return the runtime of a hyperty."""
-        homes = {one.is_: one.in_ for one in self.hyperties} | {**self.deployed}
-        homes |= {one.is_: one.in_ for one in self.kept}
-        return None if hyperty is None else homes.get(hyperty)
+        return next((one.in_ for one in self.hyperties if one.is_ == hyperty), None)
 
     @property
     def named(self) -> tuple[str, ...]:
         """The addresses whose last parts name places."""
-        return (
-            *(one.is_ for one in self.runtimes),
-            *(one.is_ for one in self.hyperties),
-            *(one.is_ for one in self.kept),
-            *(one.is_ for one in self.objects),
-            *self.deployed,
-        )
+        named = (*self.all(Runtime), *self.hyperties, *self.all(DataObject))
+        return tuple(one.is_ for one in named)
 
     def topology(self, runtime: Runtime) -> Topology:
         """Return how a runtime reaches other domains."""
-        node = next((one for one in self.nodes if one.domain == runtime.domain), None)
-        return Topology.TRIANGLE if node is None or not node.stubs else Topology.TRAPEZOID
+        stubs = [one.stubs for one in self.all(Node) if one.domain == runtime.domain]
+        return Topology.TRAPEZOID if any(stubs) else Topology.TRIANGLE
 
-    def known(self, kind: FieldKind) -> Iterator[str]:
-        """Yield the addresses that a field of a kind may name."""
-        if kind in {FieldKind.RUNTIME, FieldKind.PROCESS, FieldKind.PROCESSES}:
-            yield from (one.is_ for one in self.runtimes)
-        if kind in {FieldKind.NODE, FieldKind.PROCESS, FieldKind.PROCESSES}:
-            yield from (one.address for one in self.nodes)
-        if kind in {FieldKind.HYPERTY, FieldKind.HYPERTIES}:
+    def denials(self, place: str) -> tuple[Denial, ...]:
+        """Return what the bus of a runtime or node forbids."""
+        return tuple(one for one in self.all(Denial) if one.at == place)
+
+    def known(self, kind: object) -> Iterator[str]:
+        """Yield the addresses that a field of a type may name."""
+        if kind in {RuntimeUrl, ProcessUrl}:
+            yield from (one.is_ for one in self.all(Runtime))
+        if kind in {NodeUrl, ProcessUrl}:
+            yield from (one.address for one in self.all(Node))
+        if kind is HypertyUrl:
             yield from (one.is_ for one in self.hyperties)
-            yield from (one.is_ for one in self.kept)
-            yield from self.deployed
-        if kind is FieldKind.OBJECT:
-            yield from (one.is_ for one in self.objects)
+        if kind is ObjectUrl:
+            yield from (one.is_ for one in self.all(DataObject))
 
 
-class Flag(StrEnum):
-    """Marks of a message step that say yes or nothing; the words of the form.
+LOST: Final = "lost"
+"""In place of the reason of a drop (ours): no component dropped it, the network lost it."""
 
-    `event`: no answer is expected. `dup`: the same message instance, seen at a later
-    hop. `synthetic`: a router made it. `queued`, `buffered`: it waits there. `control`:
-    private to a link. `doubled` (ours): the network delivers it twice.
-    """
-
-    EVENT = "event"
-    DUP = "dup"
-    SYNTHETIC = "synthetic"
-    QUEUED = "queued"
-    BUFFERED = "buffered"
-    CONTROL = "control"
-    DOUBLED = "doubled"
+Drop = NewType("Drop", str)
+"""A member of `DropReason`, or `LOST`."""
 
 
 @final
@@ -128,29 +124,69 @@ class MessageStep:
     Attributes:
         number: Of the step, within the scenario.
         message: In normal form; `via`, where it stands, is in the body.
-        drop: Why a component drops it here; None: it is not dropped.
-        is_lost: Whether the network loses it, on the last hop; written
-            `"drop": "lost"` (ours).
-        delay: Seconds by which the network delays it, beyond what all messages take;
-            written `"delayed": 5` (ours).
+        drop: Why a component drops it here, or that the network loses it on the last hop.
+        delayed: Seconds by which the network delays it, beyond what all messages take (ours).
+        doubled: Whether the network delivers it twice (ours).
         link: The P2P link that carries it, as the scenario calls it.
         deliver_to: Its only receiver; None: not specified.
+        event: Whether no answer is expected.
+        dup: Whether it is the same message instance, seen at a later hop.
+        synthetic: Whether a router made it.
+        queued: Whether it waits there; so says `buffered`.
+        control: Whether it is private to a link.
     """
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     hop: Hop
-    message: Message
-    flags: frozenset[Flag] = frozenset()
-    drop: DropReason | None = None
-    is_lost: bool = False
-    delay: float = 0.0
-    link: str | None = None
+    message: Message = attrs.field(metadata=wire("msg"))
+    drop: Drop | None = None
+    delayed: float = 0.0
+    doubled: bool = False
+    link: str | None = attrs.field(default=None, metadata=wire("p2p"))
     deliver_to: tuple[str, ...] | None = None
+    event: bool = False
+    dup: bool = False
+    synthetic: bool = False
+    queued: bool = False
+    buffered: bool = False
+    control: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the network loses it."""
+        return self.drop == LOST
 
     @property
     def is_disturbed(self) -> bool:
         """Whether the network loses, doubles or delays it."""
-        return self.is_lost or Flag.DOUBLED in self.flags or self.delay > 0
+        return self.is_lost or self.doubled or self.delayed > 0
+
+    @property
+    def marks(self) -> list[str]:
+        """The marks that it has, in words."""
+        return [one.name for one in attrs.fields(type(self)) if getattr(self, one.name) is True]
+
+
+LINK: Final = "link"
+"""The name of a P2P link itself, which no table describes."""
+
+Machine = NewType("Machine", str)
+"""A table, or `LINK`."""
+
+Key = NewType("Key", tuple[str, ...])
+"""The parts of an entity's name."""
+
+MACHINE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{name: name for name in (*MACHINES, LINK)},
+        "alloc": "address",
+        "deploy": "stub_deployment",
+        "p2p": "p2p_connection",
+        "stub": "stub_connection",
+        "subscription": "object_subscription",
+    }
+)
+"""Tables by the names that scenarios use."""
 
 
 @final
@@ -159,15 +195,13 @@ class StateStep:
     """An entity of a machine moves.
 
     Attributes:
-        machine: As the scenario calls it.
-        key: Parts of the entity's name.
         old: State left; None: it was not there.
         cause: For people.
     """
 
-    number: int
-    machine: str
-    key: tuple[str, ...]
+    number: int = attrs.field(metadata=wire("n"))
+    machine: Machine
+    key: Key
     old: str | None
     new: str
     cause: str = ""
@@ -183,9 +217,9 @@ class TableStep:
         val: What the row says; None: not said.
     """
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     table: str
-    op: Op
+    op: Literal[Op.ADD, Op.DEL, Op.UPD]
     at: Place
     key: str
     val: Json = None
@@ -196,7 +230,7 @@ class TableStep:
 class ResolveStep:
     """A registry resolves an address; `result` None: no route is known yet."""
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     at: Place
     to: str
     result: str | None
@@ -210,19 +244,13 @@ class AuthzStep:
 
     Attributes:
         ref: Number of that step.
-        decision: `permit` or `deny`.
     """
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     at: Place
     ref: int
-    decision: str
+    decision: Literal["permit", "deny"]
     why: str = ""
-
-    @property
-    def is_denial(self) -> bool:
-        """Whether the message must not go on."""
-        return self.decision == "deny"
 
 
 @final
@@ -230,8 +258,8 @@ class AuthzStep:
 class TimeStep:
     """So many seconds pass."""
 
-    number: int
-    seconds: float
+    number: int = attrs.field(metadata=wire("n"))
+    seconds: float = attrs.field(metadata=wire("dt"))
     why: str = ""
 
 
@@ -240,7 +268,7 @@ class TimeStep:
 class FaultStep:
     """Something breaks; the words are for people, a fault line before the step says what."""
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     what: str
 
 
@@ -249,7 +277,7 @@ class FaultStep:
 class CallStep:
     """A function is called, or a rule is recalled; the words are for people."""
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     what: str
 
 
@@ -258,9 +286,9 @@ class CallStep:
 class IngestStep:
     """A message as a peer wrote it, and the normal form it must become."""
 
-    number: int
+    number: int = attrs.field(metadata=wire("n"))
     raw: JsonObject
-    normal: Message
+    normal: Message = attrs.field(metadata=wire("norm"))
 
 
 Step: TypeAlias = (
@@ -275,6 +303,21 @@ Step: TypeAlias = (
     | IngestStep
 )
 """One line of a scenario."""
+
+STEP_WORDS: Final[Mapping[str, type[Step]]] = MappingProxyType(
+    {
+        "msg": MessageStep,
+        "state": StateStep,
+        "table": TableStep,
+        "resolve": ResolveStep,
+        "authz": AuthzStep,
+        "time": TimeStep,
+        "fault": FaultStep,
+        "call": CallStep,
+        "ingest": IngestStep,
+    }
+)
+"""The kinds of steps."""
 
 
 @final
@@ -307,5 +350,5 @@ class Scenario:
 
     def denied_at(self, number: int) -> Place | None:
         """Return where the message of a step is denied; None: nowhere."""
-        rulings = (one for one in self.steps if isinstance(one, AuthzStep))
-        return next((one.at for one in rulings if one.ref == number and one.is_denial), None)
+        rulings = (one for one in self.steps if isinstance(one, AuthzStep) and one.ref == number)
+        return next((one.at for one in rulings if one.decision == "deny"), None)

@@ -1,18 +1,16 @@
 """The words of scenario files beside their steps: what is given, what is done, what breaks.
 
-Each word is a class; its fields are the fields of the line. A field whose name is a
-Python keyword has an underscore behind it here. `docs/scenarios.md` lists all of it.
+Each word is a class; its fields are the fields of the line, read by their types
+(`actors.play.script.fields`). A field whose name is a Python keyword has an underscore
+behind it here. `docs/scenarios.md` lists all of it.
 """
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from enum import Enum, auto
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, Literal, NewType, final
 
 import attrs
 
-from fsm.machine_list import MACHINES
 from specs.addresses.address import host_of, last_segment, message_node
 from specs.jsonvalue import JsonObject
 
@@ -20,8 +18,8 @@ __all__ = [
     "DO_WORDS",
     "FAULT_WORDS",
     "GIVEN_WORDS",
-    "LINK",
     "Action",
+    "Address",
     "AddressAllocated",
     "Alias",
     "Allocate",
@@ -35,108 +33,64 @@ __all__ = [
     "Denial",
     "Deploy",
     "Fault",
-    "FieldKind",
     "Forge",
     "Given",
     "Hyperty",
+    "HypertyUrl",
     "KeptAddress",
     "LinkCut",
     "LogIn",
     "Node",
+    "NodeUrl",
+    "ObjectUrl",
     "Observe",
     "Order",
     "P2PLink",
     "PeerSilent",
     "PeerVanishes",
+    "ProcessUrl",
     "Publish",
     "Reuse",
     "Runtime",
     "RuntimeShutdown",
+    "RuntimeUrl",
     "Send",
     "Session",
     "Watch",
-    "field_name",
-    "machine_name",
-    "machine_words",
-    "nearest",
 ]
 
-LINK: Final = "link"
-"""The name of a P2P link itself, which no table describes."""
+Address = NewType("Address", str)
+"""Any address."""
 
-_MACHINE_WORDS: Final = {
-    "alloc": "address",
-    "deploy": "stub_deployment",
-    "p2p": "p2p_connection",
-    "stub": "stub_connection",
-    "subscription": "object_subscription",
-}
-"""Tables by the short names that scenarios use."""
+RuntimeUrl = NewType("RuntimeUrl", str)
+"""A runtime that is given."""
 
+NodeUrl = NewType("NodeUrl", str)
+"""A node that is given."""
 
-def machine_name(word: str) -> str | None:
-    """Return the name of the table that a scenario's word means; None if there is none."""
-    name = _MACHINE_WORDS.get(word, word)
-    return name if name == LINK or name in MACHINES else None
+ProcessUrl = NewType("ProcessUrl", str)
+"""A runtime or node that is given."""
 
+HypertyUrl = NewType("HypertyUrl", str)
+"""A hyperty that is given or deployed."""
 
-def machine_words() -> list[str]:
-    """Return every word that means a machine."""
-    return sorted({*MACHINES, *_MACHINE_WORDS, LINK})
+ObjectUrl = NewType("ObjectUrl", str)
+"""A data object that is given."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known word is nearest to an unknown one, as the end of a sentence.
-
-    Args:
-        word: The unknown word.
-        known: Known words of the vocabulary.
-    """
-    words = sorted(map(str, known))
-    alike = get_close_matches(word, words, n=1, cutoff=0.0)
-    if not alike:
-        return "there is none"
-    return f"the nearest known is {alike[0]!r}"
+@attrs.frozen
+class Given:
+    """What exists before the first step."""
 
 
-class FieldKind(Enum):
-    """The content of a field; the last kinds name something that the scenario must give."""
-
-    TEXT = auto()
-    TEXTS = auto()
-    MARK = auto()
-    WHOLE = auto()
-    SECONDS = auto()
-    DATA = auto()
-    RECORDS = auto()
-    ADDRESS = auto()
-    RUNTIME = auto()
-    NODE = auto()
-    PROCESS = auto()
-    PROCESSES = auto()
-    HYPERTY = auto()
-    HYPERTIES = auto()
-    OBJECT = auto()
+@attrs.frozen
+class Action:
+    """An act of the player before it looks for a step."""
 
 
-def _as(kind: FieldKind, *choice: str) -> Mapping[str, object]:
-    return MappingProxyType({"kind": kind, "choice": choice})
-
-
-_TEXT: Final = _as(FieldKind.TEXT)
-_TEXTS: Final = _as(FieldKind.TEXTS)
-_MARK: Final = _as(FieldKind.MARK)
-_DATA: Final = _as(FieldKind.DATA)
-_ADDRESS: Final = _as(FieldKind.ADDRESS)
-_RUNTIME: Final = _as(FieldKind.RUNTIME)
-_HYPERTY: Final = _as(FieldKind.HYPERTY)
-_HYPERTIES: Final = _as(FieldKind.HYPERTIES)
-_OBJECT: Final = _as(FieldKind.OBJECT)
-
-
-def field_name(attribute: "attrs.Attribute[object]") -> str:
-    """Return what a field is called in a file."""
-    return attribute.name.rstrip("_")
+@attrs.frozen
+class Fault(Action):
+    """A fault of the surroundings."""
 
 
 # ---- given
@@ -144,7 +98,7 @@ def field_name(attribute: "attrs.Attribute[object]") -> str:
 
 @final
 @attrs.frozen(kw_only=True)
-class Node:
+class Node(Given):
     """The message node of a domain, with the domain's services.
 
     Attributes:
@@ -155,13 +109,11 @@ class Node:
         people: Addresses of the users that its identity provider knows, by assertion.
     """
 
-    domain: str = attrs.field(metadata=_TEXT)
-    stubs: tuple[str, ...] = attrs.field(default=(), metadata=_TEXTS)
-    records: JsonObject | None = attrs.field(default=None, metadata=_DATA)
-    relays: tuple[JsonObject, ...] | None = attrs.field(
-        default=None, metadata=_as(FieldKind.RECORDS)
-    )
-    people: JsonObject | None = attrs.field(default=None, metadata=_DATA)
+    domain: str
+    stubs: tuple[str, ...] = ()
+    records: JsonObject | None = None
+    relays: tuple[JsonObject, ...] | None = None
+    people: JsonObject | None = None
 
     @property
     def address(self) -> str:
@@ -171,7 +123,7 @@ class Node:
 
 @final
 @attrs.frozen(kw_only=True)
-class Runtime:
+class Runtime(Given):
     """A runtime of the domain in its address, booted.
 
     Attributes:
@@ -179,9 +131,9 @@ class Runtime:
         user: Whose hyperties are deployed in it.
     """
 
-    is_: str = attrs.field(metadata=_ADDRESS)
-    p2p: bool = attrs.field(default=False, metadata=_MARK)
-    user: str | None = attrs.field(default=None, metadata=_TEXT)
+    is_: Address
+    p2p: bool = False
+    user: str | None = None
 
     @property
     def domain(self) -> str:
@@ -196,7 +148,7 @@ class Runtime:
 
 @final
 @attrs.frozen(kw_only=True)
-class Hyperty:
+class Hyperty(Given):
     """A hyperty, deployed and registered.
 
     Attributes:
@@ -205,27 +157,27 @@ class Hyperty:
         status: What its record says before the scenario begins.
     """
 
-    is_: str = attrs.field(metadata=_ADDRESS)
-    in_: str = attrs.field(metadata=_RUNTIME)
-    answers: bool = attrs.field(default=False, metadata=_MARK)
-    resources: tuple[str, ...] = attrs.field(default=(), metadata=_TEXTS)
-    data_schemes: tuple[str, ...] = attrs.field(default=(), metadata=_TEXTS)
-    status: str = attrs.field(default="live", metadata=_as(FieldKind.TEXT, "live", "disconnected"))
+    is_: Address
+    in_: RuntimeUrl
+    answers: bool = False
+    resources: tuple[str, ...] = ()
+    data_schemes: tuple[str, ...] = ()
+    status: Literal["live", "disconnected"] = "live"
 
 
 @final
 @attrs.frozen(kw_only=True)
-class KeptAddress:
+class KeptAddress(Given):
     """An address that a hyperty had which runs no longer; its runtime keeps it."""
 
-    is_: str = attrs.field(metadata=_ADDRESS)
-    in_: str = attrs.field(metadata=_RUNTIME)
-    descriptor: str = attrs.field(metadata=_TEXT)
+    is_: Address
+    in_: RuntimeUrl
+    descriptor: str
 
 
 @final
 @attrs.frozen(kw_only=True)
-class DataObject:
+class DataObject(Given):
     """A data object.
 
     Attributes:
@@ -234,18 +186,18 @@ class DataObject:
         observers: Hyperties that observe it.
     """
 
-    is_: str = attrs.field(metadata=_ADDRESS)
-    schema: str = attrs.field(metadata=_TEXT)
-    by: str | None = attrs.field(default=None, metadata=_HYPERTY)
-    version: int = attrs.field(default=1, metadata=_as(FieldKind.WHOLE))
-    data: JsonObject | None = attrs.field(default=None, metadata=_DATA)
-    allowed: tuple[str, ...] = attrs.field(default=(), metadata=_HYPERTIES)
-    observers: tuple[str, ...] = attrs.field(default=(), metadata=_HYPERTIES)
+    is_: Address
+    schema: str
+    by: HypertyUrl | None = None
+    version: int = 1
+    data: JsonObject | None = None
+    allowed: tuple[HypertyUrl, ...] = ()
+    observers: tuple[HypertyUrl, ...] = ()
 
 
 @final
 @attrs.frozen(kw_only=True)
-class P2PLink:
+class P2PLink(Given):
     """A P2P link that one runtime requested of another.
 
     Attributes:
@@ -254,11 +206,11 @@ class P2PLink:
         asking: Hyperties of the first runtime that each ask all of `asked`.
     """
 
-    from_: str = attrs.field(metadata=_RUNTIME)
-    to: str = attrs.field(metadata=_RUNTIME)
-    state: str = attrs.field(metadata=_as(FieldKind.TEXT, "live", "connecting", "broken"))
-    asking: tuple[str, ...] = attrs.field(metadata=_HYPERTIES)
-    asked: tuple[str, ...] = attrs.field(metadata=_HYPERTIES)
+    from_: RuntimeUrl
+    to: RuntimeUrl
+    state: Literal["live", "connecting", "broken"]
+    asking: tuple[HypertyUrl, ...]
+    asked: tuple[HypertyUrl, ...]
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -268,30 +220,30 @@ class P2PLink:
 
 @final
 @attrs.frozen(kw_only=True)
-class Session:
+class Session(Given):
     """A session of a runtime at a node.
 
     Attributes:
         state: `detached`: its link breaks as the scenario begins.
     """
 
-    of: str = attrs.field(metadata=_RUNTIME)
-    at: str = attrs.field(metadata=_as(FieldKind.NODE))
-    state: str = attrs.field(default="open", metadata=_as(FieldKind.TEXT, "open", "detached"))
+    of: RuntimeUrl
+    at: NodeUrl
+    state: Literal["open", "detached"] = "open"
 
 
 @final
 @attrs.frozen(kw_only=True)
-class AddressAllocated:
+class AddressAllocated(Given):
     """An address, neither a hyperty's nor a data object's, allocated for a runtime."""
 
-    is_: str = attrs.field(metadata=_ADDRESS)
-    of: str = attrs.field(metadata=_RUNTIME)
+    is_: Address
+    of: RuntimeUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Denial:
+class Denial(Given):
     """A prohibition by the policy of a bus.
 
     Attributes:
@@ -299,25 +251,25 @@ class Denial:
         why: The reason that the sender gets.
     """
 
-    at: str = attrs.field(metadata=_as(FieldKind.PROCESS))
-    type: str = attrs.field(metadata=_TEXT)
-    from_: str = attrs.field(metadata=_TEXT)
-    to: str = attrs.field(metadata=_TEXT)
-    why: str = attrs.field(metadata=_TEXT)
+    at: ProcessUrl
+    type: str
+    from_: str
+    to: str
+    why: str
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Alias:
+class Alias(Given):
     """A short name for an address, for the places of hops."""
 
-    is_: str = attrs.field(metadata=_TEXT)
-    for_: str = attrs.field(metadata=_ADDRESS)
+    is_: str
+    for_: Address
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Beginning:
+class Beginning(Given):
     """The begin of the scenario's records, if it precedes the end of the set-up.
 
     Attributes:
@@ -325,22 +277,8 @@ class Beginning:
             of data objects subscribe.
     """
 
-    before: str = attrs.field(metadata=_as(FieldKind.TEXT, "boot", "observers"))
+    before: Literal["boot", "observers"]
 
-
-Given: TypeAlias = (
-    Node
-    | Runtime
-    | Hyperty
-    | KeptAddress
-    | DataObject
-    | P2PLink
-    | Session
-    | AddressAllocated
-    | Denial
-    | Alias
-    | Beginning
-)
 
 GIVEN_WORDS: Final[Mapping[str, type[Given]]] = MappingProxyType(
     {
@@ -365,101 +303,101 @@ GIVEN_WORDS: Final[Mapping[str, type[Given]]] = MappingProxyType(
 
 @final
 @attrs.frozen(kw_only=True)
-class Send:
+class Send(Action):
     """A hyperty sends the message of the step."""
 
-    by: str = attrs.field(metadata=_HYPERTY)
+    by: HypertyUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Answer:
+class Answer(Action):
     """A hyperty answers, with the message of the step, the oldest open request of its receiver."""
 
-    by: str = attrs.field(metadata=_HYPERTY)
+    by: HypertyUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Change:
+class Change(Action):
     """A reporter changes its data object as the message of the step says."""
 
-    by: str = attrs.field(metadata=_HYPERTY)
+    by: HypertyUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Publish:
+class Publish(Action):
     """The peer that reports a data object sends the message of the step."""
 
-    object: str = attrs.field(metadata=_OBJECT)
+    object: ObjectUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Order:
+class Order(Action):
     """A part of a runtime is ordered to send the request of the step.
 
     Attributes:
         by: Address of the part.
     """
 
-    by: str = attrs.field(metadata=_ADDRESS)
+    by: Address
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Ask:
+class Ask(Action):
     """A hyperty asks another, whose runtime its own is to set a P2P link up to."""
 
-    by: str = attrs.field(metadata=_HYPERTY)
-    of: str = attrs.field(metadata=_HYPERTY)
+    by: HypertyUrl
+    of: HypertyUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Observe:
+class Observe(Action):
     """A hyperty asks its sync manager to observe a data object."""
 
-    by: str = attrs.field(metadata=_HYPERTY)
-    object: str = attrs.field(metadata=_OBJECT)
+    by: HypertyUrl
+    object: ObjectUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Watch:
+class Watch(Action):
     """The registry of a runtime is asked to follow the status of a hyperty."""
 
-    in_: str = attrs.field(metadata=_RUNTIME)
-    hyperty: str = attrs.field(metadata=_HYPERTY)
+    in_: RuntimeUrl
+    hyperty: HypertyUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Deploy:
+class Deploy(Action):
     """A hyperty is deployed and registered."""
 
-    is_: str = attrs.field(metadata=_ADDRESS)
-    in_: str = attrs.field(metadata=_RUNTIME)
-    name: str | None = attrs.field(default=None, metadata=_TEXT)
-    descriptor: str | None = attrs.field(default=None, metadata=_TEXT)
-    resources: tuple[str, ...] = attrs.field(default=(), metadata=_TEXTS)
-    data_schemes: tuple[str, ...] = attrs.field(default=(), metadata=_TEXTS)
+    is_: Address
+    in_: RuntimeUrl
+    name: str | None = None
+    descriptor: str | None = None
+    resources: tuple[str, ...] = ()
+    data_schemes: tuple[str, ...] = ()
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Allocate:
+class Allocate(Action):
     """The address allocation of a runtime gets new addresses from its node."""
 
-    in_: str = attrs.field(metadata=_RUNTIME)
-    scheme: str = attrs.field(metadata=_TEXT)
-    number: int = attrs.field(default=1, metadata=_as(FieldKind.WHOLE))
+    in_: RuntimeUrl
+    scheme: str
+    number: int = 1
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Reuse:
+class Reuse(Action):
     """A runtime is asked for a kept address of a hyperty.
 
     Attributes:
@@ -467,33 +405,33 @@ class Reuse:
         result: What must come of it: the address, `new`, or `not found`.
     """
 
-    in_: str = attrs.field(metadata=_RUNTIME)
-    result: str = attrs.field(metadata=_TEXT)
-    descriptor: str | None = attrs.field(default=None, metadata=_TEXT)
-    address: str | None = attrs.field(default=None, metadata=_TEXT)
+    in_: RuntimeUrl
+    result: str
+    descriptor: str | None = None
+    address: str | None = None
 
 
 @final
 @attrs.frozen(kw_only=True)
-class LogIn:
+class LogIn(Action):
     """An outsider opens a session at the node of the step with an assertion."""
 
-    assertion: str = attrs.field(metadata=_TEXT)
+    assertion: str
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Control:
+class Control(Action):
     """A bare stub connects to the node and sends the session control of the step."""
 
 
 @final
 @attrs.frozen(kw_only=True)
-class Forge:
+class Forge(Action):
     """The message of the step is written on the link of a runtime as if the node had."""
 
-    from_: str = attrs.field(metadata=_as(FieldKind.NODE))
-    to: str = attrs.field(metadata=_RUNTIME)
+    from_: NodeUrl
+    to: RuntimeUrl
 
 
 # ---- faults
@@ -501,63 +439,43 @@ class Forge:
 
 @final
 @attrs.frozen(kw_only=True)
-class LinkCut:
+class LinkCut(Fault):
     """The link between two processes breaks: a session's link, or a P2P link."""
 
-    between: tuple[str, ...] = attrs.field(metadata=_as(FieldKind.PROCESSES))
+    between: tuple[ProcessUrl, ProcessUrl]
 
 
 @final
 @attrs.frozen(kw_only=True)
-class PeerVanishes:
+class PeerVanishes(Fault):
     """A runtime leaves the network and says nothing."""
 
-    of: str = attrs.field(metadata=_RUNTIME)
+    of: RuntimeUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class PeerSilent:
+class PeerSilent(Fault):
     """Nothing passes any more between two processes; their links stay."""
 
-    between: tuple[str, ...] = attrs.field(metadata=_as(FieldKind.PROCESSES))
+    between: tuple[ProcessUrl, ProcessUrl]
 
 
 @final
 @attrs.frozen(kw_only=True)
-class RuntimeShutdown:
+class RuntimeShutdown(Fault):
     """A runtime ends in good order."""
 
-    of: str = attrs.field(metadata=_RUNTIME)
+    of: RuntimeUrl
 
 
 @final
 @attrs.frozen(kw_only=True)
-class ClockJump:
+class ClockJump(Fault):
     """The clock goes on by seconds at once; nothing that is due in between happens in time."""
 
-    seconds: float = attrs.field(metadata=_as(FieldKind.SECONDS))
+    seconds: float
 
-
-Fault: TypeAlias = LinkCut | PeerVanishes | PeerSilent | RuntimeShutdown | ClockJump
-Action: TypeAlias = (
-    Send
-    | Answer
-    | Change
-    | Publish
-    | Order
-    | Ask
-    | Observe
-    | Watch
-    | Deploy
-    | Allocate
-    | Reuse
-    | LogIn
-    | Control
-    | Forge
-    | Fault
-)
-"""Acts of the player before it looks for a step."""
 
 DO_WORDS: Final[Mapping[str, type[Action]]] = MappingProxyType(
     {

@@ -152,12 +152,27 @@ class ScenarioNetwork:
             raise DialError(address, "the network is unreachable")
         link = await self._network.dial(kind, address, subprotocol)
         wire = next(wire for wire in reversed(self._network.wires) if wire.dialler is link)
-        _Carrier(self, who, there).carry(wire.dialler)
-        _Carrier(self, there, who).carry(wire.acceptor)
+        self._carry(wire.dialler, who, there)
+        self._carry(wire.acceptor, there, who)
         self._held.append(_Held(wire, who, there))
         if between in self._silent:
             _silence(wire)
         return link
+
+    def _carry(self, end: MemoryLink, sender: str, receiver: str) -> None:
+        """Carry all that one end of a wire sends from now on, frame by frame."""
+        delay = 0.0
+
+        def sieve(frame: bytes) -> bytes | None:
+            nonlocal delay
+            carried = self.disturbance(sender, receiver, frame)
+            delay = carried.delay
+            return carried.frame
+
+        def pattern(_number: int, _frame: bytes) -> tuple[float, ...]:
+            return (_LATENCY + delay,)
+
+        end.sieve, end.pattern = sieve, pattern
 
     @asynccontextmanager
     async def listen(
@@ -198,28 +213,6 @@ class _View(Network):
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         return self._network.listen(self._who, kind, where, paths)
-
-
-@final
-class _Carrier:
-    """Carries frames from one process to another, one by one."""
-
-    def __init__(self, network: ScenarioNetwork, sender: str, receiver: str) -> None:
-        self._network = network
-        self._ends = sender, receiver
-        self._delay = 0.0
-
-    def carry(self, end: MemoryLink) -> None:
-        """Carry all that one end of a wire sends from now on."""
-        end.sieve, end.pattern = self._sieve, self._pattern
-
-    def _sieve(self, frame: bytes) -> bytes | None:
-        carried = self._network.disturbance(*self._ends, frame)
-        self._delay = carried.delay
-        return carried.frame
-
-    def _pattern(self, _number: int, _frame: bytes) -> tuple[float, ...]:
-        return (_LATENCY + self._delay,)
 
 
 def _undisturbed(_sender: str, _receiver: str, frame: bytes) -> Carried:

@@ -3,7 +3,6 @@
 What cannot be played.
 """
 
-from enum import Enum, auto
 from typing import Final, final
 
 import trio
@@ -31,7 +30,7 @@ from transports.codec import BadLine, decode_frame, encode
 from transports.errors import LinkError
 from transports.link import Kind, Link, Network
 
-__all__ = ["OWN_WORDS", "Manners", "Peer", "ScriptedHyperty", "StageError"]
+__all__ = ["OWN_WORDS", "Peer", "ScriptedHyperty", "StageError", "allocated"]
 
 
 @final
@@ -52,28 +51,17 @@ OWN_WORDS: Final = "the player asks"
 
 
 @final
-class Manners(Enum):
-    """The reaction of a hyperty to a request."""
-
-    AGREEABLE = auto()
-    """Answers 200 at once."""
-
-    SCRIPTED = auto()
-    """Keeps it until the script answers it."""
-
-
-@final
 class ScriptedHyperty(Actor[Delivery]):
     """Stands in a sandbox like any hyperty, without a will of its own.
 
     Attributes:
-        manners: What it does with requests; what the player asks for itself, see
-            `OWN_WORDS`, it always agrees to.
+        is_scripted: Whether it keeps requests until the script answers them; others it answers
+            200 at once, as it always does what the player asks for itself (`OWN_WORDS`).
         url: Its address.
     """
 
     def __init__(self, port: MiniBusPort) -> None:
-        self.manners = Manners.AGREEABLE
+        self.is_scripted = False
         self.url = port.url
         self._port = port
         self._ids = IdSource()
@@ -85,7 +73,7 @@ class ScriptedHyperty(Actor[Delivery]):
         request = message.message
         if not request.is_request:
             return
-        if self.manners is Manners.AGREEABLE or request.body.get("value") == OWN_WORDS:
+        if not self.is_scripted or request.body.get("value") == OWN_WORDS:
             await self._port.post(reply_to(request, Code.OK))
             return
         self._asked.append(request)
@@ -143,6 +131,24 @@ class ScriptedHyperty(Actor[Delivery]):
             if request is not None:
                 return request
             await self._more.wait()
+
+
+def allocated(answer: Message, url: str) -> str:
+    """Return the one address that a node has allocated.
+
+    Args:
+        answer: Answer of the address allocation.
+        url: What the scenario calls it.
+
+    Raises:
+        StageError: It gave none.
+    """
+    value = answer.body.get("value")
+    match value.get("allocated") if isinstance(value, dict) else None:
+        case [str(address)]:
+            return address
+        case _:
+            raise StageError(f"{answer.from_} gave no address for {url}")
 
 
 _ABOVE: Final = 10**6
@@ -240,22 +246,11 @@ class Peer:
         await self._ask(MessageType.EXECUTE, self.stub, manager, body)
 
     async def allocate(self, like: str) -> str:
-        """Get an address of the scheme and domain of another.
-
-        Raises:
-            StageError: The node gives none.
-        """
+        """Get an address of the scheme and domain of another."""
         sender = f"{runtime_of(self.stub)}/address-allocation"
         body: JsonObject = {"scheme": scheme_of(like), "value": {"number": 1}}
         to = address_allocation(host_of(like))
-        answer = await self._ask(MessageType.CREATE, sender, to, body)
-        value = answer.body.get("value")
-        allocated = value.get("allocated") if isinstance(value, dict) else None
-        match allocated:
-            case [str(address)]:
-                return address
-            case _:
-                raise StageError(f"{to} gave no address for {like}")
+        return allocated(await self._ask(MessageType.CREATE, sender, to, body), like)
 
     async def _ask(self, type_: MessageType, from_: str, to: str, body: JsonObject) -> Message:
         number = await self.post(type_, from_, to, body)

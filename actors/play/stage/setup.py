@@ -17,13 +17,14 @@ import trio
 from actors.play.match.observer import Seen
 from actors.play.script.vocabulary import (
     AddressAllocated,
+    Beginning,
     DataObject,
     Hyperty,
     KeptAddress,
     P2PLink,
     Session,
 )
-from actors.play.stage.participants import OWN_WORDS, Peer, StageError
+from actors.play.stage.participants import OWN_WORDS, Peer, StageError, allocated
 from actors.play.stage.world import World
 from actors.runtime.hyperty.hyperty import Profile
 from specs.addresses.address import (
@@ -68,23 +69,24 @@ async def set_up(world: World) -> None:
 
 async def _set_up(world: World) -> None:
     setting = world.setting
-    for hyperty in setting.hyperties:
+    for hyperty in setting.all(Hyperty):
         await world.deploy(hyperty.is_, _profile(hyperty))
-    for kept in setting.kept:
+    for kept in setting.all(KeptAddress):
         await _keep(world, kept)
-    for data_object in setting.objects:
+    for data_object in setting.all(DataObject):
         await _make_object(world, data_object)
-    for link in setting.links:
+    for link in setting.all(P2PLink):
         if link.state != "connecting":
             await _make_live(world, link)
-    if setting.beginning == "observers":
+    begins = {one.before for one in setting.all(Beginning)}
+    if "observers" in begins:
         await _set_states(world)
         world.observer.begin()
         await _let_observe(world)
     else:
         await _let_observe(world)
         await _set_states(world)
-    if not setting.beginning:
+    if not begins:
         world.observer.begin()
     world.hand_over()
     await _begin_links(world)
@@ -92,30 +94,30 @@ async def _set_up(world: World) -> None:
 
 async def _begin_links(world: World) -> None:
     """Let begin and break what begins and breaks with the scenario."""
-    for link in world.setting.links:
+    for link in world.setting.all(P2PLink):
         if link.state == "connecting":
             for asker, asked in product(link.asking, link.asked):
                 await ask_over_link(world, asker, asked)
         elif link.state == "broken":
             world.network.cut(*link.pair)
-    for session in world.setting.sessions:
+    for session in world.setting.all(Session):
         if session.state == "detached":
             world.network.cut(session.of, session.at)
 
 
 async def _let_observe(world: World) -> None:
-    for given in world.setting.objects:
+    for given in world.setting.all(DataObject):
         for observer in given.observers:
             manager, body = observing(world, observer, given.is_)
             _granted(await world.hyperty(observer).ask(MessageType.SUBSCRIBE, manager, body))
 
 
 async def _set_states(world: World) -> None:
-    for address in world.setting.addresses:
+    for address in world.setting.all(AddressAllocated):
         await _allocate(world, address)
-    for session in world.setting.sessions:
+    for session in world.setting.all(Session):
         await _connect(world, session)
-    for hyperty in world.setting.hyperties:
+    for hyperty in world.setting.all(Hyperty):
         if hyperty.status != "live":
             await _set_status(world, hyperty)
 
@@ -167,12 +169,7 @@ async def _allocate(world: World, given: AddressAllocated) -> None:
     answer = _granted(
         await member.runtime.order("address-allocation", MessageType.CREATE, to, body)
     )
-    value = answer.body.get("value")
-    match value.get("allocated") if isinstance(value, dict) else None:
-        case [str(actual)]:
-            world.names.bind(given.is_, actual)
-        case _:
-            raise StageError(f"{to} gave no address for {given.is_}")
+    world.names.bind(given.is_, allocated(answer, given.is_))
 
 
 async def _connect(world: World, given: Session) -> None:
@@ -236,7 +233,9 @@ def observing(world: World, observer: str, url: str) -> tuple[str, JsonObject]:
         url: Address of the object.
     """
     body: JsonObject = {"resource": world.names.actual(url)}
-    schema: Json = next((one.schema for one in world.setting.objects if one.is_ == url), None)
+    schema: Json = next(
+        (one.schema for one in world.setting.all(DataObject) if one.is_ == url), None
+    )
     if schema is not None:
         body["schema"] = schema
     return f"{world.setting.home(observer)}/sm", body
@@ -259,7 +258,7 @@ async def _make_live(world: World, link: P2PLink) -> None:
 
 def _reported_at(world: World, home: str) -> list[str]:
     """Return the objects that a runtime's registry lists over its links, and is believed."""
-    given = (one for one in world.setting.objects if world.setting.home(one.by) == home)
+    given = (one for one in world.setting.all(DataObject) if world.setting.home(one.by) == home)
     urls = [world.names.actual(one.is_) for one in given]
     return [url for url in urls if host_of(url) == host_of(home)]
 

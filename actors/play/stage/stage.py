@@ -18,39 +18,18 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.kit.trace import message_fact
-from actors.play.match.evidence import DELAYED, DOUBLED, LOST
+from actors.play.match.evidence import DELAYED, DOUBLED
 from actors.play.match.names import Names, says_the_same
 from actors.play.match.observer import Observer
+from actors.play.script import vocabulary as do
 from actors.play.script.addresses import Places
 from actors.play.script.hop import Ride
 from actors.play.script.steps import (
-    Flag,
+    LOST,
     MessageStep,
     Scenario,
     Step,
     TimeStep,
-)
-from actors.play.script.vocabulary import (
-    Action,
-    Allocate,
-    Answer,
-    Ask,
-    Change,
-    ClockJump,
-    Control,
-    Deploy,
-    Forge,
-    LinkCut,
-    LogIn,
-    Observe,
-    Order,
-    PeerSilent,
-    PeerVanishes,
-    Publish,
-    Reuse,
-    RuntimeShutdown,
-    Send,
-    Watch,
 )
 from actors.play.stage.network import Carried
 from actors.play.stage.participants import Peer, StageError
@@ -138,7 +117,7 @@ class Disturbances:
         hits: list[MessageStep] = []
         lines = frame.split(b"\n")
         left = [part for line in lines for part in self._left(sender, receiver, line, hits)]
-        delay = max((step.delay for step in hits), default=0.0)
+        delay = max((step.delayed for step in hits), default=0.0)
         return Carried(b"\n".join(left) if left else None, delay)
 
     def _left(
@@ -173,7 +152,7 @@ class Disturbances:
 
     def _number(self, golden: Message) -> int | None:
         """Return the actors' id of a message, if an earlier hop of it was seen."""
-        return self._names.bound.numbers.get(_counter(golden), {}).get(golden.id)
+        return self._names.numbers.get(_counter(golden), {}).get(golden.id)
 
     def _is_like(self, golden: Message, message: Message) -> bool:
         trial = self._names.copy()
@@ -204,7 +183,7 @@ def _effect(step: MessageStep) -> tuple[Op, str, int]:
     """Return what is traced of a disturbed message, why, and how often it arrives."""
     if step.is_lost:
         return Op.DROP, LOST, 0
-    if Flag.DOUBLED in step.flags:
+    if step.doubled:
         return Op.XMIT, DOUBLED, 2
     return Op.XMIT, DELAYED, 1
 
@@ -245,27 +224,21 @@ _PUBLISHED: Final = frozenset({"version", "source"})
 """Fields of a change that its sync manager adds."""
 
 
-async def act(world: World, action: Action, step: Step) -> None:
-    """Do one thing before a step; returns when it is under way.
+@singledispatch
+async def act(action: do.Action, _world: World, step: Step) -> None:
+    """Do one thing before a step; returns when it is under way. Each word has a function below.
 
     Args:
-        world: Open participants of the scenario.
         action: The action.
         step: The step.
 
     Raises:
         StageError: It cannot be done.
     """
-    await _done(action, world, step)
-
-
-@singledispatch
-async def _done(action: object, _world: World, step: Step) -> None:
-    """Do one thing; each word has a function below."""
     raise StageError(f"step {step.number}: no participant can do {type(action).__name__}")
 
 
-def _message(action: Action, step: Step) -> Message:
+def _message(action: do.Action, step: Step) -> Message:
     """Return the message of a step.
 
     Raises:
@@ -291,24 +264,24 @@ def _body(world: World, message: Message) -> JsonObject:
 # ---- hyperties
 
 
-@_done.register
-async def _send(action: Send, world: World, step: Step) -> None:
+@act.register
+async def _send(action: do.Send, world: World, step: Step) -> None:
     message = _message(action, step)
     from_ = world.names.actual(message.from_) if message.from_ != action.by else None
     to = world.names.actual(message.to)
     await world.hyperty(action.by).post(message.type, to, _body(world, message), from_)
 
 
-@_done.register
-async def _answer(action: Answer, world: World, step: Step) -> None:
+@act.register
+async def _answer(action: do.Answer, world: World, step: Step) -> None:
     message = _message(action, step)
     hyperty = world.hyperty(action.by)
     if not await hyperty.answer(world.names.actual(message.to), _body(world, message)):
         raise StageError(f"{action.by} has nothing to answer: no request of {message.to} came")
 
 
-@_done.register
-async def _change(action: Change, world: World, step: Step) -> None:
+@act.register
+async def _change(action: do.Change, world: World, step: Step) -> None:
     """Have a reporter change its object, by its sync manager as all reporters do."""
     message = _message(action, step)
     manager = f"{world.setting.home(action.by)}/sm"
@@ -318,19 +291,19 @@ async def _change(action: Change, world: World, step: Step) -> None:
     await reporter.post(MessageType.UPDATE, manager, _translated(world, change))
 
 
-@_done.register
-async def _ask(action: Ask, world: World, _step: Step) -> None:
+@act.register
+async def _ask(action: do.Ask, world: World, _step: Step) -> None:
     await ask_over_link(world, action.by, action.of)
 
 
-@_done.register
-async def _observe(action: Observe, world: World, _step: Step) -> None:
+@act.register
+async def _observe(action: do.Observe, world: World, _step: Step) -> None:
     manager, body = observing(world, action.by, action.object)
     await world.hyperty(action.by).post(MessageType.SUBSCRIBE, manager, body)
 
 
-@_done.register
-async def _deploy(action: Deploy, world: World, _step: Step) -> None:
+@act.register
+async def _deploy(action: do.Deploy, world: World, _step: Step) -> None:
     profile = Profile(
         name=action.name or last_segment(action.is_),
         descriptor=action.descriptor,
@@ -343,8 +316,8 @@ async def _deploy(action: Deploy, world: World, _step: Step) -> None:
 # ---- parts of runtimes
 
 
-@_done.register
-async def _order(action: Order, world: World, step: Step) -> None:
+@act.register
+async def _order(action: do.Order, world: World, step: Step) -> None:
     world.beside.start_soon(_ordered, world, action.by, _message(action, step))
 
 
@@ -356,12 +329,12 @@ async def _ordered(world: World, by: str, message: Message) -> None:
     await member.runtime.order(part, message.type, to, body)
 
 
-@_done.register
-async def _watch(action: Watch, world: World, _step: Step) -> None:
+@act.register
+async def _watch(action: do.Watch, world: World, _step: Step) -> None:
     world.beside.start_soon(_watched, world, action)
 
 
-async def _watched(world: World, action: Watch) -> None:
+async def _watched(world: World, action: do.Watch) -> None:
     """Have a registry follow a record: the user agent of its runtime asks it to."""
     record = f"{world.names.actual(action.hyperty)}/registration"
     body: JsonObject = {"resources": [record]}
@@ -369,16 +342,16 @@ async def _watched(world: World, action: Watch) -> None:
     await world.member(action.in_).runtime.order("ua", MessageType.SUBSCRIBE, to, body)
 
 
-@_done.register
-async def _allocate(action: Allocate, world: World, _step: Step) -> None:
+@act.register
+async def _allocate(action: do.Allocate, world: World, _step: Step) -> None:
     member = world.member(action.in_)
     to = address_allocation(member.domain)
     body: JsonObject = {"scheme": action.scheme, "value": {"number": action.number}}
     await member.runtime.order("address-allocation", MessageType.CREATE, to, body)
 
 
-@_done.register
-async def _reuse(action: Reuse, world: World, _step: Step) -> None:
+@act.register
+async def _reuse(action: do.Reuse, world: World, _step: Step) -> None:
     profile = Profile("reserved", descriptor=action.descriptor, address=action.address)
     try:
         came = await world.member(action.in_).runtime.reserve(profile)
@@ -393,8 +366,8 @@ async def _reuse(action: Reuse, world: World, _step: Step) -> None:
 # ---- outside of runtimes
 
 
-@_done.register
-async def _publish(action: Publish, world: World, step: Step) -> None:
+@act.register
+async def _publish(action: do.Publish, world: World, step: Step) -> None:
     message, peer = _message(action, step), world.peers.get(action.object)
     if peer is None:
         raise StageError(f"no peer reports {action.object}: a hyperty does, by its `change`")
@@ -402,8 +375,8 @@ async def _publish(action: Publish, world: World, step: Step) -> None:
     await peer.post(message.type, from_, to, _body(world, message))
 
 
-@_done.register
-async def _control(action: Control, world: World, step: Step) -> None:
+@act.register
+async def _control(action: do.Control, world: World, step: Step) -> None:
     """Have a bare stub come by itself, say one thing to a node, and listen."""
     message = _message(action, step)
     stub = world.names.actual(message.from_)
@@ -411,8 +384,8 @@ async def _control(action: Control, world: World, step: Step) -> None:
     await peer.post(message.type, stub, message.to, _body(world, message))
 
 
-@_done.register
-async def _log_in(action: LogIn, world: World, step: Step) -> None:
+@act.register
+async def _log_in(action: do.LogIn, world: World, step: Step) -> None:
     """Make an outsider open a session at the node of a step."""
     manager = session_manager(domain_of(_message(action, step).from_))
     home = runtime(domain_of(manager), _VISITOR)
@@ -434,8 +407,8 @@ async def _come(world: World, stub: str, manager: str) -> Peer:
     return peer
 
 
-@_done.register
-async def _forge(action: Forge, world: World, step: Step) -> None:
+@act.register
+async def _forge(action: do.Forge, world: World, step: Step) -> None:
     """Write a frame on the wire between a node and a runtime as if the node had."""
     message, wire = _message(action, step), world.network.wire(action.to, action.from_)
     if wire is None:
@@ -456,33 +429,33 @@ async def _forge(action: Forge, world: World, step: Step) -> None:
 # ---- faults
 
 
-@_done.register
-async def _cut(action: LinkCut, world: World, _step: Step) -> None:
+@act.register
+async def _cut(action: do.LinkCut, world: World, _step: Step) -> None:
     one, other = action.between
     if not world.network.cut(one, other):
         raise StageError(f"{one} and {other} have no link that could be cut")
 
 
-@_done.register
-async def _silence(action: PeerSilent, world: World, _step: Step) -> None:
+@act.register
+async def _silence(action: do.PeerSilent, world: World, _step: Step) -> None:
     one, other = action.between
     world.network.silence((one, other))
 
 
-@_done.register
-async def _vanish(action: PeerVanishes, world: World, _step: Step) -> None:
+@act.register
+async def _vanish(action: do.PeerVanishes, world: World, _step: Step) -> None:
     world.network.lose(action.of)
 
 
-@_done.register
-async def _shut_down(action: RuntimeShutdown, world: World, _step: Step) -> None:
+@act.register
+async def _shut_down(action: do.RuntimeShutdown, world: World, _step: Step) -> None:
     member = world.member(action.of)
     member.stop.set()
     await member.stopped.wait()
 
 
-@_done.register
-async def _jump(action: ClockJump, _world: World, _step: Step) -> None:
+@act.register
+async def _jump(action: do.ClockJump, _world: World, _step: Step) -> None:
     clock = trio.lowlevel.current_clock()
     if not isinstance(clock, MockClock):
         raise StageError("a real clock cannot jump: play under a virtual clock")
@@ -539,6 +512,6 @@ class Stage:
         await wait_all_tasks_blocked()
         self._disturbances.expect(step)
         for action in self._world.scenario.actions.get(step.number, ()):
-            await act(self._world, action, step)
+            await act(action, self._world, step)
         if isinstance(step, TimeStep):
             await trio.sleep(step.seconds)

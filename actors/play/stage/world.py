@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import blake2b
 from itertools import count
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import attrs
 import trio
@@ -28,9 +28,9 @@ from actors.node.policy_hook import Policy as NodePolicy
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
 from actors.play.script.steps import Scenario, Setting
-from actors.play.script.vocabulary import Denial, Node, Runtime
+from actors.play.script.vocabulary import DataObject, Denial, Hyperty, Node, Runtime
 from actors.play.stage.network import ScenarioNetwork
-from actors.play.stage.participants import Manners, Peer, ScriptedHyperty, StageError
+from actors.play.stage.participants import Peer, ScriptedHyperty, StageError
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
@@ -59,6 +59,8 @@ __all__ = [
     "login_of",
     "open_world",
 ]
+
+T = TypeVar("T")
 
 _FOUND: Final = "OK"
 _MISSING: Final = "Not Found"
@@ -228,37 +230,16 @@ class World:
         return self.scenario.setting
 
     def member(self, runtime: str | None) -> Member:
-        """Find a runtime.
-
-        Raises:
-            StageError: It is not given.
-        """
-        member = self.members.get(runtime or "")
-        if member is None:
-            raise StageError(f"{runtime or 'nothing'} is no runtime of the scenario")
-        return member
+        """Find a runtime."""
+        return _found(self.members, runtime, "runtime")
 
     def hyperty(self, url: str | None) -> ScriptedHyperty:
-        """Find a hyperty by its address in the scenario.
-
-        Raises:
-            StageError: It is not deployed.
-        """
-        hyperty = None if url is None else self.hyperties.get(url)
-        if hyperty is None:
-            raise StageError(f"{url or 'no address'} is no deployed hyperty of the scenario")
-        return hyperty
+        """Find a hyperty by its address in the scenario."""
+        return _found(self.hyperties, url, "deployed hyperty")
 
     def node(self, address: str) -> RunningNode:
-        """Find a node.
-
-        Raises:
-            StageError: It is not given.
-        """
-        node = self.nodes.get(address)
-        if node is None:
-            raise StageError(f"{address} is no node of the scenario")
-        return node
+        """Find a node."""
+        return _found(self.nodes, address, "node")
 
     async def deploy(self, url: str, profile: Profile | str) -> None:
         """Run and register a hyperty, and let its name stand for the address it gets.
@@ -291,10 +272,22 @@ class World:
 
     def hand_over(self) -> None:
         """Leave from now on all answers to the script, but for hyperties that answer."""
-        for given in self.setting.hyperties:
+        for given in self.setting.all(Hyperty):
             hyperty = self.hyperties.get(given.is_)
             if hyperty is not None and not given.answers:
-                hyperty.manners = Manners.SCRIPTED
+                hyperty.is_scripted = True
+
+
+def _found(known: Mapping[str, T], address: str | None, what: str) -> T:
+    """Return a participant.
+
+    Raises:
+        StageError: It is not given.
+    """
+    one = known.get(address or "")
+    if one is None:
+        raise StageError(f"{address or 'no address'} is no {what} of the scenario")
+    return one
 
 
 @asynccontextmanager
@@ -314,18 +307,18 @@ async def open_world(scenario: Scenario, observer: Observer, names: Names) -> As
     setting, network = scenario.setting, ScenarioNetwork()
     async with AsyncExitStack() as stack:
         nodes: dict[str, RunningNode] = {}
-        routes: dict[str, dict[str, Endpoint]] = {one.domain: {} for one in setting.nodes}
-        for number, given in enumerate(setting.nodes):
+        routes: dict[str, dict[str, Endpoint]] = {one.domain: {} for one in setting.all(Node)}
+        for number, given in enumerate(setting.all(Node)):
             config = _node_config(setting, names, given, number, routes)
             view, tracer = network.view(given.address), observer.tracer(given.address)
             node = await stack.enter_async_context(open_node(config, view, tracer))
             nodes[given.address] = node
-            for other in setting.nodes:
+            for other in setting.all(Node):
                 if node.domain in other.stubs:
                     routes[other.domain][node.domain] = Endpoint(node.url)
         async with trio.open_nursery() as runtimes, trio.open_nursery() as beside:
             world = World(scenario, observer, names, network, nodes, {}, beside)
-            for runtime in setting.runtimes:
+            for runtime in setting.all(Runtime):
                 world.members[runtime.is_] = await runtimes.start(_run, world, runtime)
             yield world
             beside.cancel_scope.cancel()
@@ -351,13 +344,12 @@ def _node_config(
     number: int,
     routes: Mapping[str, Mapping[str, Endpoint]],
 ) -> NodeConfig:
-    mine = (one for one in setting.denials if one.at == given.address)
-    schemes = {scheme_of(one.is_) for one in setting.objects}
+    schemes = {scheme_of(one.is_) for one in setting.all(DataObject)}
     foreign = ForeignPlan(routes[given.domain], open_local_sandbox) if given.stubs else NOWHERE
     return NodeConfig(
         domain=given.domain,
         object_schemes=OBJECT_SCHEMES | schemes,
-        policy=_NodeDenials(mine, names),
+        policy=_NodeDenials(setting.denials(given.address), names),
         # Scenarios show paths of objects before their owners are asked.
         observation=Observation.OPEN,
         entropy=_entropy(number),
@@ -368,7 +360,6 @@ def _node_config(
 
 
 def _runtime_config(world: World, given: Runtime) -> RuntimeConfig:
-    mine = (one for one in world.setting.denials if one.at == given.is_)
     nodes: Mapping[str, str] = {node.domain: node.url for node in world.nodes.values()}
     return RuntimeConfig(
         domain=given.domain,
@@ -378,7 +369,7 @@ def _runtime_config(world: World, given: Runtime) -> RuntimeConfig:
         kinds=(Kind.TCP,) if given.p2p else (),
         topology=world.setting.topology(given),
         user=given.user,
-        policy=_RuntimeDenials(mine, world.names),
+        policy=_RuntimeDenials(world.setting.denials(given.is_), world.names),
         entropy=_entropy(len(world.nodes) + len(world.members)),
     )
 

@@ -40,7 +40,7 @@ from actors.runtime.registry.watch import (
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
-from fsm.effects import RowChanged
+from fsm.effects import Answer, RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
@@ -200,7 +200,7 @@ class RegistryChanges:
                 await self.learn(effect)
             case changes.Ask(remote, ask):
                 self.task(self._snapshot(remote, ask))
-            case changes.Answer(message):
+            case Answer(message):
                 await self.answer(message)
             case changes.Publish(operation, url):
                 await self.port.post(self._change(operation, url))

@@ -15,9 +15,9 @@ import trio
 from actors.kit.ids import IdSource
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
+from fsm.effects import Answer
 from fsm.registry.changes import changes_of, registry_of
 from fsm.registry.record_watch import (
-    Answer,
     Follow,
     Left,
     NodeForgot,

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, final
 import orjson
 import trio
 
-from actors.kit.database import DatabaseForm, Durability, FileLock, open_database
+from actors.kit.database import DatabaseFile, DatabaseForm, Durability
 from fsm.sync.stored import (
     AllowedKept,
     ChildrenKept,
@@ -232,9 +232,7 @@ class ObjectFile:
     def __init__(self, path: Path) -> None:
         self.path: Final = path
         self.rest: Final = Rest()
-        self._lock = FileLock(path, "runtime")
-        self._connection: sqlite3.Connection | None = None
-        self._inode = 0
+        self._file = DatabaseFile(path, _FORM)
 
     def load(self) -> Rest:
         """Open the file, and return what is stored; blocks.
@@ -243,8 +241,8 @@ class ObjectFile:
             StoreFileError: It cannot be read, or is none of ours, or another process has it.
         """
         try:
-            self._lock.take()
-            connection = self._open()
+            self._file.lock()
+            connection = self._file.connection()
             with connection:
                 prepare(connection)
             found = read(connection)
@@ -268,41 +266,20 @@ class ObjectFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._disconnect()
-        self._lock.release()
-
-    def _open(self) -> sqlite3.Connection:
-        """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
-        if self._connection is None:
-            self._connection = open_database(self.path, _FORM)
-            self._inode = self.path.stat().st_ino
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._file.close()
 
     def _write(self, changes: Sequence[Keep]) -> None:
         try:
-            is_new = self._connection is None
-            connection = self._open()
-            self._check_place()
+            is_new = not self._file.is_open
+            connection = self._file.connection()
+            self._file.check_place()
             with connection:
                 if is_new:
                     self._write_anew(connection)
                 write(connection, changes)
-        except (sqlite3.Error, OSError, StoreFileError) as exc:
-            # A defect of this connection may not affect a new one.
-            self._disconnect()
-            if isinstance(exc, StoreFileError):
-                raise
+        except (sqlite3.Error, OSError) as exc:
+            self._file.disconnect()
             raise StoreFileError(self.path, str(exc)) from exc
-
-    def _check_place(self) -> None:
-        """Refuse to write to a file that is no longer at its path: moved, removed or replaced."""
-        if self.path.stat().st_ino != self._inode:
-            raise StoreFileError(self.path, "another file has taken its place")
 
     def _write_anew(self, connection: sqlite3.Connection) -> None:
         prepare(connection)

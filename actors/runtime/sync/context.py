@@ -41,11 +41,10 @@ from actors.runtime.registry.registrations import (
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
 from actors.runtime.sync.messages import LinkIs, Report, TaskReport
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.resolve.resolve_io import Topology
-from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

@@ -5,7 +5,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.sync.reporter_io import Refused, ReporterAccepted, ReporterRefused
+from fsm.effects import Refused
+from fsm.sync.reporter_io import ReporterAccepted, ReporterRefused
 from fsm.sync.routes import Moving, ObserverRoute
 from specs.bodies.sync import CreateObject, DataObject
 from specs.message import Message

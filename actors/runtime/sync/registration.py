@@ -18,8 +18,8 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
+from fsm.effects import Refused
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     SCHEME_ALIASES,

@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import Fold, Place, Process, any_msg, at_bus, msg, on, others, rows
+from fsm.judge.claims.fold import Fold, Place, any_msg, at_bus, msg, on, others, rows
 from fsm.judge.claims.records import BUS, SLACK, expects_answer, is_answer, split
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
@@ -38,9 +39,7 @@ _CHANGES: Final = "changes"
 class AuthoriseFirst(Fold, claims=("I-B8",)):
     """Nothing goes on before it is permitted or found to need no permission (I-B8)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._permitted: set[str | None] = set()
+    _permitted: set[str | None] = attrs.field(factory=set)
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
@@ -66,10 +65,8 @@ class AuthoriseFirst(Fold, claims=("I-B8",)):
 class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
     """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._let_in: set[str | None] = set()
-        self._targets: set[str | None] = set()
+    _let_in: set[str | None] = attrs.field(factory=set)
+    _targets: set[str | None] = attrs.field(factory=set)
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
     def resolving(self, record: TraceLine) -> None:
@@ -92,9 +89,7 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
 class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
     """A message that came to a node by a link was admitted before it goes on (I-B8)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._came: set[str | None] = set()
+    _came: set[str | None] = attrs.field(factory=set)
 
     @on(at_bus(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -114,10 +109,8 @@ class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
 class DeniedIsDead(Fold, claims=("I-B9",)):
     """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._denied: dict[tuple[str, str | None], str | None] = {}
-        self._unanswered: dict[str | None, TraceLine] = {}
+    _denied: dict[tuple[str, str | None], str | None] = attrs.field(factory=dict)
+    _unanswered: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
     @on(msg(Op.DENY))
     def denied(self, record: TraceLine) -> None:
@@ -157,12 +150,9 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
     each. Answers may come from addresses that several listen to (C-81).
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._home = process.home or ""
-        self._granted: dict[str, set[str]] = {}
-        self._stubs: set[str] = set()
-        self._links: set[str] = set()
+    _granted: dict[str, set[str]] = attrs.field(factory=dict)
+    _stubs: set[str] = attrs.field(factory=set)
+    _links: set[str] = attrs.field(factory=set)
 
     @on(rows("components"))
     def granted(self, record: TraceLine) -> None:
@@ -206,6 +196,10 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
             return (is_theirs and not is_here) or (is_answer(record) and is_shared)
         return is_here or is_theirs or is_answer(record)
 
+    @property
+    def _home(self) -> str:
+        return self.process.home or ""
+
     def _owner(self, by: str) -> str | None:
         while by not in self._granted and "/" in by:
             by = by.rpartition("/")[0]
@@ -216,9 +210,7 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
 class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
     """A message that reaches a sandbox came from the bus (I-B11)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._sent: set[tuple[str, str]] = set()
+    _sent: set[tuple[str, str]] = attrs.field(factory=set)
 
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -233,10 +225,8 @@ class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
 class UndeliverableAnswered(Fold, claims=("I-B12",), place=Place.RUNTIME):
     """A request to a target that no route leads to is refused; anything else is counted (I-B12)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._waiting: dict[str, TraceLine] = {}
-        self._lost: dict[str | None, int] = {}
+    _waiting: dict[str, TraceLine] = attrs.field(factory=dict)
+    _lost: dict[str | None, int] = attrs.field(factory=dict)
 
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -290,9 +280,7 @@ class NoReentry(Fold, claims=("I-L2",)):
 class AppendOnly(Fold, claims=("I-L3",)):
     """At each crossing via is as it was, and the stub behind it (I-L3)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._came: dict[str, set[tuple[str, ...]]] = {}
+    _came: dict[str, set[tuple[str, ...]]] = attrs.field(factory=dict)
 
     @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
     def came(self, record: TraceLine) -> None:
@@ -316,10 +304,8 @@ class HopBound(Fold, claims=("I-L4",)):
     Sendings are counted by link; a message that comes again may be sent again.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._came: Counter[str | None] = Counter()
-        self._sent: Counter[tuple[str | None, ...]] = Counter()
+    _came: Counter[str | None] = attrs.field(factory=Counter)
+    _sent: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
 
     @on(msg(Op.RCV, Op.SUBMIT))
     def came(self, record: TraceLine) -> None:
@@ -342,9 +328,7 @@ class HopBound(Fold, claims=("I-L4",)):
 class NoEcho(Fold, claims=("I-L5",)):
     """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._came: set[tuple[str, str]] = set()
+    _came: set[tuple[str, str]] = attrs.field(factory=set)
 
     @on(msg(Op.RCV))
     def came(self, record: TraceLine) -> None:

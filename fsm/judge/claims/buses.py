@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import (
@@ -13,7 +13,6 @@ from fsm.judge.claims.fold import (
     Fold,
     GroupKey,
     Place,
-    Process,
     any_msg,
     at_bus,
     msg,
@@ -57,9 +56,7 @@ class Registered(Fold, claims=("I-B1",)):
 class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
     """All listeners of the target at the admission of a message get it, except answers (I-B2)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._left: dict[str, tuple[TraceLine, set[str]]] = {}
+    _left: dict[str, tuple[TraceLine, set[str]]] = attrs.field(factory=dict)
 
     @on(rows(LISTENERS))
     def unregistered(self, row: TraceLine) -> None:
@@ -100,9 +97,7 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
 class OrderOfListeners(Fold, claims=("I-B3",)):
     """Listeners of one target get a message in the order of their registration (I-B3)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._last: dict[str, tuple[str, int]] = {}
+    _last: dict[str, tuple[str, int]] = attrs.field(factory=dict)
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -130,9 +125,7 @@ def _place(known: Sequence[str], listener: str, after: int) -> int:
 class CallbackExclusive(Fold, claims=("I-B4",), place=Place.RUNTIME):
     """An answer given to the component that waits for it goes to no listener as well (I-B4)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._operations: dict[str, str] = {}
+    _operations: dict[str, str] = attrs.field(factory=dict)
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
@@ -159,9 +152,7 @@ class NoWildcard(Fold, claims=("I-B5",)):
 class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
     """No route is looked for to what is here (I-B6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._listened: dict[str, bool] = {}
+    _listened: dict[str, bool] = attrs.field(factory=dict)
 
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -192,12 +183,10 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
     what such a process is known to have sent on is not judged.
     """
 
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        super().__init__(whole)
-        self._places: dict[str, dict[tuple[str, str], list[int]]] = {}
-        self._under_way: Counter[str] = Counter()
-        self._unclear: set[str] = set()
-        self._given: dict[tuple[str, str], list[tuple[Evidence, str, str]]] = {}
+    _places: dict[str, dict[tuple[str, str], list[int]]] = attrs.field(factory=dict)
+    _under_way: Counter[str] = attrs.field(factory=Counter)
+    _unclear: set[str] = attrs.field(factory=set)
+    _given: dict[tuple[str, str], list[tuple[Evidence, str, str]]] = attrs.field(factory=dict)
 
     @override
     def take(self, item: Evidence) -> None:
@@ -246,14 +235,12 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     is sent and received in one process is no evidence for that.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._places: dict[str, int] = {}
-        self._own: dict[str | None, list[int]] = {}
-        self._alone: dict[str | None, TraceLine] = {}
-        self._sent: set[str] = set()
-        self._reached: dict[tuple[str, str, str], int] = {}
-        self._given: set[tuple[str, str]] = set()
+    _places: dict[str, int] = attrs.field(factory=dict)
+    _own: dict[str | None, list[int]] = attrs.field(factory=dict)
+    _alone: dict[str | None, TraceLine] = attrs.field(factory=dict)
+    _sent: set[str] = attrs.field(factory=set)
+    _reached: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    _given: set[tuple[str, str]] = attrs.field(factory=set)
 
     @on(msg(Op.XMIT, Op.RCV))
     def carried(self, record: TraceLine) -> None:

@@ -55,37 +55,24 @@ NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Claims that cannot be judged on a trace, and the missing records."""
 
-FOLDS: Final[tuple[type[Fold], ...]] = (
-    transactions.Match, transactions.OneFinal, transactions.Unanswered,
-    transactions.NoLateProvisional, transactions.LateDropped, transactions.TimeoutJustified,
-    transactions.IdMonotone, transactions.RetryIdentity, transactions.Conservation,
-    transactions.NormalForm,
-    buses.Registered, buses.FullFanOut, buses.OrderOfListeners, buses.CallbackExclusive,
-    buses.NoWildcard, buses.ResolveOnlyIfNeeded, buses.Fifo,
-    admission.AuthoriseFirst, admission.LetInFirst, admission.PassedFirst, admission.DeniedIsDead,
-    admission.SourceAuthenticity, admission.SandboxIsolation, admission.UndeliverableAnswered,
-    admission.ViaIsASet, admission.NoReentry, admission.AppendOnly, admission.HopBound,
-    admission.NoEcho,
-    resolution.Backend, resolution.LiveOnly, resolution.Preference, resolution.SetUpGoesOn,
-    resolution.RightNodeStub, resolution.SingleFlight, resolution.Termination,
-    resolution.FallbackKeeps, resolution.Window, resolution.TornDown,
-    runtime.StatusShape, runtime.EventForChange, runtime.TableAgrees, runtime.Unique,
-    runtime.DeployBeforeRun, runtime.TransmitWhenLive, runtime.QueueOrder,
-    links.Agreement, links.SideOrder, links.UniquePair, links.OneAtATime, links.Writers,
-    links.SentEarly, links.LinkOrder, links.RegistrationOrder, links.RouteNeedsListener,
-    links.Unbind, links.SimultaneousOpen, links.SilentAfterClose, links.ExactlyOnce,
-    sessions.Fresh, sessions.Spoken, sessions.LateReleases, sessions.FalseLasting,
-    sessions.SessionFirst, sessions.OnePerRuntime, sessions.StateSurvives,
-    sessions.NothingAfterClose, sessions.PolicyOnce, sessions.ExpiryTiming, sessions.FailClosed,
-    sessions.CleanAtRest,
-    node.FanOutExact, node.NoneAfterUnsubscribe, node.RelayFidelity, node.WhoAnswers,
-    node.OrderPerObject,
-    objects.SingleWriter, objects.Versions, objects.Applied, objects.Agreement,
-    objects.NoLostWindow, objects.NothingAfterDelete, objects.Guests, objects.ChildOwner,
-    node.AddressRequests, node.RecordRequests,
-    runtime.Published, runtime.Announced, runtime.PathsFirst,
-    runtime.Bound, runtime.StatusOf,
-)  # fmt: skip
+_MODULES: Final = (
+    transactions,
+    buses,
+    admission,
+    resolution,
+    runtime,
+    links,
+    sessions,
+    node,
+    objects,
+)
+
+FOLDS: Final[tuple[type[Fold], ...]] = tuple(
+    kind
+    for module in _MODULES
+    for kind in (getattr(module, name) for name in module.__all__)
+    if issubclass(kind, Fold)
+)
 """Every fold over the records of one process."""
 
 ACROSS: Final[Mapping[str, type[Across]]] = MappingProxyType(

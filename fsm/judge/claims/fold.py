@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
 
 import attrs
-from typing_extensions import override
+from typing_extensions import dataclass_transform, override
 
 from fsm.judge.claims.records import BUS, LISTENERS, Listeners, Rows
 from fsm.judge.trace_line import TraceLine
@@ -219,6 +219,10 @@ class Process:
         self._domain: str | None = None
         self._arrived: dict[str | None, int] = {}
 
+    def part(self, name: str) -> str:
+        """Return the address of a part of the runtime, such as `registry`."""
+        return f"{self.home}/{name}"
+
     @property
     def domain(self) -> str | None:
         """Domain of a message node, once a row of its components said so."""
@@ -258,13 +262,18 @@ def _about(record: TraceLine) -> str:
     return record.mid or record.key or record.link or record.to or ""
 
 
+@dataclass_transform(field_specifiers=(attrs.field,))
+@attrs.define(slots=False, eq=False)
 class Fold:
     """Judges claims by the records of one process, each visited once, in order.
+
+    A subclass declares what it keeps as fields, which attrs makes anew for each process.
 
     Attributes:
         claims: The claims that it judges, by id.
         place: Where it applies.
         methods: Which method takes which records.
+        process: Whose records it reads.
         across: What folds the evidence that it hands over.
         is_forgetful: Whether it may begin at any record: its claims are decided by the records
             so far, and what it does not know breaks none. Then a process can judge itself by it.
@@ -275,6 +284,7 @@ class Fold:
     methods: ClassVar[tuple[tuple[str, tuple[Route, ...]], ...]]
     across: ClassVar[tuple[type["Across"], ...]]
     is_forgetful: ClassVar[bool]
+    process: Process
 
     @override
     def __init_subclass__(
@@ -295,9 +305,7 @@ class Fold:
             if isinstance(value, FunctionType) and value in _DECLARED
         )
         cls.methods = own
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
+        attrs.define(cls, slots=False, eq=False)
 
     @final
     def broken(
@@ -341,31 +349,30 @@ class Fold:
         """Report what never came; called once, after the last record."""
 
 
+@dataclass_transform(field_specifiers=(attrs.field,))
+@attrs.define(slots=False, eq=False)
 class Across:
     """Judges claims by the evidence of all processes under one key.
+
+    A subclass declares what it keeps as fields, as a fold does.
 
     Attributes:
         claims: The claims that it judges, by id.
         key: What the evidence has in common.
+        whole: Runtimes of whose lives, however often they began anew, nothing is missing.
     """
 
     claims: ClassVar[tuple[str, ...]]
     key: ClassVar[GroupKey]
+    whole: AbstractSet[str | None]
+    findings: list[Finding] = attrs.field(factory=list)
 
     @override
     def __init_subclass__(cls, *, claims: tuple[str, ...], key: GroupKey) -> None:
         """Declare a fold."""
         super().__init_subclass__()
         cls.claims, cls.key = claims, key
-
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        """Begin a key.
-
-        Args:
-            whole: Runtimes of whose lives, however often they began anew, nothing is missing.
-        """
-        self.whole = whole
-        self.findings: list[Finding] = []
+        attrs.define(cls, slots=False, eq=False)
 
     @final
     def broken(self, item: Evidence, expected: str, *, claim: str | None = None) -> None:

@@ -4,10 +4,10 @@ An end of a link is an entity `own runtime|remote runtime|role|address of the en
 are judged by the replay of its machine.
 """
 
-from collections import defaultdict
-from collections.abc import Set as AbstractSet
+from collections import Counter, defaultdict
 from typing import Final, TypeAlias, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import (
@@ -15,7 +15,6 @@ from fsm.judge.claims.fold import (
     Evidence,
     Fold,
     GroupKey,
-    Process,
     any_msg,
     msg,
     on,
@@ -72,9 +71,7 @@ class SentEarly(Fold, claims=("I-P13", "I-P14")):
     What sets a link up does not go over it before that, either (I-P13).
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._states: dict[str, str] = {}
+    _states: dict[str, str] = attrs.field(factory=dict)
 
     @on(steps(LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -99,10 +96,8 @@ def _is_signalling(record: TraceLine) -> bool:
 class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
     """A direct link brings what was sent (I-P15), with the same content (I-P16)."""
 
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        super().__init__(whole)
-        self._sent: dict[tuple[str | int | float | None, ...], Evidence] = {}
-        self._came: list[Evidence] = []
+    _sent: dict[tuple[str | int | float | None, ...], Evidence] = attrs.field(factory=dict)
+    _came: list[Evidence] = attrs.field(factory=list)
 
     @override
     def take(self, item: Evidence) -> None:
@@ -131,10 +126,8 @@ class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
 class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
     """A message arrives by a session of a message node as it was sent (I-P16)."""
 
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        super().__init__(whole)
-        self._sent: Evidence | None = None
-        self._came: list[Evidence] = []
+    _sent: Evidence | None = None
+    _came: list[Evidence] = attrs.field(factory=list)
 
     @override
     def take(self, item: Evidence) -> None:
@@ -158,11 +151,9 @@ class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameConten
     The numbers are judged here; `SentAndCame` and `SameContent` compare both ends.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._last: defaultdict[tuple[str | None, str | None], int] = defaultdict(int)
-        self._remote: dict[str | None, str | None] = {}
-        self._own: dict[str | None, str | None] = {}
+    _last: Counter[tuple[str | None, str | None]] = attrs.field(factory=Counter)
+    _remote: dict[str | None, str | None] = attrs.field(factory=dict)
+    _own: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -203,9 +194,7 @@ class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameConten
 class SilentAfterClose(Fold, claims=("I-P21",)):
     """Nothing comes over a link that is closed (I-P21)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._closed: set[str | None] = set()
+    _closed: set[str | None] = attrs.field(factory=set)
 
     @on(others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -224,9 +213,7 @@ class ExactlyOnce(Fold, claims=("I-P22",)):
     A message to all observers of an object goes to the stub of its links once for each link.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._given: set[tuple[str, str]] = set()
+    _given: set[tuple[str, str]] = attrs.field(factory=set)
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -250,9 +237,7 @@ def _is_carried(record: TraceLine) -> bool:
 class RegistrationOrder(Fold, claims=("I-P17",)):
     """Live first, then the bus listens, then the handler's, then it is a route (I-P17)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._lived: set[str] = set()
+    _lived: set[str] = attrs.field(factory=set)
 
     @on(steps(LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -289,9 +274,7 @@ class RouteNeedsListener(Fold, claims=("I-P18",)):
 class Unbind(Fold, claims=("I-P19",)):
     """No listener stays of a link that is over (I-P19)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._gone: dict[str, TraceLine] = {}
+    _gone: dict[str, TraceLine] = attrs.field(factory=dict)
 
     @on(rows("p2p"))
     def changed(self, record: TraceLine) -> None:
@@ -311,9 +294,7 @@ class Unbind(Fold, claims=("I-P19",)):
 class OpenedAtBoth(Across, claims=("I-P4",), key=GroupKey.LINK):
     """A link that stays open at one end was opened at the other, too (I-P4)."""
 
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        super().__init__(whole)
-        self._opened: list[Evidence] = []
+    _opened: list[Evidence] = attrs.field(factory=list)
 
     @override
     def take(self, item: Evidence) -> None:
@@ -338,9 +319,7 @@ class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
     Processes have clocks of their own, so which end closed it first is not judged.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._opened: dict[str | None, tuple[TraceLine, float | None]] = {}
+    _opened: dict[str | None, tuple[TraceLine, float | None]] = attrs.field(factory=dict)
 
     @on(others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -361,10 +340,8 @@ class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
 class AskedFirst(Across, claims=("I-P5",), key=GroupKey.PAIR):
     """A handler's end is there because a requester's was created (I-P5)."""
 
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        super().__init__(whole)
-        self._asked: set[str] = set()
-        self._handlers: list[Evidence] = []
+    _asked: set[str] = attrs.field(factory=set)
+    _handlers: list[Evidence] = attrs.field(factory=list)
 
     @override
     def take(self, item: Evidence) -> None:
@@ -397,9 +374,7 @@ class SideOrder(Fold, claims=("I-P5",), across=(AskedFirst,)):
 class UniquePair(Fold, claims=("I-P6",), is_forgetful=True):
     """Two runtimes have one link open at a time (I-P6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._opened: dict[str | None, str | None] = {}
+    _opened: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -426,9 +401,7 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
     A handler has one end for each remote runtime (I-P8).
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._busy: _Busy = defaultdict(set)
+    _busy: _Busy = attrs.field(factory=lambda: defaultdict(set))
 
     @on(steps(LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -449,10 +422,8 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
 class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._at_it: dict[tuple[str, str], str] = {}
-        self._losers: dict[str, str] = {}
+    _at_it: dict[tuple[str, str], str] = attrs.field(factory=dict)
+    _losers: dict[str, str] = attrs.field(factory=dict)
 
     @on(steps(LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -473,10 +444,8 @@ class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
 class Writers(Fold, claims=("I-P11", "I-P12")):
     """A Connection object has one writer (I-P11), and a requester reports one of them (I-P12)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._writers: dict[str, str] = {}
-        self._objects: dict[str, str] = {}
+    _writers: dict[str, str] = attrs.field(factory=dict)
+    _objects: dict[str, str] = attrs.field(factory=dict)
 
     @on(others(Kind.OBJ, Op.WRITE))
     def written(self, record: TraceLine) -> None:

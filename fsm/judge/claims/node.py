@@ -6,16 +6,16 @@ so these are judged where a trace has them.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import (
     Fold,
     Place,
-    Process,
     any_msg,
     msg,
     on,
@@ -56,10 +56,8 @@ class FanOutExact(Fold, claims=("I-M5",)):
     Children go back to their author, too; the node of another domain may be one more.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._subscribers: defaultdict[str, set[str]] = defaultdict(set)
-        self._sender: dict[str | None, str] = {}
+    _subscribers: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
+    _sender: dict[str | None, str] = attrs.field(factory=dict)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -86,12 +84,10 @@ class FanOutExact(Fold, claims=("I-M5",)):
 class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
     """A session that has unsubscribed gets nothing that came after that, but its own (I-M7)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._came: dict[str | None, int] = {}
-        self._peers: dict[str | None, str | None] = {}
-        self._owners: dict[str | None, str | None] = {}
-        self._left: dict[tuple[str, str], int] = {}
+    _came: dict[str | None, int] = attrs.field(factory=dict)
+    _peers: dict[str | None, str | None] = attrs.field(factory=dict)
+    _owners: dict[str | None, str | None] = attrs.field(factory=dict)
+    _left: dict[tuple[str, str], int] = attrs.field(factory=dict)
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -131,9 +127,7 @@ class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
 class RelayFidelity(Fold, claims=("I-M11",)):
     """A back end's answer is of a question, and there is one (I-M11)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._asked: set[Key] = set()
+    _asked: set[Key] = attrs.field(factory=set)
 
     @on(msg(Op.RELAY))
     def relayed(self, record: TraceLine) -> None:
@@ -150,10 +144,8 @@ class RelayFidelity(Fold, claims=("I-M11",)):
 class WhoAnswers(Fold, claims=("I-M13",), place=Place.NODE):
     """A part of a node answers from where it was asked (I-M13)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._parts: set[str | None] = set()
-        self._asked: dict[str | None, str | None] = {}
+    _parts: set[str | None] = attrs.field(factory=set)
+    _asked: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -176,10 +168,8 @@ class WhoAnswers(Fold, claims=("I-M13",), place=Place.NODE):
 class OrderPerObject(Fold, claims=("I-M14",), place=Place.NODE):
     """Changes of one object leave by each link in the order they came (I-M14)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._came: dict[str | None, int] = {}
-        self._last: defaultdict[tuple[str | None, str | None, str | None], int] = defaultdict(int)
+    _came: dict[str | None, int] = attrs.field(factory=dict)
+    _last: Counter[tuple[str | None, str | None, str | None]] = attrs.field(factory=Counter)
 
     @on(msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -227,14 +217,14 @@ class _Asked:
 class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
     """Addresses are given as many as asked (I-A4), freed by block (I-A5), by their owner (I-A6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._asked = _Asked()
-        self._owners: dict[str, str | None] = {}
-        self._live: set[str] = set()
-        self._blocks: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
-        self._freed: dict[str, set[str]] = {}
-        self._freeing: TraceLine | None = None
+    _asked: _Asked = attrs.field(factory=_Asked)
+    _owners: dict[str, str | None] = attrs.field(factory=dict)
+    _live: set[str] = attrs.field(factory=set)
+    _blocks: defaultdict[tuple[str | None, str], set[str]] = attrs.field(
+        factory=lambda: defaultdict(set)
+    )
+    _freed: dict[str, set[str]] = attrs.field(factory=dict)
+    _freeing: TraceLine | None = None
 
     @on(rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
@@ -298,15 +288,13 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     They are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._asked = _Asked()
-        self._owners: dict[str, str | None] = {}
-        self._statuses: dict[str, str] = {}
-        self._reported: dict[str, str] = {}
-        self._known: set[str] = set()
-        self._fresh: dict[str, TraceLine] = {}
-        self._expires: dict[str, float] = {}
+    _asked: _Asked = attrs.field(factory=_Asked)
+    _owners: dict[str, str | None] = attrs.field(factory=dict)
+    _statuses: dict[str, str] = attrs.field(factory=dict)
+    _reported: dict[str, str] = attrs.field(factory=dict)
+    _known: set[str] = attrs.field(factory=set)
+    _fresh: dict[str, TraceLine] = attrs.field(factory=dict)
+    _expires: dict[str, float] = attrs.field(factory=dict)
 
     @on(rows("alloc"))
     def allocated(self, record: TraceLine) -> None:

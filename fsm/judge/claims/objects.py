@@ -6,9 +6,9 @@ object, the observer or `public`, and the owner of the row.
 """
 
 from collections import Counter
-from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import (
@@ -18,7 +18,6 @@ from fsm.judge.claims.fold import (
     Fold,
     GroupKey,
     Place,
-    Process,
     any_msg,
     on,
     others,
@@ -75,12 +74,9 @@ class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
     answered, at its own the listener is there before it asks.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._manager = f"{process.home}/sm"
-        self._observers: set[_Row] = set()
-        self._listeners: Counter[str | None] = Counter()
-        self._rows: set[_Row] = set()
+    _observers: set[_Row] = attrs.field(factory=set)
+    _listeners: Counter[str | None] = attrs.field(factory=Counter)
+    _rows: set[_Row] = attrs.field(factory=set)
 
     @on(rows("observers"))
     def observer(self, record: TraceLine) -> None:
@@ -102,7 +98,7 @@ class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
 
     @on(any_msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if record.type != MessageType.SUBSCRIBE or record.from_ != self._manager:
+        if record.type != MessageType.SUBSCRIBE or record.from_ != self.process.part(MANAGER):
             return
         to = record.to or ""
         if to.endswith(_SUBSCRIPTION):
@@ -120,13 +116,11 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
     counted.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._reporters: dict[str | None, str | None] = {}
-        self._rows: set[_Row] = set()
-        self._answers: set[tuple[str | None, str | None]] = set()
-        self._asked: dict[str | None, str | None] = {}
-        self._yes: Counter[str | None] = Counter()
+    _reporters: dict[str | None, str | None] = attrs.field(factory=dict)
+    _rows: set[_Row] = attrs.field(factory=set)
+    _answers: set[tuple[str | None, str | None]] = attrs.field(factory=set)
+    _asked: dict[str | None, str | None] = attrs.field(factory=dict)
+    _yes: Counter[str | None] = attrs.field(factory=Counter)
 
     @on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
@@ -184,10 +178,8 @@ class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
     their runs, which are times of different clocks: that of the smaller node is taken as right.
     """
 
-    def __init__(self, whole: AbstractSet[str | None]) -> None:
-        super().__init__(whole)
-        self._written: list[Evidence] = []
-        self._applied: list[Evidence] = []
+    _written: list[Evidence] = attrs.field(factory=list)
+    _applied: list[Evidence] = attrs.field(factory=list)
 
     @override
     def take(self, item: Evidence) -> None:
@@ -224,9 +216,7 @@ class Agreement(Fold, claims=("I-D4",), across=(SameValue,)):
 class NothingAfterDelete(Fold, claims=("I-D8",)):
     """An object that is deleted changes no more, and gets no observers (I-D8)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._gone: set[str | None] = set()
+    _gone: set[str | None] = attrs.field(factory=set)
 
     @on(others(Kind.OBJ, Op.DEL))
     def deleted(self, record: TraceLine) -> None:
@@ -259,9 +249,7 @@ class ChildOwner(Fold, claims=("I-D10",)):
     A child is `object|creator#number`, as its name is at the reporter's end.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._last: dict[tuple[str, str], int] = {}
+    _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
 
     @on(others(Kind.OBJ))
     def touched(self, record: TraceLine) -> None:
@@ -286,9 +274,7 @@ class SingleWriter(Fold, claims=("I-D1",)):
     not at all, until it is taken over again.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._writers: dict[str | None, str | None] = {}
+    _writers: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(steps(*_HAND_OVERS))
     def moved(self, record: TraceLine) -> None:
@@ -309,9 +295,7 @@ class SingleWriter(Fold, claims=("I-D1",)):
 class Versions(Fold, claims=("I-D2",)):
     """The versions of an object rise by one (I-D2), beginning anew where it was taken over."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._last: dict[str | None, int] = {}
+    _last: dict[str | None, int] = attrs.field(factory=dict)
 
     @on(steps(*_HAND_OVERS))
     def moved(self, record: TraceLine) -> None:
@@ -334,10 +318,8 @@ class Applied(Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
     with what was stored of one before it.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._last: dict[tuple[str | None, str | None], int] = {}
-        self._states: dict[str | None, str | None] = {}
+    _last: dict[tuple[str | None, str | None], int] = attrs.field(factory=dict)
+    _states: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(steps(_COPY))
     def stepped(self, record: TraceLine) -> None:

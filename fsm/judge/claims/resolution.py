@@ -7,10 +7,11 @@ row of `p2p` is the state of a link, the address of its stub, and the address bo
 from collections import Counter
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.intent import Intent
-from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, others, rows, steps
+from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, others, rows, steps
 from fsm.judge.claims.records import (
     BUS,
     LINK_MACHINE,
@@ -49,15 +50,12 @@ _DONE: Final = others(Kind.RESOLVE, Op.DONE)
 class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
     """Another registry's changes come between asking for them and the end of that (I-C1)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._registry = f"{process.home}/{_REGISTRY}"
-        self._asked: dict[Key, str | None] = {}
-        self._followed: set[str | None] = set()
+    _asked: dict[Key, str | None] = attrs.field(factory=dict)
+    _followed: set[str | None] = attrs.field(factory=set)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if record.from_ == self._registry:
+        if record.from_ == self.process.part(_REGISTRY):
             self._asked[key_of(record)] = record.type
 
     @on(at_bus(Op.CALLBACK))
@@ -73,7 +71,7 @@ class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
     @on(at_bus(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         from_ = record.from_ or ""
-        if record.to != f"{from_}/changes" or from_ == self._registry:
+        if record.to != f"{from_}/changes" or from_ == self.process.part(_REGISTRY):
             return
         if last_segment(from_) == _REGISTRY and from_ not in self._followed:
             self.broken(record, f"{from_} to have been asked for changes")
@@ -83,10 +81,8 @@ class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
 class TornDown(Fold, claims=("I-C5",)):
     """With the last link changes of a registry have no followers any more (I-C5)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._rows: dict[tuple[str | None, str | None], TraceLine] = {}
-        self._alone_since: float | None = None
+    _rows: dict[tuple[str | None, str | None], TraceLine] = attrs.field(factory=dict)
+    _alone_since: float | None = None
 
     @on(rows("p2p"))
     def link(self, record: TraceLine) -> None:
@@ -127,9 +123,7 @@ class LiveOnly(Fold, claims=("I-R2",)):
     The row may be recorded a little later than the step that it is written for.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._ends: dict[str, str | None] = {}
+    _ends: dict[str, str | None] = attrs.field(factory=dict)
 
     @on(steps(LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -182,10 +176,7 @@ class SetUpGoesOn(Fold, claims=("I-R4",)):
 class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=True):
     """The stub chosen leads to the target's domain, or to the own (I-R5)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._own = domain_of(process.home or "")
-        self._domains: dict[str, str] = {}
+    _domains: dict[str, str] = attrs.field(factory=dict)
 
     @on(rows("stubs"))
     def stub(self, record: TraceLine) -> None:
@@ -194,8 +185,8 @@ class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=Tr
 
     @on(_DONE)
     def resolved(self, record: TraceLine) -> None:
-        domain = self._domains.get(record.result or "")
-        if domain is not None and domain not in {domain_of(record.to or ""), self._own}:
+        domain, own = self._domains.get(record.result or ""), domain_of(self.process.home or "")
+        if domain is not None and domain not in {domain_of(record.to or ""), own}:
             self.broken(record, f"a stub for {domain_of(record.to or '')}")
 
 
@@ -203,9 +194,7 @@ class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=Tr
 class SingleFlight(Fold, claims=("I-R6",), is_forgetful=True):
     """For one domain no second stub is deployed while the first still is (I-R6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._flying: dict[str, str] = {}
+    _flying: dict[str, str] = attrs.field(factory=dict)
 
     @on(steps("stub_deployment"))
     def stepped(self, record: TraceLine) -> None:
@@ -223,9 +212,7 @@ class SingleFlight(Fold, claims=("I-R6",), is_forgetful=True):
 class Termination(Fold, claims=("I-R7",)):
     """A search for a route finds one, or that there is none, in time (I-R7)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._looking: dict[str, TraceLine] = {}
+    _looking: dict[str, TraceLine] = attrs.field(factory=dict)
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
     def begun(self, record: TraceLine) -> None:
@@ -250,10 +237,8 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     links may have the node carry it once more.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._sent: dict[str | None, Counter[tuple[str | None, ...]]] = {}
-        self._branches: dict[str | None, set[str]] = {}
+    _sent: dict[str | None, Counter[tuple[str | None, ...]]] = attrs.field(factory=dict)
+    _branches: dict[str | None, set[str]] = attrs.field(factory=dict)
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:

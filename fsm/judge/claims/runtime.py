@@ -5,16 +5,16 @@ I-C6, I-P9, I-P10, I-R8 and I-S11 are about what is live in the runtime and how 
 up. This stands in bodies, so they are judged where a trace has them.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.fold import (
     Fold,
     Place,
-    Process,
     any_msg,
     at_bus,
     bodies_at_bus,
@@ -79,10 +79,8 @@ class StatusShape(Fold, claims=("I-S3",), place=Place.RUNTIME):
 class EventForChange(Fold, claims=("I-S4",)):
     """Each change of a stub is announced once, and nothing else is (I-S4)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._steps: dict[str | None, list[TraceLine]] = {}
-        self._events: defaultdict[str | None, int] = defaultdict(int)
+    _steps: dict[str | None, list[TraceLine]] = attrs.field(factory=dict)
+    _events: Counter[str | None] = attrs.field(factory=Counter)
 
     @on(steps(_CONNECTION))
     def connection(self, record: TraceLine) -> None:
@@ -116,10 +114,8 @@ class EventForChange(Fold, claims=("I-S4",)):
 class TableAgrees(Fold, claims=("I-S5",)):
     """The registry has each stub as its events say, in their order (I-S5)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._states: defaultdict[str, list[str]] = defaultdict(list)
-        self._reached: defaultdict[str, int] = defaultdict(int)
+    _states: defaultdict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
+    _reached: Counter[str] = attrs.field(factory=Counter)
 
     @on(steps(_CONNECTION))
     def stepped(self, record: TraceLine) -> None:
@@ -141,9 +137,7 @@ class TableAgrees(Fold, claims=("I-S5",)):
 class Unique(Fold, claims=("I-S6",), is_forgetful=True):
     """The address of a stub is never given to another (I-S6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._known: set[str] = set()
+    _known: set[str] = attrs.field(factory=set)
 
     @on(steps(_DEPLOYMENT))
     def stepped(self, record: TraceLine) -> None:
@@ -157,10 +151,8 @@ class Unique(Fold, claims=("I-S6",), is_forgetful=True):
 class DeployBeforeRun(Fold, claims=("I-S7",), place=Place.RUNTIME):
     """A stub is deployed, and its status listened to, before it begins (I-S7)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._deployment: dict[str, str] = {}
-        self._heard: set[str] = set()
+    _deployment: dict[str, str] = attrs.field(factory=dict)
+    _heard: set[str] = attrs.field(factory=set)
 
     @on(rows(LISTENERS))
     def listener(self, record: TraceLine) -> None:
@@ -186,9 +178,7 @@ class DeployBeforeRun(Fold, claims=("I-S7",), place=Place.RUNTIME):
 class TransmitWhenLive(Fold, claims=("I-S8",)):
     """A node's stub sends only over an open session (I-S8)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._states: dict[str | None, str | None] = {}
+    _states: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(steps(_CONNECTION))
     def stepped(self, record: TraceLine) -> None:
@@ -204,9 +194,7 @@ class TransmitWhenLive(Fold, claims=("I-S8",)):
 class QueueOrder(Fold, claims=("I-S9",)):
     """Messages that wait for a stub leave in their order, and not too many wait (I-S9)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._waiting: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    _waiting: defaultdict[str, dict[str, None]] = attrs.field(factory=lambda: defaultdict(dict))
 
     @on(msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
@@ -244,13 +232,11 @@ _CHANGES: Final = "/registry/changes"
 class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
     """A runtime reports what is live in it, all of it (I-C2), and nothing else (I-C4)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._own: set[str] = set()
-        self._ever: set[str] = set()
-        self._published: set[str] = set()
-        self._missing: dict[str, TraceLine] = {}
-        self._asked: set[str] = set()
+    _own: set[str] = attrs.field(factory=set)
+    _ever: set[str] = attrs.field(factory=set)
+    _published: set[str] = attrs.field(factory=set)
+    _missing: dict[str, TraceLine] = attrs.field(factory=dict)
+    _asked: set[str] = attrs.field(factory=set)
 
     @on(rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -267,15 +253,15 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
 
     @on(bodies_at_bus(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
-        if record.type == MessageType.SUBSCRIBE and record.to == f"{self.process.home}{_REGISTRY}":
+        if record.type == MessageType.SUBSCRIBE and record.to == self.process.part("registry"):
             self._asked.add(record.mid or "")
 
     @on(bodies_at_bus(Op.SUBMIT))
     def reported(self, record: TraceLine) -> None:
-        if record.from_ != f"{self.process.home}{_REGISTRY}":
+        if record.from_ != self.process.part("registry"):
             return
         body = body_of(record)
-        if record.to == f"{self.process.home}{_CHANGES}":
+        if record.to == self.process.part("registry/changes"):
             self._change(record, addresses_in(body.get("value")), str(body.get("operation")))
         elif record.ref in self._asked and record.code == Code.OK:
             self._snapshot(record, addresses_in(body.get("value")))
@@ -309,14 +295,12 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
 class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
     """Reports of another runtime about an address alternate: it came, it left (I-C6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._asked: dict[str, str] = {}
-        self._live: dict[str, set[str]] = {}
+    _asked: dict[str, str] = attrs.field(factory=dict)
+    _live: dict[str, set[str]] = attrs.field(factory=dict)
 
     @on(bodies_at_bus(Op.SUBMIT))
     def asked(self, record: TraceLine) -> None:
-        if record.from_ == f"{self.process.home}{_REGISTRY}":
+        if record.from_ == self.process.part("registry"):
             to = record.to or ""
             if record.type == MessageType.SUBSCRIBE and to.endswith(_REGISTRY):
                 self._asked[record.mid or ""] = to
@@ -345,11 +329,9 @@ class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
 class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
     """A stub can be reached before a record (I-P9) or an invitation (I-P10) names it."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._asked: dict[str, list[str]] = {}
-        self._paths: set[str] = set()
-        self._deployed: set[str] = set()
+    _asked: dict[str, list[str]] = attrs.field(factory=dict)
+    _paths: set[str] = attrs.field(factory=set)
+    _deployed: set[str] = attrs.field(factory=set)
 
     @on(steps("stub_deployment"))
     def deployed(self, record: TraceLine) -> None:
@@ -390,9 +372,7 @@ class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
 class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
     """An entity bound to a link was reported there (I-R8): by a record, or over the link."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._known: defaultdict[str, set[str]] = defaultdict(set)
+    _known: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
 
     @on(with_body(Op.RCV))
     def said(self, record: TraceLine) -> None:

@@ -9,9 +9,10 @@ session names its link. The tables of a node are empty at the end (I-X2).
 from collections import defaultdict
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import Fold, Place, Process, any_msg, on, others, rows, steps
+from fsm.judge.claims.fold import Fold, Place, any_msg, on, others, rows, steps
 from fsm.judge.claims.records import SLACK, is_answer, split, waited
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
@@ -50,11 +51,9 @@ def _runtime_of(step: TraceLine) -> str:
 class SessionFirst(Fold, claims=("I-M1",)):
     """Nothing that came by a link is let in before the link has a session (I-M1)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._pending: set[str | None] = set()
-        self._sessions: set[str | None] = set()
-        self._came: dict[str | None, str | None] = {}
+    _pending: set[str | None] = attrs.field(factory=set)
+    _sessions: set[str | None] = attrs.field(factory=set)
+    _came: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -82,11 +81,9 @@ class SessionFirst(Fold, claims=("I-M1",)):
 class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
     """A runtime's session has one open link: an older one is let go (I-M2)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._states: dict[str | None, str | None] = {}
-        self._links: dict[str | None, str | None] = {}
-        self._left: dict[str | None, TraceLine] = {}
+    _states: dict[str | None, str | None] = attrs.field(factory=dict)
+    _links: dict[str | None, str | None] = attrs.field(factory=dict)
+    _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -126,9 +123,7 @@ class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
 class StateSurvives(Fold, claims=("I-M3",)):
     """While a runtime is away it keeps what it owns (I-M3)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._away: set[str | None] = set()
+    _away: set[str | None] = attrs.field(factory=set)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -145,10 +140,8 @@ class StateSurvives(Fold, claims=("I-M3",)):
 class NothingAfterClose(Fold, claims=("I-M4",)):
     """Addresses of a session are silent after its end (I-M4)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._owner: dict[str | None, str | None] = {}
-        self._over: set[str | None] = set()
+    _owner: dict[str | None, str | None] = attrs.field(factory=dict)
+    _over: set[str | None] = attrs.field(factory=set)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -173,9 +166,7 @@ class PolicyOnce(Fold, claims=("I-M8",), place=Place.NODE):
     What sessions say of themselves is not recorded when it comes, so it is not counted.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._decisions: dict[str | None, int] = {}
+    _decisions: dict[str | None, int] = attrs.field(factory=dict)
 
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -193,9 +184,7 @@ class PolicyOnce(Fold, claims=("I-M8",), place=Place.NODE):
 class ExpiryTiming(Fold, claims=("I-M12",)):
     """A session expires when its runtime was away for so long: not before, not later (I-M12)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._left: dict[str | None, TraceLine] = {}
+    _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -218,9 +207,7 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
 class FailClosed(Fold, claims=("I-K4",)):
     """A message that is not permitted is not admitted (I-K4)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._decisions: dict[str | None, str | None] = {}
+    _decisions: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
@@ -236,9 +223,7 @@ class FailClosed(Fold, claims=("I-K4",)):
 class Fresh(Fold, claims=("I-A1",), is_forgetful=True):
     """An address is given once (I-A1)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._given: set[str | None] = set()
+    _given: set[str | None] = attrs.field(factory=set)
 
     @on(steps("address"))
     def stepped(self, record: TraceLine) -> None:
@@ -251,9 +236,7 @@ class Fresh(Fold, claims=("I-A1",), is_forgetful=True):
 class Spoken(Fold, claims=("I-A2", "I-A3"), place=Place.NODE):
     """An address that sends is allocated (I-A2), to the session that it sends by (I-A3)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._owners: dict[str | None, str | None] = {}
+    _owners: dict[str | None, str | None] = attrs.field(factory=dict)
 
     @on(rows(_ALLOC))
     def allocated(self, record: TraceLine) -> None:
@@ -279,9 +262,7 @@ class Spoken(Fold, claims=("I-A2", "I-A3"), place=Place.NODE):
 class LateReleases(Fold, claims=("I-A7",)):
     """With a session all it owned is released, soon (I-A7); what never is, is left over."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._ended: dict[str | None, float] = {}
+    _ended: dict[str | None, float] = attrs.field(factory=dict)
 
     @on(steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -304,10 +285,10 @@ class FalseLasting(Fold, claims=("I-A7",)):
     record that was kept from before the node started the registering session is unknown.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._upstream: set[str | None] = set()
-        self._owners: defaultdict[str | None, set[str | None]] = defaultdict(set)
+    _upstream: set[str | None] = attrs.field(factory=set)
+    _owners: defaultdict[str | None, set[str | None]] = attrs.field(
+        factory=lambda: defaultdict(set)
+    )
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -334,9 +315,7 @@ class FalseLasting(Fold, claims=("I-A7",)):
 class CleanAtRest(Fold, claims=("I-X2",), place=Place.NODE):
     """When a node has ended, no session owns or subscribes to an address there (I-X2)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._rows: dict[tuple[str | None, ...], TraceLine] = {}
+    _rows: dict[tuple[str | None, ...], TraceLine] = attrs.field(factory=dict)
 
     @on(rows(_ALLOC, "subs"))
     def changed(self, record: TraceLine) -> None:

@@ -7,9 +7,10 @@ has ended; the step of its transaction out of nothing says so.
 from collections import defaultdict
 from typing import Final, final
 
+import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, steps
+from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, steps
 from fsm.judge.claims.records import (
     BUS,
     SLACK,
@@ -41,9 +42,7 @@ _BEGINS: Final = steps("transaction")
 class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
     """An answer that is given belongs to a request that was submitted before (I-T1)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._asked: set[Key] = set()
+    _asked: set[Key] = attrs.field(factory=set)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -60,9 +59,7 @@ class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
 class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
     """A request gets one final answer, or one from each receiver (I-T2)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._given: dict[Key, set[str]] = {}
+    _given: dict[Key, set[str]] = attrs.field(factory=dict)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -89,10 +86,8 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
         refused: Requests that the process refused when it ended: the requester is gone by then.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self.refused: set[Key] = set()
-        self._waiting: dict[Key, tuple[TraceLine, float]] = {}
+    refused: set[Key] = attrs.field(factory=set)
+    _waiting: dict[Key, tuple[TraceLine, float]] = attrs.field(factory=dict)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -139,9 +134,7 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
 class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
     """After the final answer no provisional one is given (I-T4)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._ended: set[Key] = set()
+    _ended: set[Key] = attrs.field(factory=set)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -160,9 +153,7 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
 class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
     """An answer after the router's own 408 is not delivered (I-T5)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._over: dict[Key, str | None] = {}
+    _over: dict[Key, str | None] = attrs.field(factory=dict)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -186,9 +177,7 @@ class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
 class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
     """The router says 408 only after a whole wait without a sign of life (I-T6)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._signs: dict[Key, float] = {}
+    _signs: dict[Key, float] = attrs.field(factory=dict)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -220,10 +209,8 @@ class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
 class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
     """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._last: dict[str, int] = {}
-        self._seen: set[str] = set()
+    _last: dict[str, int] = attrs.field(factory=dict)
+    _seen: set[str] = attrs.field(factory=set)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -241,9 +228,7 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
 class RetryIdentity(Fold, claims=("I-T8",)):
     """A component that sends the same request again sends the same content (I-T8)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._known: dict[Key, str] = {}
+    _known: dict[Key, str] = attrs.field(factory=dict)
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -261,13 +246,13 @@ class Conservation(Fold, claims=("I-T9",)):
     What is queued is released, answered or dropped, and nothing is released twice.
     """
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._admitted: dict[str, TraceLine] = {}
-        # What came twice may wait twice: only the receiver knows that it is the same.
-        # A queue does not see the answer to its request, so it may still release the request.
-        self._queued: defaultdict[tuple[str | None, str], list[TraceLine]] = defaultdict(list)
-        self._settled: set[str | None] = set()
+    _admitted: dict[str, TraceLine] = attrs.field(factory=dict)
+    # What came twice may wait twice: only the receiver knows that it is the same.
+    # A queue does not see the answer to its request, so it may still release the request.
+    _queued: defaultdict[tuple[str | None, str], list[TraceLine]] = attrs.field(
+        factory=lambda: defaultdict(list)
+    )
+    _settled: set[str | None] = attrs.field(factory=set)
 
     @on(msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -313,9 +298,7 @@ class Conservation(Fold, claims=("I-T9",)):
 class NormalForm(Fold, claims=("I-T10",)):
     """An admitted or sent message is in normal form (I-T10)."""
 
-    def __init__(self, process: Process) -> None:
-        super().__init__(process)
-        self._canonical: set[str] = set()
+    _canonical: set[str] = attrs.field(factory=set)
 
     @on(msg(Op.ADMIT, Op.XMIT))
     def sent(self, record: TraceLine) -> None:

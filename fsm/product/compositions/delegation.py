@@ -14,6 +14,7 @@ Left out, and why that is no loss:
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Final, final
 
@@ -156,21 +157,13 @@ class _EndPlace(Host):
         """Have nothing any more."""
         self.asked, self._until = "", math.inf
 
+    @abstractmethod
     def feed(self, happened: handing.DelegationInput) -> None:
-        """Feed the core.
+        """Feed the core."""
 
-        Raises:
-            NotImplementedError: The subclass has no core.
-        """
-        raise NotImplementedError
-
+    @abstractmethod
     def take_own(self, happened: Hashable) -> None:
-        """Take an input that only this end has.
-
-        Raises:
-            TypeError: The input is not one of these.
-        """
-        raise TypeError(happened)
+        """Take an input that only this end has."""
 
 
 @final
@@ -352,19 +345,14 @@ def _node(now: Situation) -> NodePlace:
 
 _EVENTS: Final = (
     Event(
-        name="the reporter hands its object over",
-        place=OLD,
-        happened="begin",
+        "the reporter hands its object over",
+        OLD,
+        "begin",
         when=lambda now: not _old(now).is_down and _old(now).core.state is None,
     ),
-    Event(name="the old runtime crashes", place=OLD, happened="crash", is_fault=True),
-    Event(name="the new runtime crashes", place=NEW, happened="crash", is_fault=True),
-    Event(
-        name="the new runtime comes back",
-        place=NEW,
-        happened="come back",
-        when=lambda now: _new(now).is_down,
-    ),
+    Event("the old runtime crashes", OLD, "crash", is_fault=True),
+    Event("the new runtime crashes", NEW, "crash", is_fault=True),
+    Event("the new runtime comes back", NEW, "come back", when=lambda now: _new(now).is_down),
 )
 
 

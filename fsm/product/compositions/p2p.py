@@ -260,11 +260,7 @@ class Scene:
             yield self._asked(own, other)
         for runtime in self.leaves:
             yield Event(
-                name=f"{runtime} goes",
-                place=f"{runtime} registry",
-                happened="go",
-                is_fault=True,
-                done=_goes(runtime),
+                f"{runtime} goes", f"{runtime} registry", "go", is_fault=True, done=_goes(runtime)
             )
         for runtime, role in dict.fromkeys(self.stubs):
             yield from self._of_stub(f"{runtime} {role}")
@@ -273,23 +269,23 @@ class Scene:
     def _asked(own: str, other: str) -> Event:
         plan = rs.RequesterPlan(address(other), handler_of(other), "")
         name, done = f"{own} asks for {other}", _asks(own, other)
-        return Event(name=name, place=f"{own} registry", happened=plan, done=done)
+        return Event(name, f"{own} registry", plan, done=done)
 
     def _of_stub(self, place: str) -> Iterator[Event]:
         def waits(now: Situation) -> bool:
-            return bool(now.at(place, Stubs).waits)
+            return bool(_stubs(now, place).waits)
 
         def makes(now: Situation) -> bool:
-            return waits(now) and now.at(place, Stubs).waits[0][0] == "object"
+            return waits(now) and _stubs(now, place).waits[0][0] == "object"
 
         def dials(now: Situation) -> bool:
-            return bool(now.at(place, Stubs).dials)
+            return bool(_stubs(now, place).dials)
 
         def is_linked(now: Situation) -> bool:
-            return bool(now.at(place, Stubs).links)
+            return bool(_stubs(now, place).links)
 
         name = f"{place}: what it asked of its runtime is done"
-        yield Event(name=name, place=place, happened="work", when=waits, budget=None)
+        yield Event(name, place, "work", when=waits, budget=None)
         for budget, what, happened, when in (
             (self.refusals, "an object is refused", "refuse", makes),
             (self.dials, "a dial fails", "fail", dials),
@@ -298,12 +294,7 @@ class Scene:
         ):
             if budget:
                 yield Event(
-                    name=f"{place}: {what}",
-                    place=place,
-                    happened=happened,
-                    when=when,
-                    budget=budget,
-                    is_fault=True,
+                    f"{place}: {what}", place, happened, when=when, budget=budget, is_fault=True
                 )
 
     # --- what must be, and must not -------------------------------------------------------
@@ -396,8 +387,12 @@ class Scene:
     def _ends_at(self, now: Situation, own: str, other: str) -> list[str]:
         """The ends at work in a runtime of links to another."""
         stubs = [f"{own} {role}" for runtime, role in dict.fromkeys(self.stubs) if runtime == own]
-        places = [now.at(place, Stubs) for place in stubs]
+        places = [_stubs(now, place) for place in stubs]
         return [end for at in places for end in at.states if at.remotes[end] == other]
+
+
+def _stubs(now: Situation, place: str) -> Stubs:
+    return now.at(place, Stubs)  # type: ignore[type-abstract] # any stubs
 
 
 def _ends_of(request: tuple[str, str]) -> tuple[str, str]:
@@ -425,11 +420,11 @@ def _entry_of(now: Situation, own: str, other: str) -> tuple[str, bool] | None:
 
 
 def _waits_without_end(place: str, now: Situation) -> bool:
-    return now.at(place, Stubs).waits_without_end
+    return _stubs(now, place).waits_without_end
 
 
 def _is_undone(place: str, now: Situation) -> bool:
-    return now.at(place, Stubs).is_undone
+    return _stubs(now, place).is_undone
 
 
 def _has_two(requests: Sequence[tuple[str, str]], now: Situation) -> bool:
@@ -438,7 +433,7 @@ def _has_two(requests: Sequence[tuple[str, str]], now: Situation) -> bool:
 
 def _is_early(runtime: str, stubs: Sequence[str], now: Situation) -> bool:
     entries = now.at(f"{runtime} registry", RegistryPlace).table.entries()
-    live = {end for place in stubs for end in now.at(place, Stubs).was_live}
+    live = {end for place in stubs for end in _stubs(now, place).was_live}
     return any(entry.life.state is Entry.BOUND and entry.link not in live for entry in entries)
 
 
@@ -465,26 +460,24 @@ def _given(scene: Scene) -> Iterator[JsonObject]:
         yield {"given": "hyperty", "is": hyperty, "in": f"R{own.upper()}", "answers": True}
 
 
-def _composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
-    """Compose a scene."""
-    return Composition(
-        name=name,
-        about=about,
-        places=tuple(scene.places()),
-        channels=tuple(scene.channels()),
-        events=tuple(scene.events()),
-        never=tuple(scene.never()),
-        ends=tuple(scene.ends()),
-        bounds=bounds,
-        patience=scene.patience,
-        early=scene.early,
-        haste=scene.haste,
-        given=tuple(_given(scene)),
-    )
-
-
 def _plan(name: str, about: str, scene: Scene, bounds: Bounds) -> Plan:
-    return Plan(name, lambda taken: _composed(name, about, scene, taken), bounds)
+    def compose(taken: Bounds) -> Composition:
+        return Composition(
+            name=name,
+            about=about,
+            places=tuple(scene.places()),
+            channels=tuple(scene.channels()),
+            events=tuple(scene.events()),
+            never=tuple(scene.never()),
+            ends=tuple(scene.ends()),
+            bounds=taken,
+            patience=scene.patience,
+            early=scene.early,
+            haste=scene.haste,
+            given=tuple(_given(scene)),
+        )
+
+    return Plan(name, compose, bounds)
 
 
 _ONE: Final = (("a", "b"),)

@@ -5,6 +5,7 @@ channels' names. A message to a stub says to which end of which link it is fed.
 """
 
 import math
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, TypeAlias, final
@@ -113,49 +114,35 @@ class Stubs(Host):
         self._dialled = 0
         self._listened = 0
 
+    @abstractmethod
     def feed(self, end: str, happened: seen.SideInput) -> None:
         """Feed the core of one end.
 
         Args:
             end: Name of the end.
             happened: The input.
-
-        Raises:
-            NotImplementedError: The subclass has no core.
         """
-        raise NotImplementedError
 
     def peer(self, end: str) -> str:
         """The runtime at the other side of a link."""
         return self.remotes[end]
 
+    @abstractmethod
     def invite(self, end: str, url: str) -> None:
         """Invite the other side to an object.
 
         Args:
             end: Name of the end.
             url: Address of the object.
-
-        Raises:
-            NotImplementedError: The subclass sends no invitations.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def core_deadline(self) -> float:
-        """Return the time at which the cores must be fed `TimePassed`.
+        """Return the time at which the cores must be fed `TimePassed`."""
 
-        Raises:
-            NotImplementedError: The subclass has no core.
-        """
-        raise NotImplementedError
-
+    @abstractmethod
     def core_time_over(self) -> None:
-        """Feed `TimePassed` to the cores that are due.
-
-        Raises:
-            NotImplementedError: The subclass has no core.
-        """
-        raise NotImplementedError
+        """Feed `TimePassed` to the cores that are due."""
 
     @override
     def deadline(self) -> float:
@@ -226,13 +213,9 @@ class Stubs(Host):
             case _:
                 raise TypeError(event)
 
+    @abstractmethod
     def take_own(self, happened: Hashable) -> None:
-        """Take an input that only requesters, or only a handler, have.
-
-        Raises:
-            TypeError: The input is not one of these.
-        """
-        raise TypeError(happened)
+        """Take an input that only requesters, or only a handler, have."""
 
     def _work(self, what: str, end: str, negotiation: int) -> None:
         if end not in self.states:

@@ -142,7 +142,7 @@ def _waits_without_end(now: Situation) -> bool:
 
 
 def _asks(what: str, budget: int = 1) -> Event:
-    return Event(name=f"wanted: {what}", place=RUNTIME, happened=what, budget=budget)
+    return Event(f"wanted: {what}", RUNTIME, what, budget=budget)
 
 
 def _compose(bounds: Bounds) -> Composition:
@@ -154,9 +154,9 @@ def _compose(bounds: Bounds) -> Composition:
         events=(
             *(_asks(what) for what in ("created", "create", "create lasting", "unregister")),
             _asks("keep"),
-            Event(name="the session of the runtime is over", place=REGISTRY, happened="over"),
-            Event(name="the disk fails", place=REGISTRY, happened="harm", is_fault=True),
-            Event(name="the registry restarts", place=REGISTRY, happened="restart", is_fault=True),
+            Event("the session of the runtime is over", REGISTRY, "over"),
+            Event("the disk fails", REGISTRY, "harm", is_fault=True),
+            Event("the registry restarts", REGISTRY, "restart", is_fault=True),
         ),
         never=(
             Never(

@@ -284,21 +284,17 @@ def _compose(bounds: Bounds) -> Composition:
             Channel("catalogue to loader", CATALOGUE, LOADER),
         ),
         events=(
-            *(Event(name=f"{name} asks", place=name, happened="ask") for name in ASKERS),
+            *(Event(f"{name} asks", name, "ask") for name in ASKERS),
             Event(
-                name="there is no descriptor",
-                place=LOADER,
-                happened="no descriptor",
+                "there is no descriptor",
+                LOADER,
+                "no descriptor",
                 when=lambda now: _loader(now).is_deploying,
                 is_fault=True,
             ),
-            Event(name="the stub is live", place=LOADER, happened="live", when=_runs),
-            Event(
-                name="the stub fails", place=LOADER, happened="failed", when=_runs, is_fault=True
-            ),
-            Event(
-                name="the stub crashes", place=LOADER, happened="crash", when=_runs, is_fault=True
-            ),
+            Event("the stub is live", LOADER, "live", when=_runs),
+            Event("the stub fails", LOADER, "failed", when=_runs, is_fault=True),
+            Event("the stub crashes", LOADER, "crash", when=_runs, is_fault=True),
         ),
         never=(
             Never(

@@ -417,48 +417,41 @@ _CUT: Final[JsonObject] = {"fault": "link cut", "between": [_R, "domain://msg-no
 
 _EVENTS: Final = (
     Event(
-        name="the first message is sent",
-        place=STUB,
-        happened="connect",
+        "the first message is sent",
+        STUB,
+        "connect",
         when=lambda now: _stub(now).core.state is State.CREATED,
     ),
     Event(
-        name="the stub must disconnect",
-        place=STUB,
-        happened="disconnect",
+        "the stub must disconnect",
+        STUB,
+        "disconnect",
         when=lambda now: _stub(now).core.state is not State.FAILED,
     ),
     Event(
-        name="a link stands",
-        place=STUB,
-        happened="stands",
+        "a link stands",
+        STUB,
+        "stands",
         when=lambda now: _stub(now).is_dialling and _stub(now).link < LINKS,
         budget=None,
     ),
     Event(
-        name="the runtime has vanished",
-        place=STUB,
-        happened="nobody",
+        "the runtime has vanished",
+        STUB,
+        "nobody",
         when=lambda now: _stub(now).is_dialling and _stub(now).link == LINKS,
         budget=None,
     ),
-    Event(
-        name=_CUTS,
-        place=STUB,
-        happened="cut",
-        when=lambda now: _stub(now).is_up,
-        is_fault=True,
-        done=_CUT,
-    ),
-    Event(name=_RESTARTS, place=NODE, happened="restart", when=_has_session, is_fault=True),
+    Event(_CUTS, STUB, "cut", when=lambda now: _stub(now).is_up, is_fault=True, done=_CUT),
+    Event(_RESTARTS, NODE, "restart", when=_has_session, is_fault=True),
 )
 
 
 _USES: Final = (
-    Event(name="an address is wanted", place=NODE, happened="allocate", when=_is_new),
-    Event(name="the address is freed", place=NODE, happened="free", when=_is_open),
-    Event(name="the address is subscribed", place=NODE, happened="subscribe", when=_is_open),
-    Event(name="the address is unsubscribed", place=NODE, happened="unsubscribe", when=_is_open),
+    Event("an address is wanted", NODE, "allocate", when=_is_new),
+    Event("the address is freed", NODE, "free", when=_is_open),
+    Event("the address is subscribed", NODE, "subscribe", when=_is_open),
+    Event("the address is unsubscribed", NODE, "unsubscribe", when=_is_open),
 )
 
 

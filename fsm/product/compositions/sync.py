@@ -373,30 +373,20 @@ _YES: Final = "the reporter says yes"
 _NO: Final = "the reporter says no"
 
 _EVENTS: Final = (
-    Event(name=_INVITED, place=REPORTER, happened="invite", when=_is_there),
-    Event(
-        name=_OBSERVES,
-        place=OBSERVER,
-        happened="observe",
-        when=lambda now: _observer(now).copy is None,
-    ),
-    Event(name=_LEAVES, place=OBSERVER, happened="leave", when=lambda now: _observer(now).has_copy),
-    Event(name=_CHANGES, place=REPORTER, happened="change", when=_may_change, budget=2),
-    Event(name=_DELETED, place=REPORTER, happened="delete", when=_is_there),
+    Event(_INVITED, REPORTER, "invite", when=_is_there),
+    Event(_OBSERVES, OBSERVER, "observe", when=lambda now: _observer(now).copy is None),
+    Event(_LEAVES, OBSERVER, "leave", when=lambda now: _observer(now).has_copy),
+    Event(_CHANGES, REPORTER, "change", when=_may_change, budget=2),
+    Event(_DELETED, REPORTER, "delete", when=_is_there),
     *(
-        Event(
-            name=f"the reporter says {word}",
-            place=REPORTER,
-            happened=word,
-            when=lambda now: _reporter(now).is_asked,
-        )
+        Event(f"the reporter says {word}", REPORTER, word, when=lambda now: _reporter(now).is_asked)
         for word in ("yes", "no")
     ),
     *(
         Event(
-            name=f"the invitation is answered: {word}",
-            place=OBSERVER,
-            happened=word,
+            f"the invitation is answered: {word}",
+            OBSERVER,
+            word,
             when=lambda now: _observer(now).is_invited,
             budget=1 if word == "trying" else None,
         )
@@ -428,68 +418,70 @@ _RESTS: Final = (
 )
 
 
-def _whole(
-    name: str, about: str, bounds: Bounds, names: Collection[str], early: int = 1
-) -> Composition:
-    return Composition(
-        name=name,
-        about=about,
-        places=(Place(REPORTER, ReporterPlace), Place(OBSERVER, ObserverPlace)),
-        channels=(
-            Channel(ASKS, OBSERVER, REPORTER),
-            Channel(ANSWERS, REPORTER, OBSERVER),
-            Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
-        ),
-        events=[event for event in _EVENTS if event.name in names],
-        never=(
-            Never(
-                "A deleted object has an observer, and no time at which it has none.",
-                "I-D8",
-                (REPORTER,),
-                lambda now: _reporter(now).waits_without_end,
-            ),
-            Never("A copy is newer than the object.", "I-D4", (REPORTER, OBSERVER), _is_ahead),
-        ),
-        ends=_RESTS,
-        bounds=bounds,
-        patience=Patience.AT_REST,
-        early=early,
-        horizon=1.0,
-    )
-
-
-def _changes(bounds: Bounds) -> Composition:
-    about = "An observer of an object that changes."
-    return _whole("sync", about, bounds, (_OBSERVES, _CHANGES, _YES))
-
-
-def _ends(bounds: Bounds) -> Composition:
-    about = "An observer of an object that changes and is deleted."
-    return _whole("sync-ends", about, bounds, (_OBSERVES, _DELETED, _CHANGES, _YES), early=0)
-
-
-def _leaves(bounds: Bounds) -> Composition:
-    about = "An observer that comes and goes, of an object that is deleted."
-    return _whole("sync-leave", about, bounds, (_OBSERVES, _LEAVES, _DELETED, _YES, _NO))
-
-
-def _invitation(bounds: Bounds) -> Composition:
-    about = "An observer that is invited to an object which is deleted."
-    left_out = {_CHANGES, _LEAVES}
-    events = [event.name for event in _EVENTS if event.name not in left_out]
-    return _whole("invitation", about, bounds, events)
-
-
 _FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
 
-SYNC: Final = Plan("sync", _changes, attrs.evolve(_FAULTS, channel=2))
+
+def _plan(
+    name: str, about: str, events: Collection[str], bounds: Bounds = _FAULTS, early: int = 1
+) -> Plan:
+    def compose(taken: Bounds) -> Composition:
+        return Composition(
+            name=name,
+            about=about,
+            places=(Place(REPORTER, ReporterPlace), Place(OBSERVER, ObserverPlace)),
+            channels=(
+                Channel(ASKS, OBSERVER, REPORTER),
+                Channel(ANSWERS, REPORTER, OBSERVER),
+                Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
+            ),
+            events=[event for event in _EVENTS if event.name in events],
+            never=_NEVER,
+            ends=_RESTS,
+            bounds=taken,
+            patience=Patience.AT_REST,
+            early=early,
+            horizon=1.0,
+        )
+
+    return Plan(name, compose, bounds)
+
+
+_NEVER: Final = (
+    Never(
+        "A deleted object has an observer, and no time at which it has none.",
+        "I-D8",
+        (REPORTER,),
+        lambda now: _reporter(now).waits_without_end,
+    ),
+    Never("A copy is newer than the object.", "I-D4", (REPORTER, OBSERVER), _is_ahead),
+)
+
+SYNC: Final = _plan(
+    "sync",
+    "An observer of an object that changes.",
+    (_OBSERVES, _CHANGES, _YES),
+    attrs.evolve(_FAULTS, channel=2),
+)
 """A copy is what the reporter has."""
 
-SYNC_ENDS: Final = Plan("sync-ends", _ends, _FAULTS)
+SYNC_ENDS: Final = _plan(
+    "sync-ends",
+    "An observer of an object that changes and is deleted.",
+    (_OBSERVES, _DELETED, _CHANGES, _YES),
+    early=0,
+)
 """A deleted object has no observers."""
 
-SYNC_LEAVE: Final = Plan("sync-leave", _leaves, _FAULTS)
+SYNC_LEAVE: Final = _plan(
+    "sync-leave",
+    "An observer that comes and goes, of an object that is deleted.",
+    (_OBSERVES, _LEAVES, _DELETED, _YES, _NO),
+)
 """A departed hyperty does not observe."""
 
-INVITATION: Final = Plan("invitation", _invitation, _FAULTS)
+INVITATION: Final = _plan(
+    "invitation",
+    "An observer that is invited to an object which is deleted.",
+    {event.name for event in _EVENTS} - {_CHANGES, _LEAVES},
+)
 """An invited hyperty may observe."""

@@ -15,12 +15,12 @@ from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
 from actors.keys.runtime_key import make_runtime_key
 from actors.kit.counters import Counters, Tally
-from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue import Evidence, StubMakers, fetching
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, Publishing, Wall
+from tests.support.trace.memory import MemoryTracer
 
 
 def never(*_):

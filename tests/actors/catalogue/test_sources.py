@@ -16,12 +16,12 @@ from actors.catalogue.source import (
 )
 from actors.kit.egress import PUBLIC
 from actors.kit.http_client import ServerUrl
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import HttpConfig, NodeConfig, ShownCatalogue
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
 from tests.support.catalogues import STUB_B
 from tests.support.node.http_server import Said, open_http_server
+from tests.support.trace.memory import MemoryTracer
 from transports.system import open_system_network
 
 FILES = {

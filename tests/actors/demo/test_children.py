@@ -9,7 +9,7 @@ import trio
 from actors.cli.command_error import CommandError
 from actors.demo import stage as children
 from actors.demo.script import What
-from actors.demo.stage import Director, Show
+from actors.demo.stage import Director
 
 SAY = (
     "import json, functools; out = functools.partial(print, flush=True); "
@@ -19,11 +19,11 @@ WAIT = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
 
-class Recorder(Show):
+class Recorder:
     def __init__(self):
         self.texts = []
 
-    def line(self, line, act):
+    def __call__(self, line, act):
         if line.what is not What.ACT:
             self.texts.append((line.who, line.text))
 

@@ -8,10 +8,17 @@ import trio.testing
 from actors.cli.command_error import CommandError
 from actors.demo.child import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.demo.script import Beat, Line, ObservingTracer, What, read_line, report
-from actors.demo.stage import Director, JsonShow, PlainShow, TerminalShow, choose_show, judge
-from actors.kit.trace import MemoryTracer
+from actors.demo.stage import (
+    Director,
+    choose_show,
+    judge,
+    show_coloured,
+    show_json,
+    show_plain,
+)
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
+from tests.support.trace.memory import MemoryTracer
 
 LINK = "R|S|requester|R/p2prequester/1"
 
@@ -97,17 +104,17 @@ async def test_numbers_are_used_once_and_bad_answers_are_kept(autojump_clock):
     assert requests.failures == [503]
 
 
-@pytest.mark.parametrize("show", [PlainShow(), TerminalShow()])
+@pytest.mark.parametrize("show", [show_plain, show_coloured])
 def test_a_line_stands_below_the_heading_of_its_act(show, capsys):
-    show.line(Line("demo", What.ACT, "A heading"), 2)
-    show.line(Line("alice", What.NOTE, "hello"), 2)
+    show(Line("demo", What.ACT, "A heading"), 2)
+    show(Line("alice", What.NOTE, "hello"), 2)
     reported = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert reported[-2:] == ["2  A heading", "   alice  hello"]
 
 
 def test_every_json_line_has_a_schema_and_its_act(capsys):
-    JsonShow().line(Line("demo", What.ACT, "A heading"), 2)
-    JsonShow().line(Line("bob", What.READY, "ready", {"schema": "protofly.ready/1"}), 2)
+    show_json(Line("demo", What.ACT, "A heading"), 2)
+    show_json(Line("bob", What.READY, "ready", {"schema": "protofly.ready/1"}), 2)
     first, second = map(orjson.loads, capsys.readouterr().out.splitlines())
     assert first == {
         "schema": "protofly.demo/1", "who": "demo", "what": "act", "act": 2, "beat": None,
@@ -127,12 +134,12 @@ def test_both_routes_are_shown_side_by_side():
 
 
 def test_text_is_plain_where_there_is_no_terminal(monkeypatch):
-    assert isinstance(choose_show(), PlainShow)
+    assert choose_show() is show_plain
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert isinstance(choose_show(), TerminalShow)
+    assert choose_show() is show_coloured
 
 
 async def test_without_a_verdict_the_demonstration_fails(tmp_path):
     place = tmp_path / "nowhere"
     with pytest.raises(CommandError, match="could not be judged"):
-        await judge([place], place, tmp_path / "report", Director(PlainShow()))
+        await judge([place], place, tmp_path / "report", Director(show_plain))

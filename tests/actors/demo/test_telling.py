@@ -3,7 +3,7 @@
 import pytest
 
 from actors.demo.script import ACTS, Beat, Line, Narrator, What, short
-from actors.demo.stage import Director, Show
+from actors.demo.stage import Director
 from specs.trace import Fact, Kind, Op
 
 R = "hyperty-runtime://a.ex"
@@ -143,13 +143,13 @@ def test_the_same_route_and_the_same_row_are_reported_once():
     ]
 
 
-class Programme(Show):
+class Programme:
     """Remembers which beat was shown in which act."""
 
     def __init__(self):
         self.shown = []
 
-    def line(self, line, act):
+    def __call__(self, line, act):
         self.shown.append((act, line.who, line.beat or line.what))
 
 

@@ -10,10 +10,10 @@ import pytest
 import trio
 
 import actors
-from actors.kit.trace import MemoryTracer
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
 from specs.errors import BadUrlError
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

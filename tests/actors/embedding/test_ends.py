@@ -7,9 +7,9 @@ import trio
 import trio.testing
 
 import actors
-from actors.kit.trace import MemoryTracer
 from actors.runtime.hyperty.host import CONCURRENT
 from specs.trace import Op
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 

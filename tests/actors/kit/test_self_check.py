@@ -9,7 +9,7 @@ from actors.hyperties import Caller, Echo
 from actors.kit.counters import Counters
 from actors.kit.log import Style, configure_log
 from actors.kit.self_check import SelfCheck
-from actors.kit.trace import NULL_TRACER, MemoryTracer
+from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -19,6 +19,7 @@ from fsm.bus.transactions import is_sampled
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind, Op
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 HOME = "hyperty-runtime://a.ex/ra"

@@ -7,7 +7,7 @@ import attrs
 import orjson
 
 from actors.play.match.order import Order
-from actors.play.script.vocabulary import LINK, machine_name
+from actors.play.script.steps import LINK, MACHINE_WORDS
 from fsm.machine_list import MACHINES
 from tests.support.trace.recorded import scenario_of
 
@@ -189,7 +189,7 @@ def _another_old_state(line: dict) -> bool:
 
 def _state_beside(line: dict) -> str:
     """A late state of the machine that the step does not tell, if it has any."""
-    name = machine_name(line["machine"])
+    name = MACHINE_WORDS[line["machine"]]
     states = ["open", "closed"] if name == LINK else [str(one) for one in MACHINES[name].states]
     beside = [one for one in states if one not in {line["new"], line["old"]}]
     return beside[-1] if beside else "nowhere"

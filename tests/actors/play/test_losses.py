@@ -191,7 +191,7 @@ async def test_a_message_without_a_wire_is_neither_lost_nor_doubled(autojump_clo
 async def test_a_doubled_message_arrives_twice(autojump_clock, hop):
     scenario, observer, names = new([message(hop, doubled=True)]), Observer(), Names()
     async with open_stage(scenario, observer, names) as stage:
-        found = await perform(scenario, stage, observer, Score(scenario, observer, names))
+        found = await perform(stage, Score(scenario, observer, names))
     came = [
         seen.who
         for seen in observer.items

@@ -9,8 +9,9 @@ import pytest
 
 from actors.play.player import play
 from actors.play.script.addresses import MACROS
+from actors.play.script.fields import field_name
 from actors.play.script.reader import read_script, read_script_lines
-from actors.play.script.vocabulary import DO_WORDS, FAULT_WORDS, GIVEN_WORDS, field_name
+from actors.play.script.vocabulary import DO_WORDS, FAULT_WORDS, GIVEN_WORDS
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "scenarios.md").read_text()

@@ -7,11 +7,11 @@ import trio.testing
 import actors
 from actors.hyperties import Caller
 from actors.kit.supervision.supervisor import open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.runtime.following import Followers, StepFeed
 from fsm.engine import Entity
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, Trigger
 from specs.limits import protocol as limits
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 
 OBJECT, OBSERVER = "comm://a.example/o", "hyperty://a.example/h"

@@ -11,7 +11,6 @@ import trio.testing
 from actors.hyperties import Caller
 from actors.kit.errors import RestartLimitError
 from actors.kit.log import Style, configure_log
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -25,6 +24,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.runtime.misstep import KEY, TASK, WRONG, Misstep
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
 from transports.memory import MemoryNetwork
 

@@ -8,7 +8,6 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -23,6 +22,7 @@ from specs.limits.protocol import DRAIN_TIMEOUT, REGISTRATION_EXPIRES, REPLY_TIM
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind as About
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind
 from transports.memory import MemoryNetwork

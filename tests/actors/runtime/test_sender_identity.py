@@ -9,13 +9,14 @@ import trio
 from typing_extensions import override
 
 import actors
-from actors.kit.trace import MemoryTracer, user_digest
+from actors.kit.trace import user_digest
 from actors.node.login.provider import Admission
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.sandbox.local import open_local_sandbox
 from specs.identity import SenderIdentity, VouchedBy, said_by
 from specs.message import MessageType
 from tests.support.node.issuer import Issuer, login_by
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

@@ -8,7 +8,6 @@ from typing_extensions import override
 
 from actors.kit.errors import NameTakenError
 from actors.kit.supervision.supervisor import Intensity
-from actors.kit.trace import MemoryTracer
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
@@ -23,6 +22,7 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import DOMAIN, DomainOptions, Echo, open_domain
+from tests.support.trace.memory import MemoryTracer
 
 REGISTRY = domain_registry(DOMAIN)
 ALLOCATION = address_allocation(DOMAIN)

@@ -8,6 +8,7 @@ from collections import deque
 
 import pytest
 
+from fsm.effects import Answer
 from fsm.engine import Step
 from fsm.registry import changes as do
 from fsm.registry.changes import ChangesFollower, ChangesPublisher
@@ -37,7 +38,7 @@ def without_steps(effects):
 
 
 def answers(effects):
-    return [effect.message for effect in effects if isinstance(effect, do.Answer)]
+    return [effect.message for effect in effects if isinstance(effect, Answer)]
 
 
 # ---- who tells
@@ -324,7 +325,7 @@ class Two:
 
     def _publish(self, happened):
         for effect in self.publisher.feed(happened, 0.0):
-            if isinstance(effect, do.Answer):
+            if isinstance(effect, Answer):
                 self.wire.append(effect.message)
             elif isinstance(effect, do.Publish):
                 self.wire.append(effect)

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
+from fsm.effects import Answer
 from fsm.registry import record_watch
 from fsm.registry.record_watch import (
-    Answer,
     Follow,
     Left,
     NodeForgot,

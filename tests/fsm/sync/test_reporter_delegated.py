@@ -1,5 +1,6 @@
 """The reporter's end of an object that is handed over: it stands still, or goes on (SYN-26)."""
 
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, Trigger
 from fsm.sync.delegation import Watcher
@@ -13,7 +14,6 @@ from fsm.sync.reporter_io import (
     Granted,
     Held,
     Published,
-    Refused,
     Released,
     ReporterAsked,
     SubscribeAsked,

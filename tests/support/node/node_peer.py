@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.kit.counters import Tally
-from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from fsm.registry.node_rights import Observation
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
+from tests.support.trace.memory import MemoryTracer
 from transports.codec import decode_frame, encode
 from transports.link import Kind, Link, Network
 from transports.memory import MemoryNetwork

@@ -7,7 +7,6 @@ import attrs
 import trio
 import trio.testing
 
-from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.pipe.plan import Spawn, TokenSource, nothing
@@ -21,6 +20,7 @@ from specs.jsonvalue import Json
 from specs.message import Message
 from specs.trace import Kind
 from tests.support.runtime.domain import counted_bytes
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Link
 from transports.memory import MemoryNetwork
 

@@ -9,7 +9,6 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.runtime.app import open_runtime
@@ -25,6 +24,7 @@ from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
 from tests.support.trace.awaitable_tracer import AwaitableTracer
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.link import Network

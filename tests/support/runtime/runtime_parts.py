@@ -14,7 +14,6 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined
 from actors.runtime.bus.pipeline import Interceptor
@@ -23,6 +22,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import PERMIT_ALL, Policy
 from specs.message import Message
+from tests.support.trace.memory import MemoryTracer
 
 R = "hyperty-runtime://a.ex/ra"
 UA = f"{R}/ua"

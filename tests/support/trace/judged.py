@@ -54,5 +54,5 @@ async def lines_played(scenario: Scenario) -> list[TraceLine]:
     """Play a scenario, or as much of it as goes, to the end of all its processes."""
     observer, names = Observer(), Names()
     async with open_stage(scenario, observer, names) as stage:
-        await perform(scenario, stage, observer, Score(scenario, observer, names))
+        await perform(stage, Score(scenario, observer, names))
     return list(lines_seen(observer.items, observer.processes))

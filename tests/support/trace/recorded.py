@@ -50,7 +50,7 @@ class Recorded:
         """Let the player judge what was seen by a scenario; nothing is played again."""
         replay = _Replay(self)
         score = Score(scenario, replay.observer, self.names.copy())
-        return await perform(scenario, replay, replay.observer, score)
+        return await perform(replay, score)
 
 
 class _Replay:
@@ -93,7 +93,7 @@ async def record(scenario: Scenario) -> Recorded:
     async with open_stage(scenario, observer, names) as stage:
         before = names.copy()
         score, watched = Score(scenario, observer, names), _Watched(stage, observer)
-        difference = await perform(scenario, watched, observer, score)
+        difference = await perform(watched, score)
         kept = Observer()
         kept.items, kept.start = list(observer.items), observer.start
         kept.processes = set(observer.processes)

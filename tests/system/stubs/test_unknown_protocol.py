@@ -24,7 +24,6 @@ from actors.catalogue.trust_file import read_trust
 from actors.commands.stub import publish as stub_publish
 from actors.commands.stub import sign as stub_sign
 from actors.commands.token import keys as token_keys
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -34,6 +33,7 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from tests.support.command import call, called, serving
 from tests.support.line_chat.server import ChatServer, open_chat
 from tests.support.packages import LINE_CHAT
+from tests.support.trace.memory import MemoryTracer
 from transports.system import open_system_network
 
 pytestmark = pytest.mark.timeout(120)

@@ -10,10 +10,10 @@ import trio
 
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.trace import MemoryTracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from tests.support.command import serving
+from tests.support.trace.memory import MemoryTracer
 from tests.system.sync.delegating import STAGES
 from transports.system import open_system_network
 

@@ -24,7 +24,7 @@ from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegist
 from actors.runtime.sync.reporter.children import ReportedChildren
 from actors.runtime.sync.reporter.pending import Invitations, ObserverLists, PendingSubscriptions
 from actors.runtime.sync.reporter.stored import StoredReports
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.intent import is_p2p_part
 from fsm.registry.changes import LocalGone
@@ -526,7 +526,7 @@ class ReportedCores:
             match effect:
                 case Step():
                     self._context.step(effect)
-                case core.Obeyed() | core.Published() | core.Refused():
+                case core.Obeyed() | core.Published() | Refused():
                     await self._answer_reporter(url, request, effect)
                 case core.Deleted() | core.Vacated():
                     await self._end(url, request, effect)
@@ -560,7 +560,7 @@ class ReportedCores:
         self,
         url: str,
         request: Message | None,
-        effect: core.Obeyed | core.Published | core.Refused,
+        effect: core.Obeyed | core.Published | Refused,
     ) -> None:
         match effect:
             case core.Obeyed():
@@ -572,7 +572,7 @@ class ReportedCores:
                 await publications.publish(url, reported, change)
                 if request is not None:
                     await self._context.answer(request, Code.OK, version=change.version)
-            case core.Refused(code, why):
+            case Refused(code, why):
                 if request is not None:
                     await self._context.refuse(request, code, why)
             case _:

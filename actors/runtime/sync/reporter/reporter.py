@@ -30,6 +30,7 @@ from actors.runtime.sync.reporter.pending import (
     trace_allowed,
 )
 from actors.runtime.sync.reporter.stored import NO_STORE, RestoredObjects
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.registry.changes import LocalLive
 from fsm.sync import reporter_io as core
@@ -418,7 +419,7 @@ class Admissions:
 
 
 def _is_refused(effects: list[core.ReporterEffect]) -> bool:
-    return any(isinstance(each, core.Refused) for each in effects)
+    return any(isinstance(each, Refused) for each in effects)
 
 
 @final

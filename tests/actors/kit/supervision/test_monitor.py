@@ -16,13 +16,13 @@ from actors.kit.supervision.supervisor import (
     Strategy,
     open_supervisor,
 )
-from actors.kit.trace import MemoryTracer
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
 from specs.trace import Fact, Kind, Op
 from tests.support.runtime.scribe import Count, Crash, Do, Note, Scribe, deeds
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.tables import DOOR, Push
 from tests.support.trace.trace_files import records, whole
 

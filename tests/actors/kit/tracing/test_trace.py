@@ -7,20 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.kit.trace import (
-    NULL_TRACER,
-    MemoryTracer,
-    digest,
-    drop_fact,
-    message_fact,
-    refused_fact,
-    step_fact,
-)
+from actors.kit.trace import NULL_TRACER, digest, message_fact, refused_fact, step_fact
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import ABSENT, Fact, Kind, Op
+from tests.support.trace.memory import MemoryTracer
 
 READ = Message(
     7,
@@ -69,7 +62,7 @@ def test_an_answer_names_its_request_and_code():
 
 
 def test_a_drop_has_one_reason():
-    assert drop_fact(READ, DropReason.LOOP).reason == "loop"
+    assert message_fact(Op.DROP, READ, reason=DropReason.LOOP).reason == "loop"
 
 
 def test_a_digest_is_the_same_at_every_hop():

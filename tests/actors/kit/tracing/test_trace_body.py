@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.kit.trace import REDACTED, MemoryTracer, redacted_body
+from actors.kit.trace import REDACTED, redacted_body
 from actors.kit.trace_file import open_trace
 from specs.message import Message, MessageType
 from specs.trace import Op
+from tests.support.trace.memory import MemoryTracer
 
 R = "hyperty-runtime://a.ex/ra"
 H, H2 = "hyperty://a.ex/ha", "hyperty://a.ex/hb"

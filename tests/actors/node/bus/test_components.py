@@ -6,13 +6,13 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.node.components import Components, attach, detach
 from actors.node.errors import AddressTakenError
 from actors.node.messages import Attached, Detached
 from actors.node.trace import ComponentTrace
 from specs.trace import Kind
 from tests.support.node.node_peer import ALLOCATION, DR, RA, SESSION, SM, open_world
+from tests.support.trace.memory import MemoryTracer
 
 HERE = "domain://here.a.ex"
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.kit.counters import Counters
-from actors.kit.trace import NULL_TRACER, MemoryTracer
+from actors.kit.trace import NULL_TRACER
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.transactions import Steps
 from fsm.judge.replay import judge
@@ -13,6 +13,7 @@ from specs.limits.protocol import DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from specs.trace import Kind
 from tests.support.runtime.runtime_parts import R, open_bus
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
 from tests.support.wire.wire import A, B, answer, ask
 

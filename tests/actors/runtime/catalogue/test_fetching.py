@@ -15,7 +15,6 @@ from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.kit.counters import Counters, Tally
 from actors.kit.ids import IdSource
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -32,6 +31,7 @@ from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, B, Publishing, Wall
 from tests.support.runtime.domain import Echo, counted_bytes
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 A = "a.ex"

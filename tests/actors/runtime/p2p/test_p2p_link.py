@@ -11,7 +11,6 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.handshake import (
     ProvenLink,
     dial_candidate,
@@ -33,6 +32,7 @@ from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.bodies import read_body
 from transports.codec import decode_frame, encode
 from transports.errors import DialError, LinkError

@@ -9,7 +9,6 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink
@@ -23,6 +22,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.errors import LinkClosedError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

@@ -13,7 +13,6 @@ from trio.testing import MockClock
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.handshake import dial_candidate
 from actors.runtime.p2p.link import Happened, LinkEnd, LinkProven
 from actors.runtime.p2p.stub import LinkWork
@@ -27,6 +26,7 @@ from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from tests.support.runtime.domain import P2P_KINDS
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.growing import Growing
+from tests.support.trace.memory import MemoryTracer
 from transports.errors import DialError, LinkError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

@@ -6,7 +6,6 @@ import pytest
 import trio
 
 from actors.hyperties import Echo
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -14,6 +13,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty, Profile
 from actors.runtime.registry.allocation import NotKeptError
 from specs.trace import Op
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 CATALOGUE = "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty"

@@ -11,12 +11,12 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.codec import decode_frame, encode
 from transports.errors import LinkError
 from transports.link import Kind, Link

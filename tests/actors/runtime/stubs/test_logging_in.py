@@ -9,7 +9,6 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -28,6 +27,7 @@ from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from tests.support.node.issuer import FakeKeySource, Issuer, login_by, written
 from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

@@ -12,7 +12,6 @@ from actors.keys.statement import read_statement
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import HttpConfig, NodeConfig
 from actors.node.session import statements
@@ -28,6 +27,7 @@ from specs.limits.node import DOMAINS_KEPT
 from specs.message import Message, MessageType
 from tests.support.node.issuer import ALICE, Issuer, login_by
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

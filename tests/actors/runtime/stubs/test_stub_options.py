@@ -4,7 +4,6 @@ import attrs
 import pytest
 
 from actors.kit.ids import IdSource
-from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -12,6 +11,7 @@ from actors.runtime.stubs.wire import StubOptionError
 from fsm.registry.resolve.resolve_io import Deployed, DeployFailed
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 PLACES = {"rest": "http://127.0.0.1:8080/rest"}

@@ -9,13 +9,13 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.limits.protocol import P2P_TIMEOUT, READ_PAUSE
 from specs.message import Message, MessageType
 from specs.trace import Kind
 from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 

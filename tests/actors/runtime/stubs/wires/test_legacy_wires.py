@@ -12,12 +12,12 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.stub_world import UA, R, S, StubForm, StubWorld
+from tests.support.trace.memory import MemoryTracer
 from transports.errors import LinkError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

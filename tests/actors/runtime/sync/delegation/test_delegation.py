@@ -4,8 +4,8 @@ import pytest
 import trio
 
 import actors
-from actors.kit.trace import MemoryTracer
 from tests.support.report_world import Closed, Open, world
+from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
 
