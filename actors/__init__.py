@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.errors import UnknownMachineError
+    from fsm.limits.sandbox_totals import SandboxTotals
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
@@ -115,6 +116,7 @@ __all__ = [
     "Runtime",
     "RuntimeConfig",
     "SandboxError",
+    "SandboxTotals",
     "SchemaError",
     "SessionError",
     "TokenCommand",
@@ -164,6 +166,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.registry.registrations": ("RegistrationError",),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
+        "fsm.limits.sandbox_totals": ("SandboxTotals",),
         "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),

@@ -22,6 +22,7 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.kit.trace import Tracer
 from actors.pipe.plan import Spawn
+from actors.pipe.process import ProcessSandboxes, process_sandboxes
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
@@ -102,6 +103,7 @@ class _Plan:
     dead_mail: DeadMail
     replay: Replay
     store: RuntimeStore
+    processes: ProcessSandboxes
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -158,9 +160,17 @@ async def open_runtime(
 
         tracer = SelfCheck.of(tracer, config.name, config.runtime, counters)
     monitor = Monitor(tracer, counters)
-    with open_store(config.store) as store:
+    with open_store(config.store) as store, process_sandboxes(config.sandboxes) as processes:
         plan = _Plan(
-            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), store
+            config=config,
+            network=network,
+            tracer=StepFeed(tracer),
+            counters=counters,
+            monitor=monitor,
+            dead_mail=DeadMail(),
+            replay=Replay(),
+            store=store,
+            processes=processes,
         )
         async with _running(plan) as runtime:
             yield runtime
@@ -226,6 +236,7 @@ async def _start(
         bus=bus,
         agent=agent,
         sandboxes=sandboxes,
+        processes=plan.processes,
         loader=loader,
         registrar=registrar,
         registry=registry,
@@ -259,7 +270,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
         evidence = Evidence(plan.tracer, plan.counters)
-        catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)
+        catalogue = fetching(catalogue, config.catalogues, _makers(plan.processes.open), evidence)
     return catalogue
 
 
