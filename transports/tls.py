@@ -20,11 +20,14 @@ from transports.errors import CertificateError, DialError
 
 __all__ = [
     "AcceptedStream", "TlsFileError", "TlsSocket", "TlsStream", "client_context", "dial_error",
-    "load_identity", "server_context",
+    "is_open_to_others", "load_identity", "server_context",
 ]  # fmt: skip
 
 _RECORD: Final = 1 << 14
 """Bytes of plain text in one record of TLS at most (RFC 8446 section 5.1)."""
+
+
+_OTHERS: Final = 0o077
 
 
 @final
@@ -106,6 +109,11 @@ def load_identity(context: ssl.SSLContext, cert: Path, key: Path) -> None:
         raise TlsFileError(key, "it holds no private key in PEM form without a password") from exc
 
 
+def is_open_to_others(key: Path) -> bool:
+    """Return whether other users than its owner have rights on the file of a key."""
+    return bool(key.stat().st_mode & _OTHERS)
+
+
 def _load_authorities(context: ssl.SSLContext, file: Path) -> None:
     _check_readable(file)
     try:
@@ -138,8 +146,9 @@ def dial_error(address: str, error: BaseException) -> DialError:
 
 
 def _found(error: ssl.SSLCertVerificationError) -> str:
-    text = error.verify_message.rstrip(".")
-    return text[:1].lower() + text[1:]
+    first, _, rest = error.verify_message.rstrip(".").partition(" ")
+    # "IP address mismatch" begins with a name, other reasons with a word.
+    return f"{first if first.isupper() else first.lower()} {rest}"
 
 
 @final

@@ -9,6 +9,7 @@ from actors.hyperties import Caller, Echo
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
+from actors.pipe import process
 from actors.pipe.cgroup import home_cgroup, open_cgroup
 from actors.pipe.errors import SandboxError
 from actors.runtime.app import open_runtime
@@ -70,7 +71,8 @@ async def all_allocate(caller, echo, rough, memory):
     return answers
 
 
-async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total():
+async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total(monkeypatch):
+    monkeypatch.setattr(process, "home_cgroup", lambda: None)
     memory = COUNT * SANDBOX_MEMORY
     async with crowd(memory) as (runtime, caller, echo, rough):
         with pytest.raises(SandboxError, match="5 sandbox processes run already"):
@@ -87,7 +89,8 @@ async def test_a_cgroup_kills_sandboxes_and_nothing_else():
     memory = SANDBOX_MEMORY
     async with crowd(memory) as (_, caller, echo, rough):
         answers = await all_allocate(caller, echo, rough, memory)
+        # One that lacks memory may also be too slow.
         assert 503 in {one.code for one in answers}
-        assert {one.code for one in answers} <= {200, 500, 503}
+        assert {one.code for one in answers} <= {200, 408, 500, 503}
     # Nothing of it is left.
     assert not list(home_cgroup().parent.rglob("protofly-sandboxes-*"))
