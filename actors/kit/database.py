@@ -26,6 +26,10 @@ class FileTakenError(OSError):
     """Another process has the file."""
 
 
+_PRIVATE: Final = 0o600
+"""Mode of a file that only its owner may read."""
+
+
 @final
 class FileLock:
     """A lock beside a file: the system lets go of it when the process ends, however it does.
@@ -53,7 +57,8 @@ class FileLock:
         if self._file is not None:
             return
         path = self._path.resolve()
-        opened = path.with_name(path.name + _SUFFIX).open("ab")
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        opened = os.fdopen(os.open(path.with_name(path.name + _SUFFIX), flags, _PRIVATE), "ab")
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
@@ -77,9 +82,6 @@ below LOGIN_TIMEOUT."""
 
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 
-_PRIVATE: Final = 0o600
-"""Mode of a file that only its owner may read."""
-
 
 @final
 @unique
@@ -98,18 +100,16 @@ class DatabaseForm:
     Attributes:
         version: Of the form in which we keep it; written by the caller.
         writer: What kind of program keeps it, for people.
-        is_private: Whether a file that is made is for its owner only.
     """
 
     tables: AbstractSet[str]
     version: int
     writer: str = "node"
     durability: Durability = Durability.PROCESS
-    is_private: bool = False
 
 
 def open_database(path: Path, form: DatabaseForm) -> sqlite3.Connection:
-    """Open a file, or make it; any thread may use the connection, one at a time.
+    """Open a file, or make it for its owner only; any thread may use the connection, one at a time.
 
     Args:
         path: The file.
@@ -119,8 +119,8 @@ def open_database(path: Path, form: DatabaseForm) -> sqlite3.Connection:
         sqlite3.Error: It cannot be opened, or is none of ours: then nothing in it was changed.
         OSError: It cannot be made.
     """
-    if form.is_private:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
+    # SQLite gives its other files the mode of this one.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, check_same_thread=False)
     try:
         _check_owner(connection, form)

@@ -35,7 +35,7 @@ _SCHEMA: Final = """
         identity BLOB
     ) WITHOUT ROWID
 """
-FORM: Final = DatabaseForm(frozenset({"session", *USED_TABLES}), _VERSION, is_private=True)
+FORM: Final = DatabaseForm(frozenset({"session", *USED_TABLES}), _VERSION)
 """The form of the file."""
 
 _KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?)"

@@ -78,9 +78,9 @@ async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total(mo
         with pytest.raises(SandboxError, match="5 sandbox processes run already"):
             await runtime.deploy_apart("one too many", HypertyCode.of(Rough))
         answers = await all_allocate(caller, echo, rough, memory)
-        # One whose memory is used up either notices, or ends.
+        # One whose memory is used up either notices, or ends; it may also be too slow.
         got = [one.body["value"] for one in answers if one.code == 200]
-        assert {one.code for one in answers} <= {200, 500, 503}
+        assert {one.code for one in answers} <= {200, 408, 500, 503}
         assert sum(got) * MIB < memory
 
 
