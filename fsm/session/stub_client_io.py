@@ -96,7 +96,7 @@ class SessionAnswered:
 
     method: SessionMethod
     code: int
-    token: str | None = None
+    token: str | None = attrs.field(default=None, repr=False)
     why: str = ""
     is_emptied: bool = False
 
@@ -166,7 +166,7 @@ class Ask:
     """Send a session control over the link; answer `SessionAnswered`."""
 
     method: SessionMethod
-    token: str | None = None
+    token: str | None = attrs.field(default=None, repr=False)
 
 
 @final

@@ -52,7 +52,7 @@ class OpenRequest:
         token: What it brought, a session's token or credentials; None: nothing.
     """
 
-    message: Message
+    message: Message = attrs.field(repr=False)
     port: Port
     runtime: str
     token: str | None = attrs.field(default=None, repr=False)
