@@ -41,7 +41,7 @@ def fields():
 
 
 def test_secrets_are_in_no_repr():
-    """SEC-16."""
+    """SEC-41."""
     shown, hidden = [], 0
     for where, field in fields():
         name, kind = field.target.id.strip("_"), ast.unparse(field.annotation)

@@ -151,7 +151,7 @@ async def work(system):
 
 
 async def test_secrets_are_in_files_of_their_owner_and_nowhere_else(tmp_path):
-    """SEC-15, SEC-16."""
+    """SEC-40, SEC-41."""
     system = System(tmp_path)
     before = os.umask(0o022)
     try:

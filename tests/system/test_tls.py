@@ -55,6 +55,7 @@ async def shown(url):
 
 
 async def test_a_request_by_tls_is_answered(certificates, with_tls):
+    """SEC-10."""
     async with serving(*with_tls) as node:
         assert node.url.startswith("wss://127.0.0.1:")
         assert is_reached(await asked(node.url, "--ca", str(certificates.ca)))
@@ -103,6 +104,7 @@ WRONG = {
 
 @pytest.mark.parametrize("makes", WRONG, ids=lambda makes: makes.__name__)
 async def test_a_certificate_that_does_not_fit_is_one_sentence(makes, certificates, tmp_path):
+    """SEC-10, SEC-14."""
     cert, key = makes(certificates, tmp_path)
     async with serving(*NODE, "--tls-cert", str(cert), "--tls-key", str(key)) as node:
         by = ("--node", node.url, "--domain", "a.ex", "--ca", str(certificates.ca))
@@ -120,6 +122,7 @@ async def test_a_certificate_that_does_not_fit_is_one_sentence(makes, certificat
 async def test_a_node_that_wants_certificates_admits_their_holders_only(
     certificates, with_tls, tmp_path
 ):
+    """SEC-12."""
     cert, key = certificates.issue(tmp_path, "client", "alice")
     ca = ("--ca", str(certificates.ca))
     async with serving(*with_tls, "--tls-client-ca", str(certificates.ca)) as node:
@@ -195,6 +198,7 @@ def with_no_key(certificates):
     "spoil", [without_the_file, with_another_key, with_no_certificate, with_no_key]
 )
 def test_a_file_that_cannot_be_used_is_named(spoil, certificates, with_tls):
+    """SEC-14."""
     sentence = spoil(certificates)
 
     ended = typed(*with_tls)
@@ -225,7 +229,7 @@ def test_options_that_contradict_each_other_are_one_sentence(options, sentence):
 @pytest.mark.parametrize("option", ["--ca", "--tls-cert", "--tls-key"])
 @pytest.mark.parametrize("command", ["runtime", "request"])
 def test_a_file_that_a_dialler_cannot_use_is_named_with_its_option(command, option, certificates):
-    """SEC-08."""
+    """SEC-14."""
     cert, key = certificates.cert, certificates.key
     files = {"--ca": certificates.ca, "--tls-cert": cert, "--tls-key": key}
     missing = cert.with_name("missing.pem")
@@ -242,7 +246,7 @@ def test_a_file_that_a_dialler_cannot_use_is_named_with_its_option(command, opti
 
 
 async def test_a_dialler_reports_a_key_that_others_can_read(certificates, with_tls, tmp_path):
-    """SEC-08."""
+    """SEC-14."""
     cert, key = certificates.issue(tmp_path, "client", "alice")
     key.chmod(0o644)
     ca = ("--ca", str(certificates.ca))
@@ -266,6 +270,7 @@ async def test_a_key_that_others_can_read_is_reported(certificates, with_tls, tm
 
 @pytest.mark.parametrize("name", ["10.0.0.7", "node.example"])
 def test_a_node_elsewhere_is_not_dialled_without_tls(name):
+    """SEC-13."""
     url = f"ws://{name}:1/link"
 
     ended = typed("request", "--node", url, "--domain", "a.ex", NOBODY, "1")
@@ -280,6 +285,7 @@ class Greeter(Hyperty):
 
 
 async def test_programs_embed_nodes_and_runtimes_with_tls(certificates):
+    """SEC-10."""
     config = NodeConfig(domain="a.ex", tls=certificates.listener)
     async with open_node(config) as node:
         of = partial(RuntimeConfig, domain="a.ex", node=node.url, tls=certificates.dialler)

@@ -95,7 +95,7 @@ async def up(nginx, port):
 
 
 async def test_commands_and_programs_reach_a_node_behind_the_proxy_of_the_page(tmp_path):
-    """SEC-06."""
+    """SEC-11."""
     certificates = Certificates(tmp_path, "localhost")
     ca = ("--ca", str(certificates.ca))
     async with proxied(certificates, tmp_path) as url:

@@ -72,7 +72,7 @@ async def test_one_that_gives_signs_of_life_and_reads_nothing_is_ended(autojump_
 
 
 async def test_one_that_floods_has_its_turn_when_others_have_had_theirs(autojump_clock):
-    """R11: while a neighbour is at work, few of its messages are taken, and all of them later."""
+    """SEC-33, R11: while a neighbour works, few of its messages are taken; later all of them."""
     sandbox, burst, other = Sandbox(), 100, "hyperty://a.ex/other"
     flood = [
         {"id": number, "type": "create", "from": H, "to": other, "body": {}}

@@ -80,7 +80,7 @@ async def test_a_sandbox_that_writes_much_to_stderr_is_throttled(autojump_clock)
 
 
 async def test_a_sandbox_whose_limits_do_not_fit_into_the_total_is_refused():
-    """T16: without a cgroup the sum of the limits of all is bounded."""
+    """SEC-32, T16: without a cgroup the sum of the limits of all is bounded."""
     sandboxes, before = ProcessSandboxes(SandboxTotals(2 * SANDBOX_MEMORY)), children()
     async with sandboxes.open("a.ex"):
         async with sandboxes.open("b.ex"):

@@ -70,13 +70,14 @@ async def test_a_command_runs_a_hyperty_apart_and_drains_in_time():
 
 
 async def test_a_killed_runtime_leaves_no_process():
+    """SEC-31."""
     async with apart() as (_, runtime, sandbox):
         await runtime.stop(signal.SIGKILL)
         await gone(sandbox)
 
 
 async def test_a_hyperty_cannot_outlive_its_runtime():
-    """It takes back what it can, then ignores its pipe; the runtime is killed."""
+    """SEC-31: It takes back what it can, then ignores its pipe; the runtime is killed."""
     undying = ("--hyperty", "undying=tests.support.runtime.hostile:Undying")
     async with (
         serving("node", "--domain", DOMAIN, "--allow-legacy") as node,

@@ -72,6 +72,7 @@ async def all_allocate(caller, echo, rough, memory):
 
 
 async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total(monkeypatch):
+    """SEC-32."""
     monkeypatch.setattr(process, "home_cgroup", lambda: None)
     memory = COUNT * SANDBOX_MEMORY
     async with crowd(memory) as (runtime, caller, echo, rough):
@@ -86,6 +87,7 @@ async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total(mo
 
 @pytest.mark.skipif(not is_grouped(), reason="this process can make no cgroup with limits")
 async def test_a_cgroup_kills_sandboxes_and_nothing_else():
+    """SEC-32."""
     memory = SANDBOX_MEMORY
     async with crowd(memory) as (_, caller, echo, rough):
         answers = await all_allocate(caller, echo, rough, memory)
