@@ -9,8 +9,9 @@ stub by its table (OBS-06).
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
-from typing import Final, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 import structlog
@@ -111,6 +112,8 @@ _log = structlog.get_logger("actors.pipe")
 
 M = TypeVar("M")
 
+_Wait: TypeAlias = Callable[[], Awaitable[None]]
+
 
 class HandInResult(Enum):
     """Result of passing a message into a sandbox."""
@@ -163,6 +166,7 @@ class SandboxHost(Actor[M], ABC):
             SANDBOX_WORDS * tools.rate, SANDBOX_WORDS * tools.burst, SANDBOX_FLOOD
         )
         self._waited = 0.0
+        self._at_rest: _Wait = trio.lowlevel.checkpoint
         self._outlet: Outlet | None = None
         self._due = math.inf
         self._is_owed = False
@@ -279,6 +283,10 @@ class SandboxHost(Actor[M], ABC):
 
     async def _keep(self) -> str:
         """Keep the sandbox until it has ended; return why it did."""
+        # Slow to import, and not needed by processes without sandboxes.
+        from trio.testing import wait_all_tasks_blocked  # noqa: PLC0415
+
+        self._at_rest = wait_all_tasks_blocked
         async with self._tools.spawn(self.plan.domain) as link:
             outlet = Outlet(link)
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
@@ -351,11 +359,8 @@ class SandboxHost(Actor[M], ABC):
     async def _yielded(self) -> None:
         """Let others finish what they are at, before a message of one that posts many."""
         if self._tools.patience and not self._easy.try_spend(trio.current_time()):
-            # Slow to import, and not needed by most processes.
-            from trio.testing import wait_all_tasks_blocked  # noqa: PLC0415
-
             with trio.move_on_after(self._tools.patience):
-                await wait_all_tasks_blocked()
+                await self._at_rest()
 
     async def _taken(self, item: PipeMessage) -> None:
         match item.word:

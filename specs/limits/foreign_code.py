@@ -72,6 +72,10 @@ SANDBOX_YIELD: Final = 0.002
 """Seconds that each further message waits at most until its runtime has nothing else to do: a
 runtime that always has takes HYPERTY_RATE of them all the same (ours, R11)."""
 
+FOREIGN_YIELD: Final = 0.0005
+"""The same for the stub of another domain at a node, which speaks for many: a node that is never at
+rest takes some 1500 messages a second of it (ours, R11)."""
+
 SANDBOX_FAULT: Final = 8192
 """Bytes of a traceback of a sandbox that are logged, from its end (ours, T16)."""
 
