@@ -79,15 +79,16 @@ class SandboxAdmission:
             return f"{SANDBOXES} sandbox processes run already"
         if self._is_grouped:
             return None
-        running = f"{self._running} sandbox processes run already, and with one more"
         if count * SANDBOX_MEMORY > totals.memory:
             return (
-                f"{running} of {SANDBOX_MEMORY // MIB} MiB each they could use more memory than "
-                f"all together may, {totals.memory // MIB} MiB; raise --sandbox-memory"
+                f"all sandboxes together may use {totals.memory // MIB} MiB of memory, and "
+                f"{self._running} of {SANDBOX_MEMORY // MIB} MiB each run already; "
+                "raise --sandbox-memory (RuntimeConfig.sandboxes)"
             )
         if count * SANDBOX_CPU > totals.cpu * SANDBOXES_SPAN:
             return (
-                f"{running} of {SANDBOX_CPU} s of processor time each they could use more in a "
-                f"day than all together may, {totals.cpu:g} processors; raise --sandbox-cpu"
+                f"all sandboxes together may use {totals.cpu:g} processors of a day, and "
+                f"{self._running} of {SANDBOX_CPU} s each run already; "
+                "raise --sandbox-cpu (RuntimeConfig.sandboxes)"
             )
         return None

@@ -76,7 +76,7 @@ async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total(mo
     monkeypatch.setattr(process, "home_cgroup", lambda: None)
     memory = COUNT * SANDBOX_MEMORY
     async with crowd(memory) as (runtime, caller, echo, rough):
-        with pytest.raises(SandboxError, match="5 sandbox processes run already"):
+        with pytest.raises(SandboxError, match="5 of 256 MiB each run already; raise"):
             await runtime.deploy_apart("one too many", HypertyCode.of(Rough))
         answers = await all_allocate(caller, echo, rough, memory)
         # One whose memory is used up either notices, or ends; it may also be too slow.
