@@ -21,8 +21,18 @@ from actors.pipe.message import Word, parts_of, write_message
 from actors.pipe.plan import SandboxCode, write_code
 from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxAdmission, SandboxTotals
 from fsm.limits.token_bucket import TokenBucket
-from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
-from specs.limits.protocol import SANDBOX_LOG_CHARACTERS, SANDBOX_LOG_LINES
+from specs.limits.foreign_code import (
+    SANDBOX_LOG_BURST,
+    SANDBOX_LOG_RATE,
+    SANDBOXES,
+    SANDBOXES_SPAN,
+)
+from specs.limits.protocol import (
+    SANDBOX_CPU,
+    SANDBOX_LOG_CHARACTERS,
+    SANDBOX_LOG_LINES,
+    SANDBOX_MEMORY,
+)
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
@@ -120,8 +130,12 @@ def process_sandboxes(totals: SandboxTotals) -> Iterator[ProcessSandboxes]:
         sandboxes.close()
 
 
-open_process_sandbox: Final = ProcessSandboxes().open
-"""Opens sandbox processes that are bounded by the sum of the limits of all in this process."""
+_AMPLE: Final = SandboxTotals(
+    memory=SANDBOXES * SANDBOX_MEMORY, cpu=SANDBOXES * SANDBOX_CPU / SANDBOXES_SPAN
+)
+
+open_process_sandbox: Final = ProcessSandboxes(_AMPLE).open
+"""Opens sandbox processes of which only the number is bounded, of all in this process."""
 
 
 @asynccontextmanager

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.pipe import code
+from actors.pipe import code, process
 from actors.pipe.errors import SandboxError
 from actors.pipe.message import PipeMessage, Word, write_message
 from actors.pipe.process import ProcessSandboxes, _log_errors, open_process_sandbox
-from fsm.limits.sandbox_totals import SandboxTotals
-from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
+from fsm.limits.sandbox_totals import SandboxAdmission, SandboxTotals
+from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDBOXES
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.errors import LinkError
 
@@ -100,6 +100,13 @@ async def test_a_sandbox_that_cannot_start_counts_for_nothing(monkeypatch):
             pass
     async with sandboxes.open("a.ex"):
         pass
+
+
+def test_where_no_runtime_has_totals_the_number_is_bounded():
+    """A node's: they are those of other domains."""
+    admission = SandboxAdmission(process._AMPLE, is_grouped=False)
+    assert [admission.enter() for _ in range(SANDBOXES)] == [None] * SANDBOXES
+    assert admission.enter() == f"{SANDBOXES} sandbox processes run already"
 
 
 class Unwilling:
