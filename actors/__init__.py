@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.errors import UnknownMachineError
+    from fsm.limits.sandbox_totals import SandboxTotals
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
@@ -123,6 +124,7 @@ __all__ = [
     "Runtime",
     "RuntimeConfig",
     "SandboxError",
+    "SandboxTotals",
     "SchemaError",
     "SearchError",
     "SenderIdentity",
@@ -180,6 +182,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.registry.search": ("RecordSearch", "SearchError"),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
+        "fsm.limits.sandbox_totals": ("SandboxTotals",),
         "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),

@@ -18,7 +18,6 @@ from actors.kit.trace import NULL_TRACER, Tracer
 from actors.node import app as node_app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
-from actors.pipe.process import process_sandboxes
 from actors.runtime import app as runtime_app
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Following
@@ -362,10 +361,7 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         described, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
-        spawn = process_sandboxes(code.module)
-        return DeployedApart(
-            self._running, await self._running.settle_apart(described, code, spawn)
-        )
+        return DeployedApart(self._running, await self._running.settle_apart(described, code))
 
     async def enter(self) -> None:
         """Log in at the node of the domain now; without this call the first message does it.

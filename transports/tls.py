@@ -19,12 +19,19 @@ from specs.limits.protocol import READ_BYTES
 from transports.errors import CertificateError, DialError
 
 __all__ = [
-    "AcceptedStream", "TlsFileError", "TlsSocket", "TlsStream", "client_context", "dial_error",
-    "load_identity", "server_context",
+    "NOT_ACCEPTED", "AcceptedStream", "TlsFileError", "TlsSocket", "TlsStream", "client_context",
+    "dial_error",
+    "is_open_to_others", "load_identity", "server_context", "tls_reason",
 ]  # fmt: skip
 
 _RECORD: Final = 1 << 14
 """Bytes of plain text in one record of TLS at most (RFC 8446 section 5.1)."""
+
+
+NOT_ACCEPTED: Final = "its certificate is not accepted"
+"""Begin of the reason if the certificate of a server does not fit."""
+
+_OTHERS: Final = 0o077
 
 
 @final
@@ -106,6 +113,11 @@ def load_identity(context: ssl.SSLContext, cert: Path, key: Path) -> None:
         raise TlsFileError(key, "it holds no private key in PEM form without a password") from exc
 
 
+def is_open_to_others(key: Path) -> bool:
+    """Return whether other users than its owner have rights on the file of a key."""
+    return bool(key.stat().st_mode & _OTHERS)
+
+
 def _load_authorities(context: ssl.SSLContext, file: Path) -> None:
     _check_readable(file)
     try:
@@ -129,17 +141,33 @@ def dial_error(address: str, error: BaseException) -> DialError:
         address: What was dialled.
         error: What Trio raised.
     """
-    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+    cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return CertificateError(address, f"its certificate is not accepted: {_found(cause)}")
-    if isinstance(cause, ssl.SSLError) and cause.reason:
-        return DialError(address, f"TLS failed: {cause.reason.replace('_', ' ').lower()}")
-    return DialError(address, "the server hung up during the TLS handshake")
+        return CertificateError(address, _said(cause))
+    return DialError(address, tls_reason(error) or "the server hung up during the TLS handshake")
 
 
-def _found(error: ssl.SSLCertVerificationError) -> str:
-    text = error.verify_message.rstrip(".")
-    return text[:1].lower() + text[1:]
+def tls_reason(error: BaseException) -> str | None:
+    """Return why a handshake failed, from an error or what caused it; None: not by TLS."""
+    cause = _cause(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _said(cause)
+    if cause is not None and cause.reason:
+        return f"TLS failed: {cause.reason.replace('_', ' ').lower()}"
+    return None
+
+
+def _cause(error: BaseException | None) -> ssl.SSLError | None:
+    while error is not None and not isinstance(error, ssl.SSLError):
+        # httpcore hides the cause of its errors; it stays their context.
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _said(error: ssl.SSLCertVerificationError) -> str:
+    first, _, rest = error.verify_message.rstrip(".").partition(" ")
+    # "IP address mismatch" begins with a name, other reasons with a word.
+    return f"{NOT_ACCEPTED}: {first if first.isupper() else first.lower()} {rest}"
 
 
 @final

@@ -22,6 +22,7 @@ from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
 from specs.reply_code import Code
 from transports.errors import ListenError
 from transports.link import Kind, Network
+from transports.tls import NOT_ACCEPTED
 
 __all__ = ["check_host", "check_node", "credentials_options", "enter"]
 
@@ -209,4 +210,6 @@ async def enter(runtime: Runtime) -> None:
     except SessionError as exc:
         known = exc.code in set(Code)
         code, advice = _ADVICE.get(Code(exc.code), _FAILED) if known else _FAILED
+        if NOT_ACCEPTED in str(exc):
+            advice = "name its authority with --ca"
         raise CommandError(f"{exc}; {advice}", code) from exc

@@ -2,7 +2,7 @@
 
 import math
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial, wraps
 from ipaddress import ip_address
@@ -21,7 +21,7 @@ from actors.kit.trace import Tracer
 from specs.addresses.address import canonical, domain_name, runtime_name
 from specs.errors import BadUrlError
 from transports.link import FRAMED, Kind
-from transports.tls import TlsFileError, client_context
+from transports.tls import TlsFileError, client_context, is_open_to_others
 from transports.urls import read_host_port, read_websocket_url
 
 __all__ = [
@@ -44,7 +44,9 @@ __all__ = [
     "monitor_option",
     "more_trust",
     "node_option",
+    "open_key",
     "trace_options",
+    "wrong_file",
 ]
 
 
@@ -336,9 +338,29 @@ def client_tls(
     if ca is None and cert is None:
         return None
     try:
-        return client_context(ca, cert, key)
+        context = client_context(ca, cert, key)
     except TlsFileError as exc:
-        raise CommandError(str(exc)) from exc
+        options = {"--ca": ca, "--tls-cert": cert, "--tls-key": key}
+        raise wrong_file(exc, options) from exc
+    if key is not None and is_open_to_others(key):
+        click.echo(f"protofly: {open_key(key)}", err=True)
+    return context
+
+
+def open_key(key: Path) -> str:
+    """Return the warning about a key that other users have rights on."""
+    return f"{key} can be read by others; chmod 600 {key}"
+
+
+def wrong_file(error: TlsFileError, options: Mapping[str, Path | None]) -> CommandError:
+    """Return the sentence about a file of TLS that cannot be used.
+
+    Args:
+        error: What is wrong with it.
+        options: The files by the options that name them.
+    """
+    named = [option for option, file in options.items() if file == error.file]
+    return CommandError(f"{error}; correct {' or '.join(named)}")
 
 
 def more_trust(ca: Path | None) -> ssl.SSLContext | None:

@@ -83,7 +83,7 @@ def _check_judge() -> None:
 def _directory(trace: Path | None) -> Path:
     if trace is None:
         return Path(tempfile.mkdtemp(prefix="protofly-demo-"))
-    trace.mkdir(parents=True, exist_ok=True)
+    trace.mkdir(0o700, parents=True, exist_ok=True)
     return trace
 
 

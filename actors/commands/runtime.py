@@ -23,6 +23,7 @@ from actors.cli.node_access import check_host, check_node, credentials_options, 
 from actors.cli.options import (
     Handler,
     OpenTracer,
+    Quantity,
     check_domain,
     check_kinds,
     check_name,
@@ -45,7 +46,6 @@ from actors.commands.catalogues import (
 from actors.kit.ids import fresh_ids
 from actors.kit.supervision.monitor import Crash
 from actors.pipe.errors import SandboxError
-from actors.pipe.process import process_sandboxes
 from actors.runtime.app import open_runtime, own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -54,11 +54,14 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import LOOPBACK
+from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxTotals
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.errors import BadUrlError, ProtoflyError
+from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
+from specs.limits.protocol import SANDBOX_MEMORY
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -225,9 +228,8 @@ async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) 
 
 
 async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
-    spawn = process_sandboxes(code.module)
     try:
-        return await runtime.deploy_apart(name, code, spawn)
+        return await runtime.deploy_apart(name, code)
     except SandboxError as exc:
         raise CommandError(
             f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
@@ -254,6 +256,22 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
     default=Housing.NURSERY.value,
     show_default=True,
     help="Where hyperties run: in this process, or each in a sandbox process of its own.",
+)
+@click.option(
+    "--sandbox-memory",
+    metavar="MIB",
+    type=click.IntRange(min=SANDBOX_MEMORY // MIB),
+    default=TOTALS.memory // MIB,
+    show_default=True,
+    help="Memory that all sandbox processes may use together, in MiB.",
+)
+@click.option(
+    "--sandbox-cpu",
+    metavar="PROCESSORS",
+    type=Quantity(min=SANDBOXES_CPU_LEAST),
+    default=TOTALS.cpu,
+    show_default=True,
+    help="Processors that all sandbox processes may use together, such as 0.5.",
 )
 @click.option(
     "--p2p",
@@ -296,6 +314,8 @@ def command(  # noqa: PLR0913 - one for each option
     node: str,
     hyperty: dict[str, str],
     sandbox: str,
+    sandbox_memory: int,
+    sandbox_cpu: float,
     p2p: tuple[Kind, ...],
     p2p_host: str,
     p2p_use: str,
@@ -322,6 +342,7 @@ def command(  # noqa: PLR0913 - one for each option
         name=name,
         node=node,
         tls=tls,
+        sandboxes=SandboxTotals(sandbox_memory * MIB, sandbox_cpu),
         kinds=p2p,
         p2p_host=p2p_host,
         links=links_of(p2p_use, p2p_peer, p2p_wait),

@@ -26,14 +26,14 @@ class FileTakenError(OSError):
     """Another process has the file."""
 
 
+_PRIVATE: Final = 0o600
+"""Mode of a file that only its owner may read."""
+
 _BUSY_TIMEOUT: Final = 1.0
 """Seconds a write waits for another process with the file open, such as a backup (ours);
 below LOGIN_TIMEOUT."""
 
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
-
-_PRIVATE: Final = 0o600
-"""Mode of a file that only its owner may read."""
 
 
 @final
@@ -53,20 +53,18 @@ class DatabaseForm:
     Attributes:
         version: Of the form in which we keep it; written by the caller.
         writer: What kind of program keeps it, for people.
-        is_private: Whether a file that is made is for its owner only.
     """
 
     tables: AbstractSet[str]
     version: int
     writer: str = "node"
     durability: Durability = Durability.PROCESS
-    is_private: bool = False
 
 
 def _opened(path: Path, form: DatabaseForm) -> sqlite3.Connection:
-    """Open a file, or make it; any thread may use the connection, one at a time."""
-    if form.is_private:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
+    """Open a file, or make it for its owner only; any thread may use it, one at a time."""
+    # SQLite gives its other files the mode of this one.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, check_same_thread=False)
     try:
         _check_owner(connection, form)
@@ -117,7 +115,8 @@ class DatabaseFile:
         if self._lock is not None:
             return
         path = self.path.resolve()
-        opened = path.with_name(path.name + _SUFFIX).open("ab")
+        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
+        opened = os.fdopen(os.open(path.with_name(path.name + _SUFFIX), flags, _PRIVATE), "ab")
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:

@@ -23,6 +23,7 @@ from specs.errors import PlaceError
 from specs.jsonvalue import Json
 from specs.limits.node import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
 from specs.limits.protocol import DIAL_TIMEOUT, GOODBYE_TIMEOUT
+from transports.tls import tls_reason
 
 __all__ = [
     "HttpAnswer",
@@ -358,7 +359,7 @@ def _errors(server: str) -> Iterator[None]:
     except httpcore.TimeoutException as exc:
         raise HttpDialError(server, "it does not take connections") from exc
     except httpcore.ConnectError as exc:
-        raise HttpDialError(server, str(exc)) from exc
+        raise HttpDialError(server, tls_reason(exc) or str(exc) or "it hung up") from exc
     except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
         raise HttpError(server, str(exc) or "the connection broke") from exc
 

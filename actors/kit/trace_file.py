@@ -7,6 +7,7 @@ slower than the process, the buffer fills, further records are counted and not k
 and a `dropped` record has their number as soon as there is room again.
 """
 
+import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -40,6 +41,8 @@ _WIRE_NAMES: Final = {
     field.name: "from" if field.name == "from_" else field.name for field in attrs.fields(Fact)
 }
 
+_PRIVATE, _PRIVATE_FOLDER = 0o600, 0o700
+
 _KEPT: Final = 1024
 """Texts kept at most; each is some 400 bytes (ours)."""
 
@@ -58,12 +61,13 @@ OpenPart = Callable[[Path], PartFile]
 
 
 def open_part(path: Path) -> PartFile:
-    """Make a new file; one that exists is an error."""
-    return path.open("xb", buffering=0)
+    """Make a new file for its owner only; one that exists is an error."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+    return os.fdopen(handle, "wb", buffering=0)
 
 
 def node_directory(directory: Path, run: str, node: str) -> Path:
-    """Make and return the directory of one node's trace of one run.
+    """Make and return the directory of one node's trace of one run, for its owner only.
 
     Args:
         directory: Directory of the traces.
@@ -75,7 +79,10 @@ def node_directory(directory: Path, run: str, node: str) -> Path:
     """
     path = directory / trace_folder(run, node)
     try:
-        path.mkdir(parents=True)
+        for parent in reversed(path.parents):
+            if not parent.exists():
+                parent.mkdir(_PRIVATE_FOLDER, exist_ok=True)
+        path.mkdir(_PRIVATE_FOLDER)
     except OSError as error:
         raise TraceDirectoryError(path, str(error.strerror)) from error
     return path

@@ -68,6 +68,7 @@ from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.subscriptions import Unsubscribe
 from specs.addresses.address import domain_of, is_node, message_node, subscription_manager
 from specs.bodies.link import Path
+from specs.limits.foreign_code import FOREIGN_YIELD
 from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
@@ -272,6 +273,7 @@ class ForeignHost(Actor[_Message]):
             self._parts.tracer,
             self._parts.counters,
             endpoint.login,
+            patience=FOREIGN_YIELD,
         )
         keep = partial(ForeignStubHost, plan, tools, self.me)
         spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)

@@ -9,8 +9,9 @@ stub by its table (OBS-06).
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
-from typing import ClassVar, Final, TypeVar, final
+from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
 import attrs
 import structlog
@@ -27,11 +28,17 @@ from actors.pipe.plan import PackageContents, SandboxPlan, Spawn, TokenSource, n
 from actors.pipe.relay import Relays
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.limits.token_bucket import FloodCore
+from fsm.limits.token_bucket import FloodCore, TokenBucket
 from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_client import StubMirror
 from specs.identity import NOBODY, READ, Stamp
-from specs.limits.foreign_code import SANDBOX_FLOOD, SANDBOX_REASON, SANDBOX_WORDS
+from specs.limits.foreign_code import (
+    SANDBOX_EASY_BURST,
+    SANDBOX_EASY_RATE,
+    SANDBOX_FLOOD,
+    SANDBOX_REASON,
+    SANDBOX_WORDS,
+)
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     SANDBOX_BEAT,
@@ -105,6 +112,8 @@ _log = structlog.get_logger("actors.pipe")
 
 M = TypeVar("M")
 
+_Wait: TypeAlias = Callable[[], Awaitable[None]]
+
 
 class HandInResult(Enum):
     """Result of passing a message into a sandbox."""
@@ -125,6 +134,8 @@ class HostTools:
         archive: The code that goes into it, if its plan speaks of a package.
         rate: Messages a second it may post.
         burst: Messages it may post at once.
+        patience: Seconds that each of its messages waits at most until this process has nothing
+            else to do, if it posts more than SANDBOX_EASY_RATE.
     """
 
     spawn: Spawn
@@ -135,6 +146,7 @@ class HostTools:
     archive: bytes = attrs.field(default=b"", repr=False)
     rate: float = SANDBOX_RATE
     burst: int = SANDBOX_BURST
+    patience: float = 0.0
 
 
 class SandboxHost(Actor[M], ABC):
@@ -151,11 +163,13 @@ class SandboxHost(Actor[M], ABC):
         self.plan = plan
         self.why = "it was ended"
         self._tools = tools
+        self._easy = TokenBucket(SANDBOX_EASY_RATE, SANDBOX_EASY_BURST)
         self._posts = FloodCore(tools.rate, tools.burst, SANDBOX_FLOOD)
         self._words = FloodCore(
             SANDBOX_WORDS * tools.rate, SANDBOX_WORDS * tools.burst, SANDBOX_FLOOD
         )
         self._waited = 0.0
+        self._at_rest: _Wait = trio.lowlevel.checkpoint
         self._outlet: Outlet | None = None
         self._due = math.inf
         self._is_owed = False
@@ -277,6 +291,10 @@ class SandboxHost(Actor[M], ABC):
 
     async def _keep(self) -> str:
         """Keep the sandbox until it has ended; return why it did."""
+        # Slow to import, and not needed by processes without sandboxes.
+        from trio.testing import wait_all_tasks_blocked  # noqa: PLC0415
+
+        self._at_rest = wait_all_tasks_blocked
         async with self._tools.spawn(self.plan.domain) as link:
             outlet = Outlet(link)
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
@@ -339,18 +357,27 @@ class SandboxHost(Actor[M], ABC):
                 self._count(item)
                 self._has_left.set()
                 self.finish()
-            case Word.POST:
+            case Word.POST | Word.ASK | Word.LOST | Word.FAULT:
                 await self._paced(self._posts)
+                await self._yielded()
+                await self._taken(item)
+            case _:
+                await self.reported(item)
+
+    async def _yielded(self) -> None:
+        """Let others finish what they are at, before a message of one that posts many."""
+        if self._tools.patience and not self._easy.try_spend(trio.current_time()):
+            with trio.move_on_after(self._tools.patience):
+                await self._at_rest()
+
+    async def _taken(self, item: PipeMessage) -> None:
+        match item.word:
+            case Word.POST:
                 await self.posted(_message(item, self.stamp))
             case Word.ASK:
-                await self._paced(self._posts)
                 await self.asked(_message(item, self.stamp))
             case Word.LOST:
-                await self._paced(self._posts)
                 await self.lost(_message(item, self.stamp))
-            case Word.FAULT:
-                await self._paced(self._posts)
-                await self.reported(item)
             case _:
                 await self.reported(item)
 

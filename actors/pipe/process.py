@@ -14,18 +14,30 @@ from typing import Final, final
 import structlog
 import trio
 
+from actors.pipe.cgroup import Cgroup, home_cgroup, open_cgroup
 from actors.pipe.code import code_of, stub_code
 from actors.pipe.errors import SandboxError
 from actors.pipe.message import Word, parts_of, write_message
-from actors.pipe.plan import SandboxCode, Spawn, write_code
+from actors.pipe.plan import SandboxCode, write_code
+from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxAdmission, SandboxTotals
 from fsm.limits.token_bucket import TokenBucket
-from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDBOXES
-from specs.limits.protocol import SANDBOX_LOG_CHARACTERS, SANDBOX_LOG_LINES
+from specs.limits.foreign_code import (
+    SANDBOX_LOG_BURST,
+    SANDBOX_LOG_RATE,
+    SANDBOXES,
+    SANDBOXES_SPAN,
+)
+from specs.limits.protocol import (
+    SANDBOX_CPU,
+    SANDBOX_LOG_CHARACTERS,
+    SANDBOX_LOG_LINES,
+    SANDBOX_MEMORY,
+)
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 
-__all__ = ["open_process_sandbox", "process_sandboxes"]
+__all__ = ["ProcessSandboxes", "open_process_sandbox", "process_sandboxes"]
 
 _log = structlog.get_logger("actors.sandbox")
 
@@ -44,65 +56,90 @@ _CONFINED: Final = "confined: "
 """Begin of the line that lists the rights that a process gave up."""
 
 
-def process_sandboxes(module: str) -> Spawn:
-    """Return what opens sandbox processes for the hyperties of a module.
+@final
+class ProcessSandboxes:
+    """The sandbox processes of one host, which are bounded all together.
 
-    They can read and import what the module declares (`actors.pipe.code`), and nothing else.
-    """
-    return partial(open_process_sandbox, module=module)
-
-
-@asynccontextmanager
-async def open_process_sandbox(label: str, module: str | None = None) -> AsyncIterator[Link]:
-    """Run a sandbox process while the context is open (see `Spawn`).
-
-    Its standard input is one end of a socket pair, its standard error a pipe that is
-    logged; it inherits nothing else, not even the environment. On leaving it is killed,
-    with all it may have started, and waited for.
+    By a cgroup where this process can make one, otherwise by the sum of their limits.
 
     Args:
-        label: What logs call it.
-        module: The module of its hyperty; none for a stub.
-
-    Raises:
-        SandboxError: The system starts no process, there are too many sandboxes already, or the
-            module imports too much.
-        LinkError: The process ended before it had its code.
+        totals: What they may use together.
+        home: The cgroup of this process; None: it makes no cgroup.
     """
-    with _slots.take():
-        async with _open(label, module) as link:
-            yield link
 
+    def __init__(self, totals: SandboxTotals = TOTALS, home: Path | None = None) -> None:
+        self._totals = totals
+        self._home = home
+        self._group: Cgroup | None = None
+        self._admission: SandboxAdmission | None = None
 
-@final
-class _Slots:
-    """Bounds what all sandboxes of this process have together, as each is bounded by itself."""
+    @asynccontextmanager
+    async def open(self, label: str, module: str | None = None) -> AsyncIterator[Link]:
+        """Run a sandbox process while the context is open (see `Spawn`).
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._taken = 0
+        Its standard input is one end of a socket pair, its standard error a pipe that is
+        logged; it inherits nothing else, not even the environment. On leaving it is killed,
+        with all it may have started, and waited for.
 
-    @contextmanager
-    def take(self) -> Iterator[None]:
-        """Count one sandbox while the context is open.
+        Args:
+            label: What logs call it.
+            module: The module of its hyperty, which can read and import what this declares
+                (`actors.pipe.code`), and nothing else; none for a stub.
 
         Raises:
-            SandboxError: There are as many as there may be.
+            SandboxError: The system starts no process, all sandboxes together could use too
+                much, or the module imports too much.
+            LinkError: The process ended before it had its code.
         """
-        if self._taken >= self._most:
-            raise SandboxError(f"{self._most} sandbox processes run already")
-        self._taken += 1
+        admission = self._begin()
+        refusal = admission.enter()
+        if refusal is not None:
+            raise SandboxError(refusal)
         try:
-            yield
+            async with _open(label, module, self._group) as link:
+                yield link
         finally:
-            self._taken -= 1
+            admission.leave()
+
+    def _begin(self) -> SandboxAdmission:
+        if self._admission is None:
+            self._group = open_cgroup(self._totals, self._home)
+            is_grouped = self._group is not None
+            self._admission = SandboxAdmission(self._totals, is_grouped=is_grouped)
+            _log.info(
+                "sandboxes are bounded together",
+                by="sum of limits" if self._group is None else str(self._group.folder),
+                mib=self._totals.memory // MIB,
+                processors=self._totals.cpu,
+            )
+        return self._admission
+
+    def close(self) -> None:
+        """Remove the cgroup, if there is one. Idempotent."""
+        if self._group is not None:
+            self._group.remove()
 
 
-_slots: Final = _Slots(SANDBOXES)
+@contextmanager
+def process_sandboxes(totals: SandboxTotals) -> Iterator[ProcessSandboxes]:
+    """Return what opens the sandbox processes of one host while the context is open."""
+    sandboxes = ProcessSandboxes(totals, home_cgroup())
+    try:
+        yield sandboxes
+    finally:
+        sandboxes.close()
+
+
+_AMPLE: Final = SandboxTotals(
+    memory=SANDBOXES * SANDBOX_MEMORY, cpu=SANDBOXES * SANDBOX_CPU / SANDBOXES_SPAN
+)
+
+open_process_sandbox: Final = ProcessSandboxes(_AMPLE).open
+"""Opens sandbox processes of which only the number is bounded, of all in this process."""
 
 
 @asynccontextmanager
-async def _open(label: str, module: str | None) -> AsyncIterator[Link]:
+async def _open(label: str, module: str | None, group: Cgroup | None) -> AsyncIterator[Link]:
     find = stub_code if module is None else partial(code_of, module)
     try:
         code = await trio.to_thread.run_sync(find)
@@ -117,11 +154,26 @@ async def _open(label: str, module: str | None) -> AsyncIterator[Link]:
     async with stream, open_background() as background:
         background.start_soon(_log_errors, trio.lowlevel.FdStream(errors), label, process.pid)
         try:
+            _bound(process.pid, group)
             await _send_code(link, code)
             yield link
         finally:
             with trio.CancelScope(shield=True):
                 await _end(process)
+
+
+def _bound(pid: int, group: Cgroup | None) -> None:
+    """Move a process into its cgroup; until it has its code, it only waits.
+
+    Raises:
+        SandboxError: It cannot be moved.
+    """
+    if group is None:
+        return
+    try:
+        group.add(pid)
+    except OSError as exc:
+        raise SandboxError(f"its cgroup does not take its process: {exc.strerror}") from exc
 
 
 async def _send_code(link: Link, code: SandboxCode) -> None:

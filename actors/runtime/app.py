@@ -24,6 +24,7 @@ from actors.kit.supervision.supervisor import (
 )
 from actors.kit.trace import Tracer
 from actors.pipe.plan import Spawn
+from actors.pipe.process import ProcessSandboxes, process_sandboxes
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
@@ -108,6 +109,7 @@ class _Plan:
     store: RuntimeStore
     identity: OwnIdentity
     own: OwnSender
+    processes: ProcessSandboxes
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -167,7 +169,7 @@ async def open_runtime(
 
         tracer = SelfCheck.of(tracer, config.name, config.runtime, counters)
     monitor = Monitor(tracer, counters)
-    with open_store(config.store) as store:
+    with open_store(config.store) as store, process_sandboxes(config.sandboxes) as processes:
         plan = _Plan(
             config=config,
             network=network,
@@ -179,6 +181,7 @@ async def open_runtime(
             store=store,
             identity=own_identity(config),
             own=OwnSender.of(config.runtime),
+            processes=processes,
         )
         async with _running(plan) as runtime:
             yield runtime
@@ -259,6 +262,7 @@ async def _start(
         bus=bus,
         agent=agent,
         sandboxes=sandboxes,
+        processes=plan.processes,
         loader=loader,
         registrar=registrar,
         registry=registry,
@@ -292,7 +296,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
         evidence = Evidence(plan.tracer, plan.counters, plan.identity)
-        catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)
+        catalogue = fetching(catalogue, config.catalogues, _makers(plan.processes.open), evidence)
     return catalogue
 
 

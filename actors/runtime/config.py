@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 
 from actors.kit.ids import IdSource
-from actors.pipe.plan import Spawn
-from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
+from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import runtime
@@ -46,7 +45,8 @@ class RuntimeConfig:
         nodes: URLs of the nodes of other domains, by domain.
         catalogues: Catalogues that have descriptors of domains not in `nodes`; None: such domains
             cannot be reached.
-        spawn: Makes the sandboxes of stubs whose code comes from a catalogue.
+        sandboxes: What all sandbox processes may use together: those of hyperties, and of stubs
+            whose code comes from a catalogue.
         kinds: Kinds of direct links, best first; empty: no direct links (P2P-01).
         p2p_host: Host to listen at for direct links: a name or address of this machine by which
             others dial it, not a wildcard.
@@ -79,7 +79,7 @@ class RuntimeConfig:
     tls: ssl.SSLContext | None = None
     nodes: Mapping[str, str] = _NO_NODES
     catalogues: "CatalogueAccess | None" = None
-    spawn: Spawn = open_process_sandbox
+    sandboxes: SandboxTotals = TOTALS
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
     links: LinkPolicy = WHENEVER_POSSIBLE

@@ -9,6 +9,7 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.trace import Tracer
+from actors.pipe.process import ProcessSandboxes
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
@@ -43,6 +44,7 @@ class RuntimeParts:
 
     Attributes:
         agent: The port of `R/ua`.
+        processes: Opens sandbox processes.
         store: What is stored.
         followers: The models of the application that go along with entities.
     """
@@ -54,6 +56,7 @@ class RuntimeParts:
     bus: ActorRef[BusMessage]
     agent: CorePort
     sandboxes: Sandboxes
+    processes: ProcessSandboxes
     loader: ActorRef[LoaderMessage]
     registrar: ActorRef[RegistrarMessage]
     registry: ActorRef[RegistryMessage]

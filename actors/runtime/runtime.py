@@ -12,7 +12,6 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
-from actors.pipe.plan import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hyperty.addresses import HypertyAddresses
@@ -139,13 +138,12 @@ class Runtime:
         await self.host(profile, hosts.make, life)
         return hosts.context, life
 
-    async def deploy_apart(self, profile: str | Profile, code: HypertyCode, spawn: Spawn) -> str:
+    async def deploy_apart(self, profile: str | Profile, code: HypertyCode) -> str:
         """Run a hyperty in a sandbox process of its own, and register it; return its address.
 
         Args:
             profile: Its description for the domain registry; a text is its name.
             code: Where its class is; see `sandboxed_hyperty` for what it can do there.
-            spawn: Makes the process, such as `process_sandboxes(code.module)`.
 
         If cancelled, as `host`.
 
@@ -153,17 +151,14 @@ class Runtime:
             SandboxError: No sandbox process started, or the hyperty did not start in it.
             AllocationError: As `host`; so are the others.
         """
-        return (await self.settle_apart(profile, code, spawn)).url
+        return (await self.settle_apart(profile, code)).url
 
-    async def settle_apart(
-        self, profile: str | Profile, code: HypertyCode, spawn: Spawn
-    ) -> Lifecycle:
+    async def settle_apart(self, profile: str | Profile, code: HypertyCode) -> Lifecycle:
         """Run a hyperty as `deploy_apart` does; return its lifecycle.
 
         Args:
             profile: Its description for the domain registry.
             code: Where its class is.
-            spawn: Makes the process.
 
         If cancelled, as `host`.
 
@@ -173,6 +168,7 @@ class Runtime:
         """
         config, life = self._parts.config, self._lifecycle(profile)
         tools = HypertyTools(config.runtime, config.ids, self.counters, life)
+        spawn = partial(self._parts.processes.open, module=code.module)
         await self.host(profile, sandboxed_hyperty(code, spawn, tools), life)
         return life
 

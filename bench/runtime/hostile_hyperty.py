@@ -2,7 +2,8 @@
 
 A runtime in which two hyperties go on asking each other. In each round first beside a third
 in a sandbox process that is quiet, then while that one ends again and again, hangs,
-floods, or spins; when the runtime has given it up, there is another at once.
+floods, writes to its stderr without end, or spins; when the runtime has given it up, there is
+another at once.
 """
 
 from functools import partial
@@ -15,7 +16,6 @@ from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.pipe.process import process_sandboxes
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
@@ -27,7 +27,7 @@ from transports.background import open_background
 from transports.memory import MemoryNetwork
 
 _DOMAIN = "a.example"
-_HOW = ("exit", "hang", "flood", "spin")
+_HOW = ("exit", "hang", "flood", "shout", "spin")
 _PATIENCE = 120.0
 
 
@@ -47,8 +47,7 @@ class _Provoked:
         self.begun = trio.Event()
 
     async def deploy(self) -> None:
-        spawn = process_sandboxes("tests.support.runtime.rough")
-        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough), spawn)
+        self._url = await self._runtime.deploy_apart("rough", HypertyCode.of(Rough))
         await self._caller.request(self._url, "well?")
 
     async def provoke(self, how: str) -> None:

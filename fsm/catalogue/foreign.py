@@ -131,7 +131,7 @@ class SandboxSession:
     """
 
     stub: str
-    token: str
+    token: str = attrs.field(repr=False)
     is_anew: bool
 
 
@@ -192,7 +192,7 @@ class Open:
 
     stub: str
     domain: str
-    token: str | None
+    token: str | None = attrs.field(repr=False)
 
 
 @final
@@ -269,7 +269,7 @@ class _ForeignHistory:
     """
 
     started: int = 0
-    token: str | None = None
+    token: str | None = attrs.field(default=None, repr=False)
     crashes: CrashCount = attrs.field(factory=CrashCount)
     until: float = -math.inf
     why: str = ""

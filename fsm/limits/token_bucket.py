@@ -44,10 +44,21 @@ class TokenBucket:
 
     def spend(self, now: float) -> float:
         """Spend one token; return the seconds to pause before the next step, 0.0 for none."""
-        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
-        self._since = now
+        self._refill(now)
         self._left -= 1
         return 0.0 if self._left >= 0 else -self._left / self._rate
+
+    def try_spend(self, now: float) -> bool:
+        """Spend one token if there is one; return whether there was."""
+        self._refill(now)
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    def _refill(self, now: float) -> None:
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
+        self._since = now
 
 
 K = TypeVar("K", bound=Hashable)

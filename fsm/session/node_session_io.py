@@ -141,7 +141,7 @@ class OpenAsked:
     """
 
     link: int
-    token: str | None
+    token: str | None = attrs.field(repr=False)
     fresh: str
     liveness: Liveness = Liveness.PINGED
     credentials: Credentials | None = None
@@ -161,7 +161,7 @@ class ReopenAsked:
     """
 
     link: int
-    token: str | None
+    token: str | None = attrs.field(repr=False)
     liveness: Liveness = Liveness.PINGED
     fresh: str | None = None
     key: str | None = None
@@ -259,7 +259,7 @@ class Granted:
     """
 
     link: int
-    token: str
+    token: str = attrs.field(repr=False)
     waiting: tuple[OutboundMessage, ...]
     is_lasting: bool = False
     is_emptied: bool = False

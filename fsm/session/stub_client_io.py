@@ -101,7 +101,7 @@ class SessionAnswered:
 
     method: SessionMethod
     code: int
-    token: str | None = None
+    token: str | None = attrs.field(default=None, repr=False)
     why: str = ""
     is_emptied: bool = False
     is_lasting: bool = False
@@ -193,8 +193,7 @@ class Ask:
     """
 
     method: SessionMethod
-    token: str | None = None
-    challenge: str | None = None
+    token: str | None = attrs.field(default=None, repr=False)
 
 
 @final

@@ -156,7 +156,7 @@ class SessionKept:
     """The session with the node of a domain has this token."""
 
     domain: str
-    token: str
+    token: str = attrs.field(repr=False)
 
 
 Keep: TypeAlias = (

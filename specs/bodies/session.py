@@ -40,9 +40,9 @@ class SessionParams:
     """
 
     runtime_url: Address | None = attrs.field(default=None, metadata=wire("runtimeURL"))
-    token: str | None = None
+    token: str | None = attrs.field(default=None, repr=False)
     key: str | None = None
-    proof: str | None = None
+    proof: str | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

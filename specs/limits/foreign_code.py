@@ -40,8 +40,41 @@ SANDBOX_NICE: Final = 10
 busy processor (ours, R11)."""
 
 SANDBOXES: Final = 64
-"""Sandbox processes of one host at once. All together they have so many times SANDBOX_MEMORY of
-address space and SANDBOX_CPU of processor time (ours, T16)."""
+"""Sandbox processes of one host at once (ours, T16)."""
+
+SANDBOXES_MEMORY: Final = 8_589_934_592
+"""Bytes of memory that all sandbox processes of one host may have together (ours, T16: half of
+what SANDBOXES times SANDBOX_MEMORY would be)."""
+
+SANDBOXES_CPU: Final = 2.0
+"""Processors that all sandbox processes of one host may use together (ours, T16)."""
+
+SANDBOXES_CPU_LEAST: Final = 0.05
+"""The least of it: from there on the SANDBOX_CPU of one process fits into SANDBOXES_SPAN (ours)."""
+
+SANDBOXES_SPAN: Final = 86_400
+"""Seconds over which SANDBOXES_CPU is promised where the kernel bounds processor time of one
+process only: the SANDBOX_CPU of all fit into it (ours, T16)."""
+
+SANDBOXES_PERIOD: Final = 100_000
+"""Microseconds in which a cgroup of sandboxes gets its share of processors (the kernel's own)."""
+
+SANDBOXES_WEIGHT: Final = 10
+"""Share of a busy processor that a cgroup of sandboxes has, where others have 100 (ours, R11)."""
+
+SANDBOX_EASY_RATE: Final = 10.0
+"""Messages a second that a sandbox may post while its runtime works on others (ours, R11)."""
+
+SANDBOX_EASY_BURST: Final = 16
+"""Of these, how many at once after a rest (ours, R11)."""
+
+SANDBOX_YIELD: Final = 0.002
+"""Seconds that each further message waits at most until its runtime has nothing else to do: a
+runtime that always has takes HYPERTY_RATE of them all the same (ours, R11)."""
+
+FOREIGN_YIELD: Final = 0.0005
+"""The same for the stub of another domain at a node, which speaks for many: a node that is never at
+rest takes some 1500 messages a second of it (ours, R11)."""
 
 SANDBOX_FAULT: Final = 8192
 """Bytes of a traceback of a sandbox that are logged, from its end (ours, T16)."""

@@ -55,6 +55,7 @@ async def shown(url):
 
 
 async def test_a_request_by_tls_is_answered(certificates, with_tls):
+    """SEC-10."""
     async with serving(*with_tls) as node:
         assert node.url.startswith("wss://127.0.0.1:")
         assert is_reached(await asked(node.url, "--ca", str(certificates.ca)))
@@ -103,20 +104,25 @@ WRONG = {
 
 @pytest.mark.parametrize("makes", WRONG, ids=lambda makes: makes.__name__)
 async def test_a_certificate_that_does_not_fit_is_one_sentence(makes, certificates, tmp_path):
+    """SEC-10, SEC-14."""
     cert, key = makes(certificates, tmp_path)
     async with serving(*NODE, "--tls-cert", str(cert), "--tls-key", str(key)) as node:
-        ended = await asked(node.url, "--ca", str(certificates.ca))
+        by = ("--node", node.url, "--domain", "a.ex", "--ca", str(certificates.ca))
+        ended = await call("request", *by, NOBODY, "1")
+        served = await call("runtime", *by, "--name", "r")
 
-    assert ended.status == ExitCode.CANNOT_CONNECT
+    assert (ended.status, served.status) == (ExitCode.CANNOT_CONNECT, ExitCode.CANNOT_CONNECT)
     (sentence,) = ended.err
+    assert served.err == [sentence]
     assert sentence.startswith(f"protofly: cannot connect to {node.url}: its certificate is not ")
-    assert WRONG[makes].lower() in sentence.lower()
+    assert WRONG[makes] in sentence
     assert sentence.endswith("; name its authority with --ca, or correct --node")
 
 
 async def test_a_node_that_wants_certificates_admits_their_holders_only(
     certificates, with_tls, tmp_path
 ):
+    """SEC-12."""
     cert, key = certificates.issue(tmp_path, "client", "alice")
     ca = ("--ca", str(certificates.ca))
     async with serving(*with_tls, "--tls-client-ca", str(certificates.ca)) as node:
@@ -192,14 +198,14 @@ def with_no_key(certificates):
     "spoil", [without_the_file, with_another_key, with_no_certificate, with_no_key]
 )
 def test_a_file_that_cannot_be_used_is_named(spoil, certificates, with_tls):
+    """SEC-14."""
     sentence = spoil(certificates)
 
     ended = typed(*with_tls)
 
-    assert (ended.status, ended.err[0][: len(sentence) + 10]) == (
-        ExitCode.CONFIGURATION,
-        f"protofly: {sentence}",
-    )
+    assert ended.status == ExitCode.CONFIGURATION
+    assert ended.err[0].startswith(f"protofly: {sentence}")
+    assert "; correct --tls-" in ended.err[0]
 
 
 @pytest.mark.parametrize(
@@ -220,6 +226,37 @@ def test_options_that_contradict_each_other_are_one_sentence(options, sentence):
     assert ended.err[0].startswith(f"protofly: {sentence}")
 
 
+@pytest.mark.parametrize("option", ["--ca", "--tls-cert", "--tls-key"])
+@pytest.mark.parametrize("command", ["runtime", "request"])
+def test_a_file_that_a_dialler_cannot_use_is_named_with_its_option(command, option, certificates):
+    """SEC-14."""
+    cert, key = certificates.cert, certificates.key
+    files = {"--ca": certificates.ca, "--tls-cert": cert, "--tls-key": key}
+    missing = cert.with_name("missing.pem")
+    options = [text for name, file in {**files, option: missing}.items() for text in (name, file)]
+    more = ("--name", "r") if command == "runtime" else (NOBODY, "1")
+    url = "wss://127.0.0.1:1/link"
+
+    ended = typed(command, "--node", url, "--domain", "a.ex", *map(str, options), *more)
+
+    assert (ended.status, ended.err) == (
+        ExitCode.CONFIGURATION,
+        [f"protofly: cannot use {missing}: no such file or directory; correct {option}"],
+    )
+
+
+async def test_a_dialler_reports_a_key_that_others_can_read(certificates, with_tls, tmp_path):
+    """SEC-14."""
+    cert, key = certificates.issue(tmp_path, "client", "alice")
+    key.chmod(0o644)
+    ca = ("--ca", str(certificates.ca))
+    async with serving(*with_tls, "--tls-client-ca", str(certificates.ca)) as node:
+        ended = await asked(node.url, *ca, "--tls-cert", str(cert), "--tls-key", str(key))
+
+    assert is_reached(ended)
+    assert ended.err[0] == f"protofly: {key} can be read by others; chmod 600 {key}"
+
+
 async def test_a_key_that_others_can_read_is_reported(certificates, with_tls, tmp_path):
     key = certificates.key
     key.chmod(0o644)
@@ -233,6 +270,7 @@ async def test_a_key_that_others_can_read_is_reported(certificates, with_tls, tm
 
 @pytest.mark.parametrize("name", ["10.0.0.7", "node.example"])
 def test_a_node_elsewhere_is_not_dialled_without_tls(name):
+    """SEC-13."""
     url = f"ws://{name}:1/link"
 
     ended = typed("request", "--node", url, "--domain", "a.ex", NOBODY, "1")
@@ -247,6 +285,7 @@ class Greeter(Hyperty):
 
 
 async def test_programs_embed_nodes_and_runtimes_with_tls(certificates):
+    """SEC-10."""
     config = NodeConfig(domain="a.ex", tls=certificates.listener)
     async with open_node(config) as node:
         of = partial(RuntimeConfig, domain="a.ex", node=node.url, tls=certificates.dialler)

@@ -2,21 +2,26 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import final
 
 import attrs
 import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError
-from actors.cli.options import FILE, check_plain, client_tls, insecure_option
+from actors.cli.options import (
+    FILE,
+    check_plain,
+    client_tls,
+    insecure_option,
+    open_key,
+    wrong_file,
+)
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
-from transports.tls import TlsFileError, load_identity, server_context
+from transports.tls import TlsFileError, is_open_to_others, load_identity, server_context
 
 __all__ = ["TlsOptions", "tls_options"]
-
-_OTHERS: Final = 0o077
 
 
 @final
@@ -48,9 +53,18 @@ class TlsOptions(Topic):
                 shown = attrs.evolve(config.http, tls=server_context(*http))
                 config = attrs.evolve(config, http=shown)
         except TlsFileError as exc:
-            raise CommandError(str(exc)) from exc
+            raise wrong_file(
+                exc,
+                {
+                    "--tls-cert": self.tls_cert,
+                    "--tls-key": self.tls_key,
+                    "--tls-client-ca": self.tls_client_ca,
+                    "--http-tls-cert": self.http_tls_cert,
+                    "--http-tls-key": self.http_tls_key,
+                },
+            ) from exc
         keys = [pair[1] for pair in (stubs, http) if pair is not None]
-        remarks = [f"{key} can be read by others; chmod 600 {key}" for key in keys if _is_open(key)]
+        remarks = [open_key(key) for key in keys if is_open_to_others(key)]
         return attrs.evolve(
             config, client_tls=client_tls(self.ca), remarks=(*config.remarks, *remarks)
         )
@@ -77,10 +91,6 @@ def _pair(name: str, cert: Path | None, key: Path | None) -> tuple[Path, Path] |
     if cert is None or key is None:
         raise CommandError(f"{name}-cert and {name}-key go together; add the other one")
     return cert, key
-
-
-def _is_open(key: Path) -> bool:
-    return bool(key.stat().st_mode & _OTHERS)
 
 
 tls_options = topic_options(

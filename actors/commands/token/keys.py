@@ -19,6 +19,7 @@ __all__ = ["command"]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PRIVATE: Final = 0o600
 _PUBLIC: Final = 0o644
+_PRIVATE_FOLDER: Final = 0o700
 """Mode of the public set: only its owner may add keys, since a key lets its holder in."""
 
 _SET: Final = "jwks.json"
@@ -61,7 +62,7 @@ def command(*, out: Path, alg: str, kid: str | None) -> None:
     key = make_key(alg, kid)
     private, public = out / f"{key.name}.key.json", out / _SET
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(_PRIVATE_FOLDER, parents=True, exist_ok=True)
         entries = _entries(public, key.name)
         _write(private, orjson.dumps(key.private()), _PRIVATE)
         _replace(public, orjson.dumps({"keys": [*entries, key.public()]}))

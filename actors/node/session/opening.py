@@ -82,7 +82,7 @@ class OpenRequest:
         shown: The key that it shows; None: none.
     """
 
-    message: Message
+    message: Message = attrs.field(repr=False)
     port: Port
     runtime: str
     token: str | None = attrs.field(default=None, repr=False)

@@ -45,7 +45,7 @@ _SCHEMA: Final = """
         released INTEGER NOT NULL
     ) WITHOUT ROWID;
 """
-FORM: Final = DatabaseForm(frozenset({"session", "name", *USED_TABLES}), _VERSION, is_private=True)
+FORM: Final = DatabaseForm(frozenset({"session", "name", *USED_TABLES}), _VERSION)
 """The form of the file."""
 
 _KEEP: Final = "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -34,6 +34,7 @@ from specs.limits.foreign_code import (
     HYPERTY_REQUESTS,
     SANDBOX_FAULT,
     SANDBOX_REASON,
+    SANDBOX_YIELD,
 )
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.message import Message, refuse
@@ -242,7 +243,7 @@ def sandboxed_hyperty(code: HypertyCode, spawn: Spawn, tools: HypertyTools) -> C
 
     Args:
         code: Where its class is.
-        spawn: Makes the sandbox: `process_sandboxes(code.module)`.
+        spawn: Makes the sandbox.
         tools: What the runtime provides; `Runtime.deploy_apart` makes it.
     """
     return _Processes(code, spawn, tools).begin
@@ -285,6 +286,7 @@ class _Processes:
             counters=given.counters,
             rate=HYPERTY_RATE,
             burst=HYPERTY_BURST,
+            patience=SANDBOX_YIELD,
         )
         return SandboxedHyperty(plan, tools, port, self)
 

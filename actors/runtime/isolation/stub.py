@@ -22,7 +22,7 @@ from actors.runtime.stubs.credentials import shown
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
-from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE
+from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE, SANDBOX_YIELD
 from specs.limits.protocol import PEER_OFFENCES
 from specs.message import Message, identified, refuse, stamped
 from specs.reply_code import Code, DropReason
@@ -85,6 +85,7 @@ def _keep(
         archive=code.archive,
         rate=HYPERTY_RATE,
         burst=HYPERTY_BURST,
+        patience=SANDBOX_YIELD,
     )
     return SandboxedStub(plan, tools, context)
 

@@ -218,7 +218,7 @@ class StoreFileError(PlaceError):
     summary = "cannot use the store {}"
 
 
-_FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER, is_private=True)
+_FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER)
 
 
 @final

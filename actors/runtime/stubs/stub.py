@@ -86,7 +86,7 @@ class StubConfig:
     domain: str
     node_url: str | None = None
     credentials: Credentials = NO_CREDENTIALS
-    session: str | None = None
+    session: str | None = attrs.field(default=None, repr=False)
     remote_runtime: str | None = None
     p2p_handler: str | None = None
     kinds: tuple[Kind, ...] = ()

@@ -44,6 +44,7 @@ def header(**said):
 
 
 async def test_unsigned(domain, autojump_clock):
+    """SEC-34."""
     domain.serves_raw(json.dumps(domain.profile()))
     await runtime(domain).refused("unsigned", "it is not signed")
 
@@ -69,6 +70,7 @@ async def test_a_public_key_used_as_a_secret(domain, autojump_clock):
 
 
 async def test_wrong_key(domain, autojump_clock):
+    """SEC-34."""
     domain.serves(domain.profile(), make_key("EdDSA", "outsider"))
     await runtime(domain).refused("wrong-key", "the key 'outsider' is not trusted")
 
@@ -122,6 +124,7 @@ async def test_another_descriptor_of_the_same_domain(domain, autojump_clock):
 
 
 async def test_expired(domain, autojump_clock):
+    """SEC-34."""
     domain.offers(expires=domain.now - 1)
     await runtime(domain).refused("expired", "it expired")
 
@@ -149,6 +152,7 @@ async def test_a_catalogue_that_is_away_from_the_beginning(domain, autojump_cloc
 
 
 async def test_rolled_back(domain, autojump_clock):
+    """SEC-34."""
     domain.offers(counter=5)
     asked = runtime(domain)
     await asked.found()

@@ -46,6 +46,7 @@ async def test_changed_in_the_store_after_it_was_checked(domain, archive, tmp_pa
 
 
 async def test_publisher_not_allowed(domain, archive):
+    """SEC-34."""
     domain.serves(domain.code(archive))
     await runtime(domain, publishers=()).refused(
         "unknown-publisher", "the publisher of its code, 'acme', is not allowed"

@@ -13,6 +13,7 @@ from tests.support.catalogues import DAY, STUB_B, key_set
 
 
 async def test_revoked(domain, autojump_clock):
+    """SEC-34."""
     domain.offers(counter=3)
     domain.revokes(Revoked(cguid=STUB_B.address, counter=3, why="key lost"))
     await runtime(domain).refused("revoked", "it is revoked by its domain: key lost")

@@ -2,14 +2,16 @@
 
 from contextlib import asynccontextmanager, suppress
 
+import orjson
 import pytest
 import trio
 
 from actors.pipe.message import PipeMessage, Word, read_message, write_message
+from specs.limits.foreign_code import SANDBOX_EASY_BURST
 from specs.limits.protocol import SANDBOX_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
-from tests.support.runtime.sandbox_world import open_sandbox_world
+from tests.support.runtime.sandbox_world import H, open_sandbox_world
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
 from transports.memory import Wire
@@ -67,6 +69,29 @@ async def test_one_that_gives_signs_of_life_and_reads_nothing_is_ended(autojump_
         await world.gone()
     assert answer.code == 503
     assert "does not read" in answer.body["description"]
+
+
+async def test_one_that_floods_has_its_turn_when_others_have_had_theirs(autojump_clock):
+    """SEC-33, R11: while a neighbour works, few of its messages are taken; later all of them."""
+    sandbox, burst, other = Sandbox(), 100, "hyperty://a.ex/other"
+    flood = [
+        {"id": number, "type": "create", "from": H, "to": other, "body": {}}
+        for number in range(1, burst + 1)
+    ]
+    async with open_sandbox_world(CODE) as world, trio.open_nursery() as nursery:
+        nursery.start_soon(sandbox.say, PipeMessage(Word.READY))
+        await world.host("tests.support.runtime.rough:Rough", sandbox.spawn)
+        heard, taken = await world.bus.component(other), []
+        posts = [PipeMessage(Word.POST, rest=orjson.dumps(one)) for one in flood]
+        nursery.start_soon(sandbox.say, *posts)
+        for _ in range(100):
+            assert (await world.ask(1, f"{world.bus.agent.url}/nobody")).code == 404
+            taken.append(len(heard))
+        assert taken[0] < SANDBOX_EASY_BURST
+        assert taken[-1] == SANDBOX_EASY_BURST
+        with trio.fail_after(1):
+            while len(heard) < burst:  # noqa: ASYNC110 - there is no event
+                await trio.sleep(0.01)
 
 
 @pytest.mark.parametrize("count", [10_001, -1, 0, True, "1", 1.5, None])

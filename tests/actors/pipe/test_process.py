@@ -1,5 +1,6 @@
 """Sandboxes as processes: nothing of them is left, whatever happens (MN-20, R11, I-B11)."""
 
+import errno
 import os
 import resource
 import signal
@@ -8,10 +9,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from actors.pipe import code, process
 from actors.pipe.errors import SandboxError
 from actors.pipe.message import PipeMessage, Word, write_message
-from actors.pipe.process import _log_errors, _Slots, open_process_sandbox
-from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE
+from actors.pipe.process import ProcessSandboxes, _log_errors, open_process_sandbox
+from fsm.limits.sandbox_totals import SandboxAdmission, SandboxTotals
+from specs.limits.foreign_code import SANDBOX_LOG_BURST, SANDBOX_LOG_RATE, SANDBOXES
+from specs.limits.protocol import SANDBOX_MEMORY
 from transports.errors import LinkError
 
 pytestmark = pytest.mark.timeout(60)
@@ -75,13 +79,52 @@ async def test_a_sandbox_that_writes_much_to_stderr_is_throttled(autojump_clock)
     assert most - 2 <= complaints.read / 4096 <= most + 2
 
 
-def test_all_sandboxes_together_are_bounded():
-    slots = _Slots(2)
-    with slots.take():
-        with slots.take(), pytest.raises(SandboxError, match="2 sandbox processes"), slots.take():
+async def test_a_sandbox_whose_limits_do_not_fit_into_the_total_is_refused():
+    """SEC-32, T16: without a cgroup the sum of the limits of all is bounded."""
+    sandboxes, before = ProcessSandboxes(SandboxTotals(2 * SANDBOX_MEMORY)), children()
+    async with sandboxes.open("a.ex"):
+        async with sandboxes.open("b.ex"):
+            with pytest.raises(SandboxError, match=r"may use 512 MiB of memory, and 2 of 256"):
+                async with sandboxes.open("c.ex"):
+                    pass
+            assert len(children() - before) == 2
+        async with sandboxes.open("c.ex"):
             pass
-        with slots.take():
+
+
+async def test_a_sandbox_that_cannot_start_counts_for_nothing(monkeypatch):
+    sandboxes = ProcessSandboxes(SandboxTotals(SANDBOX_MEMORY))
+    monkeypatch.setattr(code, "PACKAGE_FILES", 0)
+    with pytest.raises(SandboxError, match="may import 0 modules"):
+        async with sandboxes.open("a.ex", "tests.support.runtime.rough"):
             pass
+    async with sandboxes.open("a.ex"):
+        pass
+
+
+def test_where_no_runtime_has_totals_the_number_is_bounded():
+    """A node's: they are those of other domains."""
+    admission = SandboxAdmission(process._AMPLE, is_grouped=False)
+    assert [admission.enter() for _ in range(SANDBOXES)] == [None] * SANDBOXES
+    assert admission.enter() == f"{SANDBOXES} sandbox processes run already"
+
+
+class Unwilling:
+    """A kernel that takes no process into a cgroup."""
+
+    def add(self, pid):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+
+async def test_a_process_that_cannot_join_its_cgroup_runs_no_code():
+    before = children()
+    sandboxes = ProcessSandboxes()
+    sandboxes._begin()
+    sandboxes._group = Unwilling()
+    with pytest.raises(SandboxError, match="its cgroup does not take its process"):
+        async with sandboxes.open("a.ex"):
+            pass
+    assert children() <= before
 
 
 async def test_a_sandbox_that_has_stopped_is_killed_all_the_same():

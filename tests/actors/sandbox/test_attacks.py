@@ -90,6 +90,7 @@ def test_the_table_is_as_long_as_it_is_said_to_be():
 
 
 async def test_a_hostile_hyperty_succeeds_with_nothing(places):
+    """SEC-30."""
     async with open_sandbox_world(code_of("")) as world:
         await world.host(f"{HOSTILE}:Hostile", sandboxes_of(HOSTILE))
         answer = await world.ask(places, H)
@@ -97,6 +98,7 @@ async def test_a_hostile_hyperty_succeeds_with_nothing(places):
 
 
 async def test_a_hostile_stub_succeeds_with_nothing(places):
+    """SEC-30."""
     async with open_sandbox_world(StubCode(zipped(SOURCES), "guest:activate")) as world:
         assert await world.load() is None
         answer = await world.ask(places)

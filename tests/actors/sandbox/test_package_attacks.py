@@ -219,6 +219,7 @@ async def test_a_step_that_no_table_declares_ends_it_and_is_a_violation():
 
 
 async def test_a_stub_that_sends_for_another_domain_is_dropped():
+    """SEC-35."""
     forged = event_of("hyperty://a.ex/alice", f"{R}/beside")
     attack = f"await bus.post({forged}); return 'said'"
     async with open_sandbox_world(guest(attack)) as world:
@@ -271,7 +272,7 @@ LASTING = {
 
 
 async def test_a_blocking_or_flooding_process_is_ended_in_time():
-    """All at once: each is answered 503 for its own, and in less than a request waits for 408."""
+    """SEC-33: all at once; each is answered 503, and in less than a request waits for 408."""
     came, now = {}, trio.Event()
 
     async def provoke(name, attack, task_status):

@@ -39,6 +39,7 @@ def reopened(core, link, token, fresh):
 
 
 def test_a_reopen_replaces_the_token():
+    """SEC-05."""
     core = opened()
     assert reopened(core, 2, T0, T1) == T1
 
@@ -59,6 +60,7 @@ def test_an_older_token_is_good_while_the_answer_may_have_been_lost():
 
 
 def test_the_use_of_the_newer_token_voids_the_older_one():
+    """SEC-05."""
     core = opened()
     reopened(core, 2, T0, T1)
     assert reopened(core, 3, T1, T2) == T2

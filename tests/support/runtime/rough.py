@@ -1,7 +1,9 @@
 """Hyperties and worse, for sandboxes to contain."""
 
 import os
+import sys
 import time
+from contextlib import suppress
 
 import trio
 from typing_extensions import override
@@ -26,11 +28,27 @@ async def spin():
         pass
 
 
+async def shout():
+    while True:
+        sys.stderr.write("x" * 1000 + "\n")
+        await trio.lowlevel.checkpoint()
+
+
+def allocate(count):
+    """Have pages of its own, as many as it gets of so many mebibytes; keep them."""
+    held = []
+    with suppress(MemoryError):
+        # Pages of another value than those that the kernel hands out.
+        held.extend(b"x" * size for size in [1_048_576] * count)
+    return held
+
+
 HARMS = {
     "crash": crash,
     "exit": leave,
     "hang": hang,
     "spin": spin,
+    "shout": shout,
     "sleep": trio.sleep_forever,
 }
 
@@ -45,6 +63,9 @@ class Rough(Hyperty):
             case {"ask": to, "value": inner}:
                 answer = await self.request(to, inner)
                 return {"code": answer.code, "value": answer.body.get("value")}
+            case {"allocate": int(count)}:
+                self.held = allocate(count)
+                return len(self.held)
             case "url":
                 return self.url
             case "flood":

@@ -9,7 +9,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
-from actors.pipe.process import open_process_sandbox, process_sandboxes
+from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.messages import Origin
 from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, sandboxed_hyperty
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
@@ -110,7 +110,9 @@ async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
         yield SandboxWorld(bus, reported, loader, sandboxes, network)
 
 
-sandboxes_of = process_sandboxes
-"""Sandbox processes for the hyperties of a module."""
+def sandboxes_of(module):
+    """Sandbox processes for the hyperties of a module."""
+    return partial(open_process_sandbox, module=module)
+
 
 sandboxes_of_tests = sandboxes_of("tests.support.runtime.rough")

@@ -15,13 +15,13 @@ from actors.hyperties import Caller, Echo
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
+from actors.pipe.process import ProcessSandboxes
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation.hyperty import HypertyCode
 from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, SANDBOX_RESTARTS
 from tests.support.command import call, serving
 from tests.support.runtime.rough import Rough
-from tests.support.runtime.sandbox_world import sandboxes_of_tests
 from transports.memory import MemoryNetwork
 
 pytestmark = pytest.mark.timeout(120)
@@ -70,13 +70,14 @@ async def test_a_command_runs_a_hyperty_apart_and_drains_in_time():
 
 
 async def test_a_killed_runtime_leaves_no_process():
+    """SEC-31."""
     async with apart() as (_, runtime, sandbox):
         await runtime.stop(signal.SIGKILL)
         await gone(sandbox)
 
 
 async def test_a_hyperty_cannot_outlive_its_runtime():
-    """It takes back what it can, then ignores its pipe; the runtime is killed."""
+    """SEC-31: It takes back what it can, then ignores its pipe; the runtime is killed."""
     undying = ("--hyperty", "undying=tests.support.runtime.hostile:Undying")
     async with (
         serving("node", "--domain", DOMAIN, "--allow-legacy") as node,
@@ -113,22 +114,17 @@ async def crewed():
             yield runtime, caller, await runtime.deploy("echo", Echo)
 
 
-def counted(lives):
-    """Return what opens sandboxes, and notes each."""
-
-    @asynccontextmanager
-    async def spawn(label):
-        lives.append(label)
-        async with sandboxes_of_tests(label) as link:
-            yield link
-
-    return spawn
-
-
-async def test_one_that_ends_too_often_is_undeployed_and_others_go_on():
+async def test_one_that_ends_too_often_is_undeployed_and_others_go_on(monkeypatch):
     lives, codes, others = [], [], set()
+    opened = ProcessSandboxes.open
+
+    def counted(*args, **options):
+        lives.append(args)
+        return opened(*args, **options)
+
+    monkeypatch.setattr(ProcessSandboxes, "open", counted)
     async with crewed() as (runtime, caller, echo):
-        rough = await runtime.deploy_apart("rough", HypertyCode.of(Rough), counted(lives))
+        rough = await runtime.deploy_apart("rough", HypertyCode.of(Rough))
         assert (await caller.request(rough, "well?")).code == 200
         while 404 not in codes:
             codes.append((await caller.request(rough, "exit")).code)

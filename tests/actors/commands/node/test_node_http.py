@@ -45,6 +45,7 @@ async def test_sessions_over_http_are_served_where_they_are_asked_for():
 
 
 async def test_a_client_with_the_token_of_the_file_reads_metrics(token_file):
+    """SEC-42."""
     options = ("--http", "127.0.0.1:0", "--http-token-file", token_file)
     async with serving(*NODE, *options) as node:
         page = f"{node.ready['http_url']}/metrics"
@@ -54,6 +55,7 @@ async def test_a_client_with_the_token_of_the_file_reads_metrics(token_file):
 
 
 async def test_public_metrics_are_refused_in_one_sentence(token_file):
+    """SEC-42."""
     ended = await call(*NODE, "--http", "0.0.0.0:0")
     assert (ended.status, ended.out, len(ended.err)) == (ExitCode.CONFIGURATION, [], 1)
     assert "--http-token-file" in ended.err[0]

@@ -60,3 +60,21 @@ def test_a_host_that_is_not_needed_is_not_looked_at(kinds):
     host = ("--p2p-host", "no.such.host.invalid", "--p2p", kinds)
     ended = typed("runtime", *named, *host)
     assert ended.status == ExitCode.CANNOT_CONNECT
+
+
+async def test_a_sandbox_that_does_not_fit_into_the_total_is_refused_in_one_sentence():
+    """SEC-32."""
+    crew = ("--hyperty", "a=actors.hyperties:Echo", "--hyperty", "b=actors.hyperties:Echo")
+    apart = ("--sandbox", "process", "--sandbox-memory", "256", "--log", "error")
+    async with serving(*NODE) as node:
+        ended = await call("runtime", *NAMED, node.url, *crew, *apart, "--p2p", "none")
+    reported = sentence_of(ended)
+    assert "may use 256 MiB of memory, and 1 of 256 MiB each run already" in reported
+    assert "raise --sandbox-memory" in reported
+
+
+@pytest.mark.parametrize("total", [("--sandbox-memory", "255"), ("--sandbox-cpu", "0.04")])
+def test_a_total_below_that_of_one_sandbox_is_a_usage_error(total):
+    ended = typed("runtime", *NAMED, "ws://127.0.0.1:1/link", *total)
+    assert ended.status == ExitCode.USAGE
+    assert total[0] in ended.err[-1]

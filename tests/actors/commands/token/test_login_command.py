@@ -15,6 +15,7 @@ from tests.support.command import PYTHON, ROOT, call, called, serving, typed
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.issuer import encoded
 from tests.support.node.web import get
+from tests.support.wire.certificates import Certificates
 
 NODE = ("node", "--domain", "a.example")
 ECHO = ("--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
@@ -235,6 +236,23 @@ async def test_a_token_endpoint_gives_a_token(key, tmp_path, said, status, why):
         assert (ended.status, ended.out) == (status, [])
         assert why in ended.err[-1]
     assert "very-secret" not in "".join(ended.err)
+
+
+async def test_a_token_endpoint_whose_certificate_does_not_fit_is_one_sentence(key, tmp_path):
+    """SEC-14."""
+    certificates, secret = Certificates(tmp_path), tmp_path / "secret"
+    secret.write_text("very-secret\n")
+    shown = ("--http-tls-cert", certificates.cert, "--http-tls-key", certificates.key)
+    http = ("--http", "127.0.0.1:0", *map(str, shown))
+    async with serving(*NODE, "--jwks", key["jwks"], *http) as node:
+        endpoint = f"{node.ready['http_url']}/token"
+        login = ("--token-url", endpoint, "--client-id", "app", "--client-secret-file", str(secret))
+        ended = await call(*runtime(node, *login))
+
+    assert ended.status == ExitCode.CANNOT_CONNECT
+    assert endpoint in ended.err[-1]
+    assert "its certificate is not accepted: unable to get local issuer" in ended.err[-1]
+    assert ended.err[-1].endswith("; name its authority with --ca")
 
 
 @pytest.mark.parametrize(

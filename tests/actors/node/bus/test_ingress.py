@@ -45,6 +45,7 @@ async def test_a_request_goes_to_the_owner_and_its_answer_back(autojump_clock):
     ],
 )
 async def test_a_source_the_session_does_not_own_gets_401_and_goes_nowhere(forged, autojump_clock):
+    """SEC-01."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
 
@@ -57,6 +58,7 @@ async def test_a_source_the_session_does_not_own_gets_401_and_goes_nowhere(forge
 
 
 async def test_an_address_of_another_session_is_refused_as_source(autojump_clock):
+    """SEC-01."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         (hb,) = await rb.allocate()

@@ -19,6 +19,7 @@ ADMISSIONS = pytest.mark.parametrize("admission", Admission)
 async def test_a_token_that_is_not_bound_to_a_node_does_not_open_its_session(
     admission, bound, autojump_clock
 ):
+    """SEC-07."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=admission)) as world:
         peer = await world.outsider(NODE)
@@ -41,7 +42,7 @@ async def test_a_token_that_is_bound_to_a_node_opens_its_session_and_no_other(
 
 @ADMISSIONS
 async def test_where_there_are_keys_no_node_comes_without_a_token(admission, autojump_clock):
-    """Peers that cannot log in may be let in for all that; a node can."""
+    """SEC-07: Peers that cannot log in may be let in for all that; a node can."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer, admission=admission)) as world:
         peer = await world.outsider(NODE)

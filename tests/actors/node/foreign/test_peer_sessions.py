@@ -30,6 +30,7 @@ async def test_a_node_sends_as_any_address_of_its_domain(autojump_clock, from_):
 
 @pytest.mark.parametrize("from_", ["hyperty://c.ex/h", OWN, f"{RA}/registry", DR])
 async def test_a_node_sends_only_as_its_own_domain(autojump_clock, from_):
+    """SEC-08."""
     async with open_world() as world:
         ra, address = await hyperty_of(world)
         peer = await world.peer(NODE)
@@ -74,6 +75,7 @@ async def test_a_node_is_no_route_to_a_third_domain(autojump_clock):
 
 
 async def test_a_node_that_goes_on_offending_is_shown_out_and_kept_out(autojump_clock):
+    """SEC-08."""
     async with open_world() as world:
         peer = await world.peer(NODE)
         for _ in range(PEER_OFFENCES - 1):

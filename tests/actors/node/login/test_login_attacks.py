@@ -191,6 +191,7 @@ async def answer_to(world, token):
 @pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_wrong_token_opens_no_session(attack, autojump_clock):
+    """SEC-03."""
     token = ATTACKS[attack]()
     async with open_world(login=login_by(EDDSA, KEYS)) as world:
         answer = await answer_to(world, token)
@@ -249,6 +250,7 @@ async def test_the_tokens_of_all_issuers_are_otherwise_good(kind, name, autojump
 @pytest.mark.parametrize("issuer", GOOD.values(), ids=GOOD)
 @pytest.mark.parametrize("again", ["jti", "no jti"])
 async def test_a_token_opens_one_session_by_its_name_or_by_its_hash(issuer, again, autojump_clock):
+    """SEC-03."""
     token = issuer.token(**({} if again == "jti" else {"jti": None}))
     async with open_world(login=login_by(EDDSA, KEYS)) as world:
         assert (await answer_to(world, token)).code == 200

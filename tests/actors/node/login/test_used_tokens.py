@@ -154,7 +154,7 @@ async def logs_in_until_killed(network, url, tokens, name, taken):
 
 
 async def test_a_node_that_was_killed_takes_no_token_again(path, key):
-    """SIGKILL while four users log in: each token that opened a session is used."""
+    """SEC-04: SIGKILL while four users log in: each token that opened a session is used."""
     node = ("node", "--domain", DOMAIN, "--jwks", key["jwks"], "--used-tokens", str(path))
     taken, room = [], [[token_of(key) for _ in range(200)] for _ in range(4)]
     async with open_system_network() as network:

@@ -31,6 +31,7 @@ def named(url, runtime=RA, **more):
     ],
 )
 async def test_a_record_names_the_user_of_the_login(more, code, autojump_clock):
+    """SEC-06."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
         peer = await logged_in(world, issuer)

@@ -45,7 +45,7 @@ async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_cloc
 
 @pytest.mark.parametrize("other", [{"sub": BOB}, {"iss": "https://other.ex"}])
 async def test_another_user_does_not_get_the_session(other, autojump_clock):
-    """S2, C-84."""
+    """SEC-03, S2, C-84."""
     issuer = Issuer()
     async with open_world(login=login_by(issuer)) as world:
         first = await world.outsider()

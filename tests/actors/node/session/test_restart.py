@@ -82,6 +82,7 @@ async def test_a_lost_answer_locks_nobody_out_over_a_restart(path):
 
 
 async def test_the_file_is_for_its_owner_and_holds_no_token(path):
+    """SEC-40."""
     token = await opened(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with sqlite3.connect(path) as connection:
@@ -128,6 +129,7 @@ async def test_an_answer_waits_for_the_disk(path):
 
 
 async def test_a_login_token_stays_used_in_the_state_file(path):
+    """SEC-04."""
     issuer = Issuer()
     token = issuer.token()
     for code in (200, 401):

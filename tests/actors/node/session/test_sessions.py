@@ -105,6 +105,7 @@ async def test_a_link_has_one_session_only(autojump_clock):
 
 
 async def test_a_second_open_without_the_token_gets_409(autojump_clock):
+    """SEC-02."""
     async with open_world() as world:
         first = await world.peer(RA)
         thief = await world.outsider(RA)
@@ -115,6 +116,7 @@ async def test_a_second_open_without_the_token_gets_409(autojump_clock):
 
 
 async def test_a_reopen_with_a_wrong_token_gets_401(autojump_clock):
+    """SEC-02."""
     async with open_world() as world:
         await world.peer(RA)
         thief = await world.outsider(RA)

@@ -28,6 +28,7 @@ async def guessed(world, method, count):
 
 @pytest.mark.parametrize("method", ["open", "re-open"])
 async def test_two_thousand_guesses_on_one_link_are_impossible(autojump_clock, method):
+    """SEC-02."""
     async with open_world() as world:
         await world.peer()
         assert await guessed(world, method, GUESSES) == MAX_FAILED_OPENS + 1
@@ -57,6 +58,7 @@ async def test_with_logins_they_are_impossible_too(autojump_clock):
 
 
 async def test_each_further_link_of_the_host_has_one_guess(autojump_clock):
+    """SEC-02."""
     async with open_world() as world:
         await world.peer()
         await guessed(world, "re-open", 10)

@@ -202,7 +202,7 @@ def names(it):
 @each_end
 @pytest.mark.parametrize("kind", [MessageType.CREATE, MessageType.UPDATE, MessageType.RESPONSE])
 async def test_a_forged_sender_over_a_link_is_refused(kind, role, options, ends, clock):
-    """I-B10, S1: requests, events and answers, from every kind of address."""
+    """SEC-01, SEC-21, I-B10, S1: requests, events and answers, from every kind of address."""
     async with attack(options, ends, role) as it:
         for part in (list(names(it).values())[:9], list(names(it).values())[9:]):
             sent = []

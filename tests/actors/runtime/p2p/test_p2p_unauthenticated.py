@@ -148,6 +148,7 @@ STRANGE = [
 
 @pytest.mark.parametrize("said", [None, *STRANGE], ids=range(len(STRANGE) + 1))
 async def test_an_outsider_is_reported_nothing_and_hung_up_in_time(network_of, kind, said, clock):
+    """SEC-20."""
     async with open_door(network_of, kind) as door:
         pipe = await door.knock()
         began = trio.current_time()
@@ -160,7 +161,7 @@ async def test_an_outsider_is_reported_nothing_and_hung_up_in_time(network_of, k
 
 
 async def test_a_secret_serves_once(network_of, kind, clock):
-    """Who read it at the node, and comes after the peer, gets nothing."""
+    """SEC-20: Who read it at the node, and comes after the peer, gets nothing."""
     async with open_door(network_of, kind) as door:
         await door.enter()
         with pytest.raises(DialError):
@@ -169,6 +170,7 @@ async def test_a_secret_serves_once(network_of, kind, clock):
 
 
 async def test_the_secret_of_another_pair_opens_nothing(network_of, kind, clock):
+    """SEC-20."""
     async with open_door(network_of, kind) as door, open_door(network_of, kind) as other:
         stolen = attrs.evolve(door.candidate, secret="ab" * 16)
         with pytest.raises(DialError):
