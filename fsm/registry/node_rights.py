@@ -11,6 +11,7 @@ from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import (
+    NO_OBJECT_SCHEMES,
     RUNTIME_SCHEME,
     domain_of,
     is_backend,
@@ -20,6 +21,7 @@ from specs.addresses.address import (
     runtime_of,
     scheme_of,
 )
+from specs.child import is_all_children
 
 __all__ = ["CHILDREN", "Hearing", "NodeRights", "Observation", "Ownership"]
 
@@ -122,7 +124,7 @@ class NodeRights:
         domain = domain_of(address)
         if domain == self._domain:
             return Ownership.FOREIGN
-        is_free = self._form_of(by) is PeerForm.UPSTREAM and self._peer_of(address) is None
+        is_free = self._is_upstream(by) and self._peer_of(address) is None
         is_its = domain_of(by) == domain or is_free
         return Ownership.BINDABLE if is_its else Ownership.FOREIGN
 
@@ -158,7 +160,7 @@ class NodeRights:
             address.count("/") > _COMPONENT
             and domain_of(address) == self._domain
             and self._form_of(runtime_of(address)) is None
-            and self._form_of(by) is PeerForm.UPSTREAM
+            and self._is_upstream(by)
         )
         return Ownership.BINDABLE if is_free else Ownership.FOREIGN
 
@@ -189,7 +191,8 @@ class NodeRights:
         """Return whether a session may receive the messages to an address.
 
         It may for its own addresses. Of others it may for the parts of objects that are made to be
-        observed, never for the address of an object itself, nor for the parts of a runtime.
+        observed, never for the address of an object itself, nor for the parts of a runtime. The one
+        address of all children of an object is upstream's, and its peers' to receive.
 
         Args:
             resource: The address.
@@ -203,7 +206,10 @@ class NodeRights:
             return Hearing.NEVER
         if part == _PUBLIC:
             return Hearing.AT_ONCE
-        if part not in _ASKED_FOR and not part.startswith(CHILDREN):
+        if is_all_children(resource):
+            if not self._is_upstream(by):
+                return Hearing.NEVER
+        elif part not in _ASKED_FOR and not part.startswith(CHILDREN):
             return Hearing.NEVER
         return Hearing.AT_ONCE if self.is_open(entity) else Hearing.BY_CONSENT
 
@@ -212,7 +218,34 @@ class NodeRights:
         if self._observation is Observation.OPEN:
             return True
         owner = self.owner_of(entity)
-        return owner is not None and self._form_of(owner) is PeerForm.UPSTREAM
+        return owner is not None and self._is_upstream(owner)
+
+    def _is_upstream(self, runtime: str) -> bool:
+        return self._form_of(runtime) is PeerForm.UPSTREAM
+
+    def may_write_children(self, by: str) -> bool:
+        """Return whether a session may send something to the one address of all children (C-11).
+
+        In normal form there is no such address: each list of children has its own.
+        """
+        return self._is_upstream(by)
+
+    def may_register(self, resource: str, reporter: str, by: str) -> bool:
+        """Return whether a registration claims a data object, too (C-44).
+
+        Upstream's runtime makes the address itself, and registers it before it subscribes to it.
+
+        Args:
+            resource: The address.
+            reporter: The address of the hyperty that reports it.
+            by: Address of the session's runtime.
+        """
+        return (
+            self._is_upstream(by)
+            and scheme_of(resource) not in NO_OBJECT_SCHEMES
+            and self.ownership(reporter, by) is Ownership.OWN
+            and self.may_claim(resource, by)
+        )
 
     def may_claim(self, resource: str, by: str) -> bool:
         """Return whether a session may claim an address: it is of this domain, and free (C-44).

@@ -12,7 +12,7 @@ from actors.kit.counters import Form
 from actors.node.links.acceptor import Acceptor, Claim, Item, spelt
 from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of
-from specs.dialects.dialect import PLAIN, dialect_of
+from specs.dialects.dialect import PLAIN, UPSTREAM, dialect_of, meant
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
@@ -47,8 +47,7 @@ class PlainAcceptor(Acceptor):
         self._runtime: str | None = None
         with suppress(BadUrlError):
             self._runtime = canonical(self._named)
-        named = dialect_of({"from": self._named})
-        self.dialect = PLAIN if named == PLAIN else named
+        self.dialect = dialect_of({"from": self._named}, UPSTREAM)
 
     @override
     def greeting(self) -> Sequence[Item]:
@@ -64,7 +63,8 @@ class PlainAcceptor(Acceptor):
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
         self.learn(raw)
-        return (decode_object(frame, raw),)
+        item = decode_object(frame, raw)
+        return (meant(item, self.dialect) if isinstance(item, Message) else item,)
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -112,6 +112,7 @@ class SessionAcceptor(Acceptor):
 
     def __init__(self, control: str) -> None:
         self._control = control
+        self.dialect = UPSTREAM
         self._manners = PLAIN
         self._asker = ""
         self._shown: str | None = None
@@ -127,8 +128,10 @@ class SessionAcceptor(Acceptor):
             return (self._asked(raw),)
         self.learn(raw)
         item = decode_object(frame, raw)
-        if isinstance(item, Message) and self._shown is not None:
-            item = _renamed(item, self._shown, _hidden(self._shown))
+        if isinstance(item, Message):
+            item = meant(item, self.dialect)
+            if self._shown is not None:
+                item = _renamed(item, self._shown, _hidden(self._shown))
         return (item,)
 
     @override
@@ -151,8 +154,8 @@ class SessionAcceptor(Acceptor):
     def _asked(self, raw: JsonObject) -> Item:
         """Say in our words what is asked of the session manager."""
         self._manners = dialect_of(raw)
-        if self.dialect is PLAIN:
-            self.dialect = attrs.evolve(PLAIN, runtime_alias=self._manners.runtime_alias)
+        if self.dialect is UPSTREAM:
+            self.dialect = attrs.evolve(UPSTREAM, runtime_alias=self._manners.runtime_alias)
         asker, type_ = raw.get("from"), raw.get("type")
         method = type_.lower() if isinstance(type_, str) else type_
         opening: JsonObject = {"id": raw.get("id"), "type": "execute", "from": asker}
