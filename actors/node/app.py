@@ -189,7 +189,7 @@ async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[St
 def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY))
-    rules = TableRules(mint, config.observation, config.foreign.domains.keys())
+    rules = TableRules(mint, config.observation, config.foreign.domains.keys(), config.names)
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
@@ -231,7 +231,7 @@ async def _start_listener(
     acceptors: dict[str, AcceptorMaker] = {
         LINK: lambda _: LinkAcceptor(),
         PLAIN: partial(PlainAcceptor, control),
-        SESSION: lambda _: SessionAcceptor(control),
+        SESSION: lambda _: SessionAcceptor(control, plan.config.names),
         REST: lambda _: RestAcceptor(),
     }
     sources = LinkSources(listeners, MappingProxyType(acceptors), itertools.count(1), plan.bounds)

@@ -13,7 +13,7 @@ from fsm.registry import allocation
 from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput
 from fsm.registry.addresses import Move as Moving
 from fsm.registry.allocation import AllocationCore
-from fsm.registry.node_rights import NodeRights, Observation
+from fsm.registry.node_rights import Names, NodeRights, Observation
 from fsm.session.node_session_io import PeerForm
 from fsm.sync import subscriptions
 from fsm.sync.consents import ConsentCore
@@ -56,11 +56,13 @@ class TableRules:
 
     Attributes:
         foreign: Other domains to which the node has a route of its own.
+        names: What runtimes of upstream's forms may call themselves.
     """
 
     mint: AddressMint
     observation: Observation
     foreign: Container[str] = frozenset()
+    names: Names = Names.STRICT
 
 
 @final
@@ -94,6 +96,7 @@ class Tables:
             self.form_of,
             rules.observation,
             rules.foreign,
+            rules.names,
         )
         self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)

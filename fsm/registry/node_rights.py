@@ -23,7 +23,7 @@ from specs.addresses.address import (
 )
 from specs.child import is_all_children
 
-__all__ = ["CHILDREN", "Hearing", "NodeRights", "Observation", "Ownership"]
+__all__ = ["CHILDREN", "Hearing", "Names", "NodeRights", "Observation", "Ownership"]
 
 CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children (ADR-05)."""
@@ -68,8 +68,20 @@ class Observation(Enum):
 
 
 @final
+@unique
+class Names(Enum):
+    """What runtimes of upstream's forms may call themselves, and their components."""
+
+    STRICT = "a runtime has a name of one segment, a component belongs to one session"
+    LOOSE = "a runtime's name may have slashes, and sessions may share a free component"
+
+
+@final
 class NodeRights:
     """The rights of sessions at the node of one domain.
+
+    Attributes:
+        names: What runtimes of upstream's forms may call themselves.
 
     Args:
         domain: The domain that the node serves.
@@ -78,6 +90,7 @@ class NodeRights:
             is no such session.
         observation: The party that decides that an object is observed.
         abroad: Other domains to which the node has a route of its own.
+        names: As the attribute.
     """
 
     def __init__(
@@ -87,12 +100,14 @@ class NodeRights:
         form_of: Callable[[str], PeerForm | None],
         observation: Observation = Observation.OWNER,
         abroad: Container[str] = frozenset(),
+        names: Names = Names.STRICT,
     ) -> None:
         self._domain = domain
         self._allocation = allocation
         self._form_of = form_of
         self._observation = observation
         self._abroad = abroad
+        self.names: Final = names
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Return whether a session may use an address as its own (I-A3, I-B10).
@@ -102,12 +117,15 @@ class NodeRights:
             by: Address of the session's runtime or node.
         """
         if is_below(address, by):
-            return Ownership.OWN
+            is_its = by.count("/") <= _COMPONENT or self.runtime_with(address) == by
+            return Ownership.OWN if is_its else Ownership.FOREIGN
         owner = self._holder_of(address)
         if owner == by:
             return Ownership.OWN
         if is_node(by):
             return self._of_domain(address, by, owner)
+        if self._is_shared(address, owner, by):
+            return Ownership.OWN
         if owner is not None or is_backend(address):
             return Ownership.FOREIGN
         if scheme_of(address) == RUNTIME_SCHEME:
@@ -150,6 +168,36 @@ class NodeRights:
     def _has_session(self, runtime: str) -> bool:
         return self._form_of(runtime) is not None
 
+    def runtime_with(self, address: str) -> str | None:
+        """Return the runtime that has a session, and an address at or below its own.
+
+        If names are loose, the shortest: a name with slashes is below one without.
+        """
+        if scheme_of(address) != RUNTIME_SCHEME:
+            return None
+        runtime = runtime_of(address)
+        if self.names is Names.STRICT or self._has_session(runtime):
+            return runtime if self._has_session(runtime) else None
+        for segment in address.removeprefix(runtime).split("/")[1:]:
+            runtime = f"{runtime}/{segment}"
+            if self._has_session(runtime):
+                return runtime
+        return None
+
+    def _is_shared(self, address: str, owner: str | None, by: str) -> bool:
+        """Return whether a session may speak as a component that another one has bound.
+
+        If names are loose, both may: answers of the node go to the one that asks.
+        """
+        return (
+            self.names is Names.LOOSE
+            and owner is not None
+            and scheme_of(address) == RUNTIME_SCHEME
+            and self.runtime_with(address) is None
+            and self._is_upstream(owner)
+            and self._is_upstream(by)
+        )
+
     def _of_component(self, address: str, by: str) -> Ownership:
         """Return whether a session may bind a free component of a runtime (C-43).
 
@@ -159,7 +207,7 @@ class NodeRights:
         is_free = (
             address.count("/") > _COMPONENT
             and domain_of(address) == self._domain
-            and self._form_of(runtime_of(address)) is None
+            and self.runtime_with(address) is None
             and self._is_upstream(by)
         )
         return Ownership.BINDABLE if is_free else Ownership.FOREIGN
@@ -173,10 +221,9 @@ class NodeRights:
 
         A free address of another domain belongs to that domain's node, if there is a route to it.
         """
-        if scheme_of(address) == RUNTIME_SCHEME:
-            runtime = runtime_of(address)
-            if self._form_of(runtime) is not None:
-                return runtime
+        runtime = self.runtime_with(address)
+        if runtime is not None:
+            return runtime
         owner = self._holder_of(address)
         return self._peer_of(address) if owner is None else owner
 

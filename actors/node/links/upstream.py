@@ -10,8 +10,10 @@ from typing_extensions import override
 
 from actors.kit.counters import Form
 from actors.node.links.acceptor import Acceptor, Claim, Item, spelt
+from fsm.registry.node_rights import Names
 from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of
+from specs.bodies.word import SessionMethod
 from specs.dialects.dialect import PLAIN, UPSTREAM, dialect_of, meant
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
@@ -105,17 +107,28 @@ class SessionAcceptor(Acceptor):
     Its stubs call themselves `<runtime>/<token>`. The token stays behind this acceptor:
     inside, and towards all other peers, that is an address without it.
     Session control is spelt apart: those stubs count and compare its ids by themselves.
+
+    Args:
+        control: Address of session control.
+        names: What runtimes may call themselves.
     """
 
     wire = Form.SESSION
     liveness = Liveness.BY_LINK
 
-    def __init__(self, control: str) -> None:
+    def __init__(self, control: str, names: Names = Names.STRICT) -> None:
         self._control = control
+        self._names = names
         self.dialect = UPSTREAM
         self._manners = PLAIN
         self._asker = ""
+        self._runtime = ""
         self._shown: str | None = None
+
+    @property
+    def _inside(self) -> str:
+        """What the stub is called inside, its token left out."""
+        return f"{self._runtime}/{_STUB}"
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
@@ -131,7 +144,7 @@ class SessionAcceptor(Acceptor):
         if isinstance(item, Message):
             item = meant(item, self.dialect)
             if self._shown is not None:
-                item = _renamed(item, self._shown, _hidden(self._shown))
+                item = _renamed(item, self._shown, self._inside)
         return (item,)
 
     @override
@@ -146,7 +159,7 @@ class SessionAcceptor(Acceptor):
     def _line(self, entry: OutboundMessage) -> bytes:
         """Write what is not the session manager's; few messages name the peer's stub."""
         if self._shown is not None:
-            shown = _renamed(entry.message, _hidden(self._shown), self._shown)
+            shown = _renamed(entry.message, self._inside, self._shown)
             if shown != entry.message:
                 return encode(shown, self.dialect)
         return spelt(entry, self.dialect)
@@ -165,12 +178,20 @@ class SessionAcceptor(Acceptor):
         except BadUrlError:
             self._asker = ""
         if self._asker:
-            opening["from"] = _hidden(self._asker)
+            self._runtime = self._runtime_in(self._asker, method)
+            opening["from"] = self._inside
             body["params"] = self._params(self._asker)
         return decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
 
+    def _runtime_in(self, asker: str, method: Json) -> str:
+        """Return the runtime of a stub, which calls itself by its token once it has one."""
+        if self._names is Names.STRICT:
+            return runtime_of(asker)
+        is_token = method != SessionMethod.OPEN and asker != runtime_of(asker)
+        return asker.rpartition("/")[0] if is_token else asker
+
     def _params(self, asker: str) -> JsonObject:
-        runtime = runtime_of(asker)
+        runtime = self._runtime
         if self._shown is None and asker != runtime:
             self._shown = asker
         shown = asker if asker != runtime else self._shown
@@ -182,7 +203,7 @@ class SessionAcceptor(Acceptor):
         """Write an answer of the session manager; a close that succeeded has none."""
         token = _token(message.body.get("value"))
         if token is not None:
-            self._shown = f"{runtime_of(message.to)}/{token}"
+            self._shown = f"{self._runtime}/{token}"
             body: JsonObject = {"code": message.code, "runtimeToken": token}
         elif message.code == Code.OK:
             return
@@ -196,11 +217,6 @@ class SessionAcceptor(Acceptor):
 def _token(value: Json) -> str | None:
     token = value.get("sessionToken") if isinstance(value, dict) else None
     return token if isinstance(token, str) else None
-
-
-def _hidden(shown: str) -> str:
-    """Return what an address of a stub is called inside, its token left out."""
-    return f"{runtime_of(shown)}/{_STUB}"
 
 
 def _renamed(message: Message, old: str, new: str) -> Message:

@@ -18,6 +18,7 @@ from actors.node.messages import Asked
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
+from fsm.registry.node_rights import Names, NodeRights
 from fsm.session.node_session_io import (
     ClaimAsked,
     Credentials,
@@ -58,16 +59,19 @@ class OpenRequest:
     token: str | None = attrs.field(default=None, repr=False)
 
 
-def open_request(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
+def open_request(
+    message: Message, asked: SessionControl, port: Port, rights: NodeRights
+) -> OpenRequest:
     """Read whose session is asked for.
 
     Args:
         message: The message.
         asked: Body of the request.
         port: Write end of the requesting link.
+        rights: The rights of sessions at the node.
 
     Raises:
-        BadMessageError: The address of no runtime and no node.
+        BadMessageError: The address of no runtime and no node, or below a runtime with a session.
     """
     text = asked.params.runtime_url
     if text is None:
@@ -76,9 +80,13 @@ def open_request(message: Message, asked: SessionControl, port: Port) -> OpenReq
         url = parse(text)
     except BadUrlError as exc:
         raise BadMessageError(f"params.runtimeURL {exc}") from exc
-    is_runtime = url.scheme == RUNTIME_SCHEME and len(url.path) == 1
-    if not is_runtime and not is_node(url.text):
+    may_be_long = rights.names is Names.LOOSE and port.acceptor.form is PeerForm.UPSTREAM
+    is_name = len(url.path) == 1 or (may_be_long and url.path)
+    if not (url.scheme == RUNTIME_SCHEME and is_name) and not is_node(url.text):
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
+    holder = rights.runtime_with(url.text)
+    if holder not in {None, url.text}:
+        raise BadMessageError(f"params.runtimeURL is below {holder}", Code.CONFLICT)
     return OpenRequest(message, port, url.text, asked.params.token)
 
 
