@@ -51,6 +51,7 @@ from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.registry.addresses import AddressMint
+from fsm.registry.node_rights import RightsRules
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
@@ -189,7 +190,8 @@ async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[St
 def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY))
-    rules = TableRules(mint, config.observation, config.foreign.domains.keys(), config.names)
+    rights = RightsRules(config.observation, config.foreign.domains.keys(), config.names)
+    rules = TableRules(mint, rights)
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None

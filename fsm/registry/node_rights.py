@@ -7,6 +7,8 @@ from collections.abc import Callable, Container
 from enum import Enum, unique
 from typing import Final, final
 
+import attrs
+
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import entity_of
@@ -23,7 +25,7 @@ from specs.addresses.address import (
 )
 from specs.child import is_all_children
 
-__all__ = ["CHILDREN", "Hearing", "Names", "NodeRights", "Observation", "Ownership"]
+__all__ = ["CHILDREN", "Hearing", "Names", "NodeRights", "Observation", "Ownership", "RightsRules"]
 
 CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children (ADR-05)."""
@@ -77,6 +79,22 @@ class Names(Enum):
 
 
 @final
+@attrs.frozen
+class RightsRules:
+    """The rules of one node about the rights of sessions.
+
+    Attributes:
+        observation: The party that decides that an object is observed.
+        abroad: Other domains to which the node has a route of its own.
+        names: What runtimes of upstream's forms may call themselves.
+    """
+
+    observation: Observation = Observation.OWNER
+    abroad: Container[str] = frozenset()
+    names: Names = Names.STRICT
+
+
+@final
 class NodeRights:
     """The rights of sessions at the node of one domain.
 
@@ -88,9 +106,7 @@ class NodeRights:
         allocation: The owners of addresses.
         form_of: Returns the wire form of the peer of a session, attached or not; None: there
             is no such session.
-        observation: The party that decides that an object is observed.
-        abroad: Other domains to which the node has a route of its own.
-        names: As the attribute.
+        rules: The rules.
     """
 
     def __init__(
@@ -98,16 +114,14 @@ class NodeRights:
         domain: str,
         allocation: AllocationCore,
         form_of: Callable[[str], PeerForm | None],
-        observation: Observation = Observation.OWNER,
-        abroad: Container[str] = frozenset(),
-        names: Names = Names.STRICT,
+        rules: RightsRules,
     ) -> None:
         self._domain = domain
         self._allocation = allocation
         self._form_of = form_of
-        self._observation = observation
-        self._abroad = abroad
-        self.names: Final = names
+        self._observation = rules.observation
+        self._abroad = rules.abroad
+        self.names: Final = rules.names
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Return whether a session may use an address as its own (I-A3, I-B10).
@@ -124,10 +138,9 @@ class NodeRights:
             return Ownership.OWN
         if is_node(by):
             return self._of_domain(address, by, owner)
-        if self._is_shared(address, owner, by):
-            return Ownership.OWN
         if owner is not None or is_backend(address):
-            return Ownership.FOREIGN
+            is_shared = self._is_shared(address, owner, by)
+            return Ownership.OWN if is_shared else Ownership.FOREIGN
         if scheme_of(address) == RUNTIME_SCHEME:
             return self._of_component(address, by)
         return self._of_other(address, by)
