@@ -131,7 +131,8 @@ class NodeRights:
             by: Address of the session's runtime or node.
         """
         if is_below(address, by):
-            is_its = by.count("/") <= _COMPONENT or self.runtime_with(address) == by
+            is_certain = self.names is Names.STRICT or not self._is_upstream(by)
+            is_its = is_certain or self.runtime_with(address) == by
             return Ownership.OWN if is_its else Ownership.FOREIGN
         owner = self._holder_of(address)
         if owner == by:
@@ -184,18 +185,22 @@ class NodeRights:
     def runtime_with(self, address: str) -> str | None:
         """Return the runtime that has a session, and an address at or below its own.
 
-        If names are loose, the shortest: a name with slashes is below one without.
+        If names are loose there may be several: one in our own forms has all that is below it,
+        and of those in upstream's forms the longest name counts.
         """
         if scheme_of(address) != RUNTIME_SCHEME:
             return None
         runtime = runtime_of(address)
-        if self.names is Names.STRICT or self._has_session(runtime):
+        if self.names is Names.STRICT or self._form_of(runtime) is PeerForm.OWN:
             return runtime if self._has_session(runtime) else None
-        for segment in address.removeprefix(runtime).split("/")[1:]:
-            runtime = f"{runtime}/{segment}"
-            if self._has_session(runtime):
-                return runtime
-        return None
+        while not self._has_session(address) and address != runtime:
+            address = address.rpartition("/")[0]
+        return address if self._has_session(address) else None
+
+    def may_be_called(self, runtime: str) -> bool:
+        """Return whether a runtime may have an address: it is not below one in our own forms."""
+        top = runtime_of(runtime)
+        return runtime == top or self._form_of(top) is not PeerForm.OWN
 
     def _is_shared(self, address: str, owner: str | None, by: str) -> bool:
         """Return whether a session may speak as a component that another one has bound.

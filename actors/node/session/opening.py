@@ -84,9 +84,8 @@ def open_request(
     is_name = len(url.path) == 1 or (may_be_long and url.path)
     if not (url.scheme == RUNTIME_SCHEME and is_name) and not is_node(url.text):
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
-    holder = rights.runtime_with(url.text)
-    if holder not in {None, url.text}:
-        raise BadMessageError(f"params.runtimeURL is below {holder}", Code.CONFLICT)
+    if not is_node(url.text) and not rights.may_be_called(url.text):
+        raise BadMessageError("params.runtimeURL is below a runtime's address", Code.CONFLICT)
     return OpenRequest(message, port, url.text, asked.params.token)
 
 

@@ -62,7 +62,7 @@ async def new_states(world, wanted):
 
 
 @DOORS
-async def test_a_name_below_a_runtime_with_a_session_is_refused(door, autojump_clock):
+async def test_a_name_below_a_runtime_of_our_own_form_is_refused(door, autojump_clock):
     async with open_world(allow_legacy=True, names=Names.LOOSE) as world:
         await world.peer("hyperty-runtime://a.ex/Subscriber")
         if door is plain_peer:
@@ -73,7 +73,7 @@ async def test_a_name_below_a_runtime_with_a_session_is_refused(door, autojump_c
 
 
 @DOORS
-async def test_a_shorter_name_that_comes_later_takes_what_is_below_it(door, autojump_clock):
+async def test_a_shorter_name_of_our_own_form_that_comes_later_takes_what_is_below_it(door, autojump_clock):
     async with loose(door) as (world, _, new):
         long = await door(world, NAME)
         short = await world.peer("hyperty-runtime://a.ex/Subscriber")
@@ -81,6 +81,19 @@ async def test_a_shorter_name_that_comes_later_takes_what_is_below_it(door, auto
         assert (await reported(long, "read", f"{MN}/x", {}, from_=f"{NAME}/x"))[0] == 401
         await new.post("read", f"{RA}/ua", f"{INSIDE}/x")
         assert (await short.hear()).to == f"{INSIDE}/x"
+
+
+@DOORS
+async def test_of_two_names_of_upstreams_the_longer_has_what_is_below_it(door, autojump_clock):
+    async with loose(door) as (world, _, new):
+        short, long = await door(world, "runtime://a.ex/Subscriber"), await door(world, NAME)
+        assert await short.allocate()
+        assert await long.allocate()
+        assert (await reported(long, "read", f"{MN}/x", {}, from_=f"{NAME}/x"))[0] == 404
+        assert (await reported(short, "read", f"{MN}/x", {}, from_=f"{NAME}/x"))[0] == 401
+        for name, peer in ((f"{INSIDE}/x", long), ("hyperty-runtime://a.ex/Subscriber/1", short)):
+            sent = await new.post("read", f"{RA}/ua", name)
+            assert (await peer.hear())["id"] == sent.id
 
 
 @DOORS
