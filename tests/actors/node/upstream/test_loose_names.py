@@ -73,7 +73,9 @@ async def test_a_name_below_a_runtime_of_our_own_form_is_refused(door, autojump_
 
 
 @DOORS
-async def test_a_shorter_name_of_our_own_form_that_comes_later_takes_what_is_below_it(door, autojump_clock):
+async def test_a_shorter_name_of_our_own_form_that_comes_later_takes_what_is_below_it(
+    door, autojump_clock
+):
     async with loose(door) as (world, _, new):
         long = await door(world, NAME)
         short = await world.peer("hyperty-runtime://a.ex/Subscriber")
