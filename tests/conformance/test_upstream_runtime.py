@@ -105,13 +105,16 @@ async def test_two_runtimes_of_upstream_share_an_object(node, door):
 
 @DOORS
 async def test_upstreams_runtime_observes_an_object_of_ours(node, door):
-    async with ours(node) as hyperty, hyperty.report("comm", {"n": 0}) as thing:
-        async with script(node, door, "runtime.mjs", "observe", thing.url) as running:
-            seen = (await running.fact())["observes"]
-            for number in (1, 2, 3):
-                await thing.set("n", number)
-            done = await running.fact()
-            await running.ended()
+    async with (
+        ours(node) as hyperty,
+        hyperty.report("comm", {"n": 0}) as thing,
+        script(node, door, "runtime.mjs", "observe", thing.url) as running,
+    ):
+        seen = (await running.fact())["observes"]
+        for number in (1, 2, 3):
+            await thing.set("n", number)
+        done = await running.fact()
+        await running.ended()
 
     assert (seen["url"], seen["reporter"], seen["version"]) == (thing.url, hyperty.url, 1)
     assert done == {"done": True, "data": {"n": 3}, "version": 4}

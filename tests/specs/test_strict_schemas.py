@@ -38,29 +38,37 @@ def faults(schema, place, types=frozenset()):
     """Yield what a strict validator says of a schema; `types`: of its value, as known outside."""
     if isinstance(schema, bool):
         return
-    yield from (f"{place}: unknown keyword {key}" for key in schema.keys() - KNOWN)
     given = schema.get("type", [])
     named = set(given) if isinstance(given, list) else {given}
+    types = named or types
     if len(named - {"null"}) > 1:
         yield f"{place}: a union of types"
-    types = named or types
+    yield from (f"{place}: unknown keyword {key}" for key in schema.keys() - KNOWN)
+    yield from (f"{place}: {key} without its type" for key in untyped(schema, types))
+    undescribed = set(schema.get("required", ())) - set(schema.get("properties", ()))
+    yield from (f"{place}: {name} is required, and is no property" for name in undescribed)
+    for one, within, known in parts(schema, types):
+        yield from faults(one, f"{place}/{within}", known)
+
+
+def untyped(schema, types):
+    """Return the keywords that say nothing of values of these types."""
     for kind, keywords in ABOUT.items():
         fits = {"number", "integer"} if kind == "number" else {kind}
-        for key in schema.keys() & keywords:
-            if not fits & set(types):
-                yield f"{place}: {key} without the type {kind}"
-    for name in schema.get("required", ()):
-        if name not in schema.get("properties", {}):
-            yield f"{place}: {name} is required, and is no property"
+        if not fits & set(types):
+            yield from schema.keys() & keywords
+
+
+def parts(schema, types):
+    """Yield the schemas in a schema, where they are, and the types known of their values."""
     for key, value in schema.items():
         if key in SAME_VALUE:
-            for number, one in enumerate(value if isinstance(value, list) else [value]):
-                yield from faults(one, f"{place}/{key}/{number}", types)
+            listed = value if isinstance(value, list) else [value]
+            yield from ((one, f"{key}/{number}", types) for number, one in enumerate(listed))
         elif key in {"properties", "patternProperties", "$defs"}:
-            for name, one in value.items():
-                yield from faults(one, f"{place}/{key}/{name}")
+            yield from ((one, f"{key}/{name}", frozenset()) for name, one in value.items())
         elif key in {"items", "additionalProperties", "propertyNames", "contains"}:
-            yield from faults(value, f"{place}/{key}")
+            yield value, key, frozenset()
 
 
 @pytest.mark.parametrize("name", ALL)
