@@ -4,18 +4,24 @@ An observer or reporter that is written out here says what upstream's runtime sa
 letter, and reads what that runtime reads; the other end is a runtime of ours.
 """
 
+import json
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 
 import actors
+from actors.node.links.acceptor import spelt
 from actors.runtime.config import RuntimeConfig
 from fsm.registry.node_rights import Observation
+from fsm.session.node_session_io import OutboundMessage
+from specs.dialects.dialect import UPSTREAM, dialect_of
+from specs.message import Message, MessageType
 from tests.support.node.legacy_peer import OLD
 from tests.support.node.node_peer import DR, MN, RA, RB, SM, open_world
 from tests.support.node.upstream import DOORS, met, reported
 from tests.support.report_world import Open
+from transports.codec import encode
 
 GUID = "comm://a.ex/6f1c0a52-guid-made-by-its-runtime"
 SCHEMA = "hyperty-catalogue://catalogue.a.ex/.well-known/dataschema/Communication"
@@ -77,6 +83,17 @@ async def test_the_spelling_of_a_few_addresses_is_remembered_and_survives_the_li
             f"{OLD}/part-69/",
             f"{OLD}/part-0",
         }
+
+
+async def test_peers_that_spell_alike_share_a_line_unless_one_is_named_in_it():
+    message = Message(1, MessageType.CREATE, "hyperty://a.ex/1", f"{GUID}/children", {})
+    entry = OutboundMessage(message, encode(message), {})
+    known = dialect_of({"from": "hyperty://A.EX/1"}, UPSTREAM)
+
+    assert [json.loads(spelt(entry, one))["from"] for one in (UPSTREAM, known, UPSTREAM)] == [
+        "hyperty://a.ex/1", "hyperty://A.EX/1", "hyperty://a.ex/1",
+    ]  # fmt: skip
+    assert list(entry.spelt) == [UPSTREAM] == [known]
 
 
 async def test_our_own_forms_are_answered_in_normal_form(autojump_clock):
