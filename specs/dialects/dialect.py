@@ -12,7 +12,12 @@ import attrs
 
 from specs.addresses.address import NO_OBJECT_SCHEMES, RUNTIME_SCHEME, is_backend, scheme_of
 from specs.child import is_all_children
-from specs.dialects.normalise import ALLOCATION_ALIASES, lists_paths, normal_address
+from specs.dialects.normalise import (
+    ALLOCATION_ALIASES,
+    REGISTRY_HOST,
+    lists_paths,
+    normal_address,
+)
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
@@ -28,6 +33,10 @@ _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _SUBSCRIPTION: Final = "/subscription"
 _CHANGES: Final = "/changes"
 _OBJECT_SLASHES: Final = 3
+_REGISTRY: Final = f"domain://{REGISTRY_HOST}"
+_HYPERTY_PATH: Final = "/hyperty/"
+"""Upstream's runtime writes it before the address of a hyperty that it unregisters."""
+
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -146,14 +155,26 @@ def _is_of_object(address: str) -> bool:
 
 
 def meant(message: Message, dialect: Dialect) -> Message:
-    """Return what a message of a peer means: versions of data objects count from 1 (SYN-16).
+    """Return what a message of a peer in upstream's forms means.
+
+    Versions of data objects count from 1 (SYN-16), and a hyperty is unregistered by its address
+    alone (M-23).
 
     Args:
         message: The message, in normal form.
         dialect: Spelling of the peer.
     """
-    if not dialect.from_zero:
-        return message
+    if dialect.from_zero:
+        message = _from_one(message)
+    resource = message.body.get("resource")
+    is_path = isinstance(resource, str) and resource.startswith(_HYPERTY_PATH)
+    if is_path and message.type is MessageType.UPDATE and message.to.startswith(_REGISTRY):
+        named = str(resource).removeprefix(_HYPERTY_PATH)
+        return attrs.evolve(message, body={**message.body, "resource": named})
+    return message
+
+
+def _from_one(message: Message) -> Message:
     versioned = _versioned(message.type, message.from_, message.to, message.body)
     if versioned is None:
         return message

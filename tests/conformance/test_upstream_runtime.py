@@ -146,6 +146,7 @@ async def test_upstreams_suite_passes_five_times_on_one_node(node, door):
 
 @DOORS
 async def test_upstreams_performance_suites_pass(node, door):
-    async with script(node, door, "suite.mjs", "performance") as running:
+    """The sizes are small here; upstream's go up to 1,000 subscribers and 10,000 messages."""
+    async with script(node, door, "suite.mjs", "performance", "60", "2000", "1024") as running:
         assert await running.fact() == {"done": True, "events": 60, "messages": 2000}
         await running.ended()

@@ -180,6 +180,12 @@ class Runtime {
     return this.bus.must({ type: 'create', from: this.registry, to: this.records, body });
   }
 
+  /** The record stays, disconnected; the resource is a path and no address. */
+  unregister(hyperty) {
+    const body = { resource: `/hyperty/${hyperty}`, value: 'disconnected', attribute: 'status' };
+    return this.bus.must({ type: 'update', from: this.registry, to: this.records, body });
+  }
+
   discover(resource) {
     const body = { resource };
     return this.bus.ask({ type: 'read', from: this.discovery, to: this.records, body });
@@ -300,6 +306,9 @@ async function pair(form, url, domain) {
   await until(() => copy.children.length === 1, 'a child at the observer');
   await bob.leave(copy);
   check(mine.observers.length === 0, 'the observer is still there');
+  await alice.unregister(reporter);
+  const { code } = await bob.discover(`user://${domain}/alice`);
+  check(code === 408, `an unregistered hyperty is read with ${code}`);
   await bob.stop();
   await alice.stop();
   say({ done: true });

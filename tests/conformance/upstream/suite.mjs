@@ -3,7 +3,7 @@
 
 import { Stub, check, say, until } from './runtime.mjs';
 
-const [, , mode, form, url, domain] = process.argv;
+const [, , mode, form, url, domain, ...sizes] = process.argv;
 const RUNTIME = `runtime://${domain}/1`;
 const STUB = `hyperty-runtime://${domain}/protostub/1`;
 const NODE = `domain://msg-node.${domain}`;
@@ -167,9 +167,9 @@ async function hold() {
   setInterval(() => {}, 1000);
 }
 
-/** 60 subscribers with slashes in their names, and two stubs that are called alike. */
+/** Subscribers with slashes in their names, and two stubs that are called alike. */
 async function performance() {
-  const number = 60;
+  const [number, messages, size] = sizes.map(Number);
   const payload = 'x'.repeat(10_240);
   await subscription['subscription: an object']();
   const peers = await Promise.all(
@@ -197,11 +197,11 @@ async function performance() {
     const body = await peer.ok('create', ASKER, `${NODE}/hyperty-address-allocation`, wanted);
     ends.push(body.value.allocated[0]);
   }
-  for (let id = 1; id <= 2000; id += 1) {
-    const body = { value: { data: 'x'.repeat(1024) + id } };
+  for (let id = 1; id <= messages; id += 1) {
+    const body = { value: { data: 'x'.repeat(size) + id } };
     one.stub.post({ id, type: 'create', from: ends[0], to: ends[1], body });
   }
-  await until(() => two.heard.length === 2000, 'all messages');
+  await until(() => two.heard.length === messages, 'all messages');
   check(two.heard.every(({ id }, index) => id === index + 1), 'the order');
   await one.stub.disconnect();
   await two.stub.disconnect();

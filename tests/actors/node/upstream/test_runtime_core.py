@@ -333,3 +333,22 @@ async def test_in_our_own_forms_an_object_is_claimed_before_it_is_registered(aut
         assert (await ra.ask("create", f"{RA}/registry", DR, value=value)).code == 403
         await ra.ask("subscribe", f"{RA}/sm", SM, resources=[GUID])
         assert (await ra.ask("create", f"{RA}/registry", DR, value=value)).code == 200
+
+
+# ---- a hyperty is unregistered by a path
+
+
+@DOORS
+async def test_a_hyperty_is_unregistered_by_its_path(door, autojump_clock):
+    async with met(door) as (_, old, new):
+        url, registry = await old.allocate(), f"{OLD}/registry/"
+        value = {
+            "url": url, "runtime": OLD, "status": "live", "expires": 3600, "resources": ["chat"],
+            "dataSchemes": ["comm"], "descriptor": "hyperty-catalogue://a.ex/Chat",
+        }  # fmt: skip
+        await reported(old, "create", DR, {"value": value}, from_=registry)
+        gone = {"resource": f"/hyperty/{url}", "value": "disconnected", "attribute": "status"}
+
+        assert (await new.ask("update", f"{RA}/registry", DR, **gone)).code == 400
+        assert (await reported(old, "update", DR, gone, from_=registry))[0] == 200
+        assert (await reported(old, "read", DR, {"resource": url}, from_=registry))[0] == 408
