@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from specs.addresses.address import scheme_of
+from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.message import Message, MessageType
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "child_name",
     "child_resources",
     "children_addresses",
+    "is_all_children",
     "misnamed",
     "named",
     "parent_of",
@@ -18,6 +19,9 @@ __all__ = [
 
 CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children."""
+
+_ALL_CHILDREN: Final = CHILDREN.removesuffix("/")
+_ALL_SLASHES: Final = 4
 
 RESOURCES: Final = "resources"
 """The one list of children that objects of hyperties have (ours: upstream's usual name)."""
@@ -48,6 +52,15 @@ def parent_of(address: str) -> str | None:
     """Return the object whose children's address this is; None: it is no such address."""
     url, found, name = address.partition(CHILDREN)
     return url if found and name and "/" not in name else None
+
+
+def is_all_children(address: str) -> bool:
+    """Return whether this is upstream's one address of all children of an object (C-11).
+
+    Upstream writes it `O/children/`; its canonical text has no slash at the end.
+    """
+    is_part = address.endswith(_ALL_CHILDREN) and address.count("/") == _ALL_SLASHES
+    return is_part and scheme_of(address) != RUNTIME_SCHEME
 
 
 def misnamed(message: Message) -> str | None:

@@ -133,10 +133,12 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
 
 def _given(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
     """Return the schema of a body in which a field is given; `null` is not."""
+    first, *rest = wire_path(kind, path).split(".")
     schema: JsonObject = {"not": {"type": "null"}}
-    for name in reversed(wire_path(kind, path).split(".")):
-        schema = {"required": [name], "properties": {name: schema}}
-    return schema
+    for name in reversed(rest):
+        # Strict validators want the type of a value beside what is said of its fields.
+        schema = {"type": "object", "required": [name], "properties": {name: schema}}
+    return {"required": [first], "properties": {first: schema}}
 
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -187,20 +189,22 @@ def _complete(
 def _envelope() -> JsonObject:
     """Return the schema of a message in normal form."""
     has_code: JsonObject = {
+        "type": "object",
         "required": ["code"],
         "properties": {"code": {"type": "integer", "minimum": FIRST_CODE, "maximum": LAST_CODE}},
     }
+    any_code: JsonObject = {"type": "object", "required": ["code"], "properties": {"code": {}}}
     bodiless: list[Json] = [str(one) for one in sorted(BODILESS)]
     is_answer: JsonObject = {"properties": {"type": {"const": str(MessageType.RESPONSE)}}}
     rules: list[Json] = [
         {
             "if": {"properties": {"type": {"not": {"enum": bodiless}}}},
-            "then": {"required": ["body"]},
+            "then": {"required": ["body"], "properties": {"body": {"type": "object"}}},
         },
         {
             "if": is_answer,
             "then": {"properties": {"body": has_code}},
-            "else": {"properties": {"body": {"not": {"required": ["code"]}}}},
+            "else": {"properties": {"body": {"not": any_code}}},
         },
     ]
     envelope = _object(Wrapped)

@@ -1,5 +1,6 @@
 """Addresses to connect to: WebSocket URLs, `host:port`, and the endpoints of descriptors."""
 
+import re
 from types import MappingProxyType
 from typing import Final, final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -12,10 +13,12 @@ __all__ = [
     "Endpoint",
     "WebSocketUrl",
     "join_host_port",
+    "own_origin",
     "read_endpoint",
     "read_host_port",
     "read_target",
     "read_websocket_url",
+    "split_target",
 ]
 
 _DEFAULT_PORTS: Final = MappingProxyType({"ws": 80, "wss": 443})
@@ -62,13 +65,44 @@ def read_websocket_url(text: str) -> WebSocketUrl:
     return WebSocketUrl(parts.hostname, port, (parts.path or "/") + query, parts.scheme)
 
 
+_ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)
+
+
+def split_target(target: str) -> tuple[str | None, str]:
+    """Split the target of a request line into its authority and its path with query.
+
+    A target that starts with its path has no authority. A server serves absolute targets, too,
+    and their authority replaces the Host header (RFC 9112, 3.2.2).
+    """
+    found = _ABSOLUTE.match(target)
+    if found is None:
+        return None, target
+    rest = target[found.end() :]
+    return found[1], rest if rest.startswith("/") else f"/{rest}"
+
+
+def own_origin(host: str, port: int, *, is_encrypted: bool) -> str:
+    """Return the web origin of pages that a listener itself would serve (RFC 6454).
+
+    Args:
+        host: The address of the listener, as a number: a name could be made to lead to it.
+        port: Its port.
+        is_encrypted: Whether it is reached by TLS.
+    """
+    scheme, usual = ("https", "wss") if is_encrypted else ("http", "ws")
+    if port == _DEFAULT_PORTS[usual]:
+        return f"{scheme}://{join_host_port(host, port).rpartition(':')[0]}"
+    return f"{scheme}://{join_host_port(host, port)}"
+
+
 def read_target(target: str, subprotocol: str | None) -> Upgrade:
     """Read path and query of a request line, both percent-encoded.
 
     Raises:
         ValueError: The query has more than 16 fields.
     """
-    path, _, query = target.partition("?")
+    _, rest = split_target(target)
+    path, _, query = rest.partition("?")
     fields = dict(reversed(parse_qsl(query, keep_blank_values=True, max_num_fields=16)))
     return Upgrade(unquote(path), MappingProxyType(fields), subprotocol)
 

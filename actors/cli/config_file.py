@@ -18,6 +18,7 @@ from actors.cli.group import SUMMARIES
 
 __all__ = [
     "CONFIG",
+    "PROFILE",
     "checked_tables",
     "config_option",
     "log_loaded",
@@ -30,6 +31,12 @@ _log = structlog.get_logger("actors.commands")
 
 _LOADED: Final = "actors.cli.config_file"
 """Key of the path of the file that was read, in the context."""
+
+_NAMED: Final = "actors.cli.config_file.named"
+"""Key of the names of the options that the file sets, in the context."""
+
+PROFILE: Final = "profile"
+"""Name of the option that names a set of options."""
 
 CONFIG: Final = "config"
 """Name of the option, which cannot stand in a file itself."""
@@ -50,8 +57,9 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
             )
         named[name] = _flat(value)
         _check_shape(f"{path} [{ctx.info_name}]", key, known[name], named[name])
-    ctx.default_map = named
+    ctx.default_map = {**(ctx.default_map or {}), **named}
     ctx.meta[_LOADED] = path
+    ctx.meta[_NAMED] = frozenset(named)
 
 
 def warn_unknown(ctx: click.Context) -> None:
@@ -88,14 +96,16 @@ def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
         name: Name of the option.
 
     Returns:
-        `command line`, `environment`, `file` or `default`; and the name of the environment
-        variable, or file and table; empty otherwise.
+        `command line`, `environment`, `file`, `profile` or `default`; and the name of the
+        environment variable, file and table, or the name of the profile; empty otherwise.
     """
     match ctx.get_parameter_source(name):
         case ParameterSource.COMMANDLINE:
             return "command line", ""
         case ParameterSource.ENVIRONMENT:
             return "environment", f"{ctx.auto_envvar_prefix}_{name.upper()}"
+        case ParameterSource.DEFAULT_MAP if name not in ctx.meta.get(_NAMED, ()):
+            return PROFILE, str(ctx.params[PROFILE])
         case ParameterSource.DEFAULT_MAP:
             return "file", f"{ctx.meta[_LOADED]} [{ctx.info_name}]"
         case _:
@@ -116,7 +126,7 @@ def log_loaded(ctx: click.Context) -> None:
     """Log which file was read; when it was read there was no log yet."""
     path: object = ctx.meta.get(_LOADED)
     if path is not None:
-        _log.info("configuration loaded", file=str(path), options=len(ctx.default_map or {}))
+        _log.info("configuration loaded", file=str(path), options=len(ctx.meta[_NAMED]))
 
 
 def checked_tables(path: Path) -> dict[str, object]:

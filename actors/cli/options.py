@@ -14,7 +14,7 @@ import structlog
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.config_file import log_loaded, warn_unknown
+from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
 from actors.cli.output import open_tracer
 from actors.kit.log import Level, Style, configure_log
 from actors.kit.trace import Tracer
@@ -45,6 +45,7 @@ __all__ = [
     "more_trust",
     "node_option",
     "open_key",
+    "profile_option",
     "trace_options",
     "wrong_file",
 ]
@@ -436,3 +437,26 @@ def client_tls_options(command: Handler) -> Handler:
         return command(node=node, tls=client_tls(ca, tls_cert, tls_key), **values)
 
     return _ca_option(_cert_option(_key_option(insecure_option(secured))))
+
+
+def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
+    """Make the option `--profile NAME`; what a profile says is the default of other options.
+
+    A file of options, too, wins over a profile.
+
+    Args:
+        profiles: The options of each profile, by their names in Python.
+    """
+
+    def read(ctx: click.Context, _: click.Parameter, name: str | None) -> str | None:
+        if name is not None:
+            ctx.default_map = {**profiles[name], **(ctx.default_map or {})}
+        return name
+
+    return click.option(
+        f"--{PROFILE}",
+        type=click.Choice(list(profiles)),
+        is_eager=True,
+        callback=read,
+        help="A named set of options; each can still be set by itself.",
+    )

@@ -102,11 +102,11 @@ def catalogue_access(
 
 
 def timed(config: RuntimeConfig) -> RuntimeConfig:
-    """Set a runtime's time, for what expires; Trio's clock runs only now."""
-    if config.catalogues is None:
-        return config
-    offset = clock_offset()
-    return attrs.evolve(config, catalogues=attrs.evolve(config.catalogues, clock_offset=offset))
+    """Set a runtime's clocks to the time of day; Trio's clock runs only now."""
+    offset, access = clock_offset(), config.catalogues
+    if access is not None:
+        access = attrs.evolve(access, clock_offset=offset)
+    return attrs.evolve(config, catalogues=access, clock_offset=offset)
 
 
 def _trust(path: Path) -> "Trust":

@@ -13,7 +13,14 @@ import attrs
 import click
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.config_file import CONFIG, checked_tables, misconfigured, origin_of, warn_unknown
+from actors.cli.config_file import (
+    CONFIG,
+    PROFILE,
+    checked_tables,
+    misconfigured,
+    origin_of,
+    warn_unknown,
+)
 from actors.cli.group import SUMMARIES, command_of
 from actors.cli.options import if_given
 from actors.cli.output import say
@@ -36,8 +43,8 @@ class Effective:
 
     Attributes:
         value: As it was written; None: it is not set.
-        origin: `command line`, `environment`, `file` or `default`.
-        where: Name of the environment variable, or file and table; empty otherwise.
+        origin: `command line`, `environment`, `file`, `profile` or `default`.
+        where: Name of the environment variable, file and table, or profile; empty otherwise.
     """
 
     name: str
@@ -48,7 +55,7 @@ class Effective:
 
 
 def effective_options(command: click.Command, arguments: Sequence[str]) -> Iterator[Effective]:
-    """Read a command's options as it would: flag, then environment, then file, then default.
+    """Read a command's options as it would: flag, environment, file, profile, then default.
 
     Raises:
         click.UsageError: There is no such option, or a value is none it takes.
@@ -57,7 +64,7 @@ def effective_options(command: click.Command, arguments: Sequence[str]) -> Itera
     warn_unknown(parsed(command, arguments))
     options = [copy.copy(one) for one in _options(command)]
     for one in options:
-        if one.name != CONFIG:
+        if one.name not in {CONFIG, PROFILE}:
             one.callback = None
     ctx = _context(command, options, arguments)
     for one in options:
@@ -138,7 +145,7 @@ def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.
 
     A flag wins over an environment variable, that over the file that --config names,
-    that over the default. Secrets are only said to be set.
+    that over a profile, that over the default. Secrets are only said to be set.
     """
     name, options = _split(words)
     found = list(effective_options(command_of(name), options))

@@ -56,6 +56,7 @@ from actors.node.state.writer import StateChanges, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.registry.addresses import AddressMint
+from fsm.registry.node_rights import RightsRules
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
@@ -206,7 +207,8 @@ async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[St
 def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY))
-    rules = TableRules(mint, config.observation, config.foreign.domains.keys())
+    rights = RightsRules(config.observation, config.foreign.domains.keys(), config.names)
+    rules = TableRules(mint, rights)
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
@@ -251,7 +253,7 @@ async def _start_listener(
     acceptors: dict[str, AcceptorMaker] = {
         LINK: lambda _: LinkAcceptor(),
         PLAIN: partial(PlainAcceptor, control),
-        SESSION: lambda _: SessionAcceptor(control),
+        SESSION: lambda _: SessionAcceptor(control, plan.config.names),
         REST: lambda _: RestAcceptor(),
     }
     sources = LinkSources(listeners, MappingProxyType(acceptors), itertools.count(1), plan.bounds)

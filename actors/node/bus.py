@@ -16,7 +16,8 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError
-from actors.node.links.acceptor import Claim, Item
+from actors.node.links.acceptor import Claim as SessionClaim
+from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
 from actors.node.messages import (
     Alive,
@@ -43,14 +44,14 @@ from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
-from fsm.registry.allocation import Bind
+from fsm.registry.allocation import Bind, Claim
 from fsm.registry.records import users_of
 from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
-from specs.message import Message, identified, refuse
+from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
@@ -138,6 +139,8 @@ class Dispatch:
     def _ask(self, message: Message, address: str, by: str) -> None:
         component = self._exchange.components.get(address)
         subject = _subject(message)
+        if address == self._node.registry and subject is not None:
+            self._claimed(message, subject, by)
         owner = None if subject is None else self._routing.owner_of(subject)
         is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
         is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
@@ -151,6 +154,18 @@ class Dispatch:
         if component is None or not component.try_tell(asked):
             answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
             self._exchange.send(by, answer)
+
+    def _claimed(self, message: Message, subject: str, by: str) -> None:
+        """Let a registration claim its data object; a refused claim is a refused registration."""
+        value = message.body.get("value")
+        reporter = value.get("reporter") if isinstance(value, dict) else None
+        tables = self._exchange.tables
+        if (
+            message.type is MessageType.CREATE
+            and isinstance(reporter, str)
+            and tables.rights.may_register(subject, reporter, by)
+        ):
+            tables.own(Claim(by, (subject,)))
 
 
 def _subject(message: Message) -> str | None:
@@ -206,7 +221,7 @@ class Ingress:
                 self._trace.counters.drop(DropReason.SESSION_GONE)
             elif isinstance(item, BadLine):
                 self._malformed(item, port)
-            elif isinstance(item, Claim):
+            elif isinstance(item, SessionClaim):
                 self._claimed(item.opening, port)
             else:
                 self._message(item, port)

@@ -20,7 +20,7 @@ from actors.node.policy_hook import PERMIT_ALL, Policy
 from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn, TokenSource, nothing
 from fsm.policy.terms import Algorithm, Result
-from fsm.registry.node_rights import Observation
+from fsm.registry.node_rights import Names, Observation
 from transports.link import Link
 
 __all__ = [
@@ -135,6 +135,7 @@ class NodeConfig:
         state: File of sessions and used login tokens, by which runtimes come back to a node that
             was started again; None: a file beside the one of the registry, if there is one.
         allow_legacy: Whether plain reTHINK stubs are served, too.
+        names: What runtimes of upstream's forms may call themselves.
         object_schemes: Address schemes that it allocates addresses of, besides hyperties.
         policy: Decides about each message if there are no policy files.
         policies: The policy files by which messages are judged; None: `policy` decides.
@@ -163,6 +164,7 @@ class NodeConfig:
     registry: Path | None = None
     state: Path | None = None
     allow_legacy: bool = False
+    names: Names = Names.STRICT
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     policy: Policy = PERMIT_ALL
     policies: PolicyConfig | None = None

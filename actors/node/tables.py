@@ -1,6 +1,6 @@
 """The tables of a node that routing looks at, and how they change together."""
 
-from collections.abc import Collection, Container
+from collections.abc import Collection
 from typing import final
 
 import attrs
@@ -13,7 +13,7 @@ from fsm.registry import allocation
 from fsm.registry.addresses import AddressMint, AddressOffers, OfferInput
 from fsm.registry.addresses import Move as Moving
 from fsm.registry.allocation import AllocationCore
-from fsm.registry.node_rights import NodeRights, Observation
+from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
 from fsm.sync import subscriptions
 from fsm.sync.consents import ConsentCore
@@ -55,12 +55,12 @@ class TableRules:
     """The rules of the tables.
 
     Attributes:
-        foreign: Other domains to which the node has a route of its own.
+        mint: Makes addresses.
+        rights: Those about the rights of sessions.
     """
 
     mint: AddressMint
-    observation: Observation
-    foreign: Container[str] = frozenset()
+    rights: RightsRules
 
 
 @final
@@ -92,8 +92,7 @@ class Tables:
             addresses.domain,
             self.allocation,
             self.form_of,
-            rules.observation,
-            rules.foreign,
+            rules.rights,
         )
         self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)

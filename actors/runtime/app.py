@@ -371,5 +371,6 @@ async def _sync_manager(
         counters=plan.counters,
         lease=config.lease,
         entropy=config.entropy,
+        clock_offset=config.clock_offset,
     )
     return await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))

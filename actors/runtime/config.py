@@ -67,6 +67,8 @@ class RuntimeConfig:
         entropy: Source of random bytes for secrets, nonces and jitter.
         ids: Ids of all messages of the runtime. A process starts them at its wall clock, so that
             no id repeats after a restart.
+        clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
+            data objects were created.
         monitor: Whether the runtime judges itself while it runs (`actors.kit.self_check`).
 
     Raises:
@@ -94,6 +96,7 @@ class RuntimeConfig:
     stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
+    clock_offset: float = 0.0
     monitor: bool = False
 
     @interceptors.validator

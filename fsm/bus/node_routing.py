@@ -12,7 +12,7 @@ import attrs
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_node, subscription_manager
-from specs.child import misnamed, parent_of
+from specs.child import is_all_children, misnamed, parent_of
 from specs.limits.protocol import HOP_LIMIT
 from specs.message import Message
 from specs.reply_code import Code, DropReason
@@ -166,9 +166,23 @@ class NodeRouting:
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no route to {domain_of(message.to)}"
             return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)
-        if CHILDREN in message.to and not message.is_response:
+        if message.is_response:
+            return None
+        if CHILDREN in message.to:
             return self._of_child(message, by)
-        return None
+        return self._of_all_children(message, by) if is_all_children(message.to) else None
+
+    def _of_all_children(self, message: Message, by: str) -> Refusal | None:
+        """Return why a sender may not write to the one address of an object's children (C-11)."""
+        url = message.to.rpartition("/")[0]
+        if not self._rights.may_write_children(by):
+            return Refusal(
+                Check.SOURCE, "each list of children has its own address", Code.FORBIDDEN
+            )
+        if message.from_ == url or self._is_writer(message, url, by):
+            return None
+        why = f"{message.from_} does not observe {url}"
+        return Refusal(Check.SOURCE, why, Code.FORBIDDEN)
 
     def _of_child(self, message: Message, by: str) -> Refusal | None:
         """Return why a sender may not write a child that it neither owns nor observes (I-D10)."""

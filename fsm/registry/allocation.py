@@ -418,7 +418,7 @@ class AllocationCore:
 
     def _yield_to(self, runtime: str) -> list[Effect]:
         effects: list[Effect] = []
-        for address in tuple(self._components.get(runtime, ())):
+        for address in tuple(self._components.get(runtime_of(runtime), ())):
             owner = self._owners[address]
             if owner != runtime and is_below(address, runtime):
                 effects += [*self._drop(owner, (address,), "its runtime came"), Freed((address,))]

@@ -7,10 +7,13 @@ from collections.abc import Callable, Container
 from enum import Enum, unique
 from typing import Final, final
 
+import attrs
+
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import (
+    NO_OBJECT_SCHEMES,
     RUNTIME_SCHEME,
     domain_of,
     is_backend,
@@ -20,8 +23,9 @@ from specs.addresses.address import (
     runtime_of,
     scheme_of,
 )
+from specs.child import is_all_children
 
-__all__ = ["CHILDREN", "Hearing", "NodeRights", "Observation", "Ownership"]
+__all__ = ["CHILDREN", "Hearing", "Names", "NodeRights", "Observation", "Ownership", "RightsRules"]
 
 CHILDREN: Final = "/children/"
 """The segment between an object and the name of its children (ADR-05)."""
@@ -66,16 +70,43 @@ class Observation(Enum):
 
 
 @final
+@unique
+class Names(Enum):
+    """What runtimes of upstream's forms may call themselves, and their components."""
+
+    STRICT = "a runtime has a name of one segment, a component belongs to one session"
+    LOOSE = "a runtime's name may have slashes, and sessions may share a free component"
+
+
+@final
+@attrs.frozen
+class RightsRules:
+    """The rules of one node about the rights of sessions.
+
+    Attributes:
+        observation: The party that decides that an object is observed.
+        abroad: Other domains to which the node has a route of its own.
+        names: What runtimes of upstream's forms may call themselves.
+    """
+
+    observation: Observation = Observation.OWNER
+    abroad: Container[str] = frozenset()
+    names: Names = Names.STRICT
+
+
+@final
 class NodeRights:
     """The rights of sessions at the node of one domain.
+
+    Attributes:
+        names: What runtimes of upstream's forms may call themselves.
 
     Args:
         domain: The domain that the node serves.
         allocation: The owners of addresses.
         form_of: Returns the wire form of the peer of a session, attached or not; None: there
             is no such session.
-        observation: The party that decides that an object is observed.
-        abroad: Other domains to which the node has a route of its own.
+        rules: The rules.
     """
 
     def __init__(
@@ -83,14 +114,14 @@ class NodeRights:
         domain: str,
         allocation: AllocationCore,
         form_of: Callable[[str], PeerForm | None],
-        observation: Observation = Observation.OWNER,
-        abroad: Container[str] = frozenset(),
+        rules: RightsRules,
     ) -> None:
         self._domain = domain
         self._allocation = allocation
         self._form_of = form_of
-        self._observation = observation
-        self._abroad = abroad
+        self._observation = rules.observation
+        self._abroad = rules.abroad
+        self.names: Final = rules.names
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Return whether a session may use an address as its own (I-A3, I-B10).
@@ -100,14 +131,17 @@ class NodeRights:
             by: Address of the session's runtime or node.
         """
         if is_below(address, by):
-            return Ownership.OWN
+            is_certain = self.names is Names.STRICT or not self._is_upstream(by)
+            is_its = is_certain or self.runtime_with(address) == by
+            return Ownership.OWN if is_its else Ownership.FOREIGN
         owner = self._holder_of(address)
         if owner == by:
             return Ownership.OWN
         if is_node(by):
             return self._of_domain(address, by, owner)
         if owner is not None or is_backend(address):
-            return Ownership.FOREIGN
+            is_shared = self._is_shared(address, owner, by)
+            return Ownership.OWN if is_shared else Ownership.FOREIGN
         if scheme_of(address) == RUNTIME_SCHEME:
             return self._of_component(address, by)
         return self._of_other(address, by)
@@ -122,7 +156,7 @@ class NodeRights:
         domain = domain_of(address)
         if domain == self._domain:
             return Ownership.FOREIGN
-        is_free = self._form_of(by) is PeerForm.UPSTREAM and self._peer_of(address) is None
+        is_free = self._is_upstream(by) and self._peer_of(address) is None
         is_its = domain_of(by) == domain or is_free
         return Ownership.BINDABLE if is_its else Ownership.FOREIGN
 
@@ -148,6 +182,40 @@ class NodeRights:
     def _has_session(self, runtime: str) -> bool:
         return self._form_of(runtime) is not None
 
+    def runtime_with(self, address: str) -> str | None:
+        """Return the runtime that has a session, and an address at or below its own.
+
+        If names are loose there may be several: one in our own forms has all that is below it,
+        and of those in upstream's forms the longest name counts.
+        """
+        if scheme_of(address) != RUNTIME_SCHEME:
+            return None
+        runtime = runtime_of(address)
+        if self.names is Names.STRICT or self._form_of(runtime) is PeerForm.OWN:
+            return runtime if self._has_session(runtime) else None
+        while not self._has_session(address) and address != runtime:
+            address = address.rpartition("/")[0]
+        return address if self._has_session(address) else None
+
+    def may_be_called(self, runtime: str) -> bool:
+        """Return whether a runtime may have an address: it is not below one in our own forms."""
+        top = runtime_of(runtime)
+        return runtime == top or self._form_of(top) is not PeerForm.OWN
+
+    def _is_shared(self, address: str, owner: str | None, by: str) -> bool:
+        """Return whether a session may speak as a component that another one has bound.
+
+        If names are loose, both may: answers of the node go to the one that asks.
+        """
+        return (
+            self.names is Names.LOOSE
+            and owner is not None
+            and scheme_of(address) == RUNTIME_SCHEME
+            and self.runtime_with(address) is None
+            and self._is_upstream(owner)
+            and self._is_upstream(by)
+        )
+
     def _of_component(self, address: str, by: str) -> Ownership:
         """Return whether a session may bind a free component of a runtime (C-43).
 
@@ -157,8 +225,8 @@ class NodeRights:
         is_free = (
             address.count("/") > _COMPONENT
             and domain_of(address) == self._domain
-            and self._form_of(runtime_of(address)) is None
-            and self._form_of(by) is PeerForm.UPSTREAM
+            and self.runtime_with(address) is None
+            and self._is_upstream(by)
         )
         return Ownership.BINDABLE if is_free else Ownership.FOREIGN
 
@@ -171,10 +239,9 @@ class NodeRights:
 
         A free address of another domain belongs to that domain's node, if there is a route to it.
         """
-        if scheme_of(address) == RUNTIME_SCHEME:
-            runtime = runtime_of(address)
-            if self._form_of(runtime) is not None:
-                return runtime
+        runtime = self.runtime_with(address)
+        if runtime is not None:
+            return runtime
         owner = self._holder_of(address)
         return self._peer_of(address) if owner is None else owner
 
@@ -189,7 +256,8 @@ class NodeRights:
         """Return whether a session may receive the messages to an address.
 
         It may for its own addresses. Of others it may for the parts of objects that are made to be
-        observed, never for the address of an object itself, nor for the parts of a runtime.
+        observed, never for the address of an object itself, nor for the parts of a runtime. The one
+        address of all children of an object is upstream's, and its peers' to receive.
 
         Args:
             resource: The address.
@@ -203,7 +271,10 @@ class NodeRights:
             return Hearing.NEVER
         if part == _PUBLIC:
             return Hearing.AT_ONCE
-        if part not in _ASKED_FOR and not part.startswith(CHILDREN):
+        if is_all_children(resource):
+            if not self._is_upstream(by):
+                return Hearing.NEVER
+        elif part not in _ASKED_FOR and not part.startswith(CHILDREN):
             return Hearing.NEVER
         return Hearing.AT_ONCE if self.is_open(entity) else Hearing.BY_CONSENT
 
@@ -212,7 +283,34 @@ class NodeRights:
         if self._observation is Observation.OPEN:
             return True
         owner = self.owner_of(entity)
-        return owner is not None and self._form_of(owner) is PeerForm.UPSTREAM
+        return owner is not None and self._is_upstream(owner)
+
+    def _is_upstream(self, runtime: str) -> bool:
+        return self._form_of(runtime) is PeerForm.UPSTREAM
+
+    def may_write_children(self, by: str) -> bool:
+        """Return whether a session may send something to the one address of all children (C-11).
+
+        In normal form there is no such address: each list of children has its own.
+        """
+        return self._is_upstream(by)
+
+    def may_register(self, resource: str, reporter: str, by: str) -> bool:
+        """Return whether a registration claims a data object, too (C-44).
+
+        Upstream's runtime makes the address itself, and registers it before it subscribes to it.
+
+        Args:
+            resource: The address.
+            reporter: The address of the hyperty that reports it.
+            by: Address of the session's runtime.
+        """
+        return (
+            self._is_upstream(by)
+            and scheme_of(resource) not in NO_OBJECT_SCHEMES
+            and self.ownership(reporter, by) is Ownership.OWN
+            and self.may_claim(resource, by)
+        )
 
     def may_claim(self, resource: str, by: str) -> bool:
         """Return whether a session may claim an address: it is of this domain, and free (C-44).

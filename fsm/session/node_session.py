@@ -17,10 +17,11 @@ it back, detached, without addresses and subscriptions. Its runtime is told so w
 A session whose runtime has proven a key at its open belongs to that key: its token without
 a proof of the key opens nothing. Only a new login of its user gives it to another key.
 
-A session that was claimed has no token, and goes to the next
-claim; one that has a token is never claimed away. A session that was opened as upstream's
-stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again when it
-opens anew while the session is detached (C-84).
+A session that was claimed has no token, and goes to the next claim. A session that was opened as
+upstream's stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again
+when it opens anew while the session is detached (C-84). While detached, these two go to either
+of upstream's forms: in both the name is the only proof. One that has a token otherwise is never
+claimed away.
 
 A session with a login belongs to the user: the same user of the same issuer gets it by a new
 login, and with it a new token (C-84). When the credentials are over the link is cut, and the
@@ -226,8 +227,11 @@ class NodeSessionCore:
     def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
         if self._is_owner(asked.credentials):
             return self._renew(asked, now)
-        if asked.is_unproved and self._reopened_token and self.link is None:
-            return self._resume(asked, self._reopened_token, now)
+        if asked.is_unproved and self.link is None:
+            if self._reopened_token:
+                return self._resume(asked, self._reopened_token, now)
+            if not self._digest:
+                return self._renew(asked, now)
         if self._is_nobodys():
             return [*self._queued(Shed()), *self._renew(asked, now)]
         return self._take_over(asked, Code.CONFLICT, now)
@@ -297,8 +301,9 @@ class NodeSessionCore:
         self._is_taken_up = False
 
     def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
-        if self._digest:
+        if self._digest and not (self._reopened_token and self.link is None):
             return [Refused(asked.link, Code.CONFLICT, "the session of this runtime has a token")]
+        self._digest, self._previous, self._reopened_token = b"", b"", ""
         if self._entity.state is not None:
             return self._resume(asked, "", now)
         step = self._entity.step(Trigger.OPENED, f"claim runtimeURL={self.runtime}")

@@ -200,7 +200,7 @@ Effect: TypeAlias = Step | RowChanged | Refused
 _OF_REGISTRY: Final = "/registration"
 """The resource of reports on a record; there are reports when the address has no owner, too."""
 
-_OBSERVED: Final = ("/changes", "/children/")
+_OBSERVED: Final = ("/changes", "/children")
 """The beginning of parts of an object on which observers have paths."""
 
 

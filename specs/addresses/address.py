@@ -27,6 +27,11 @@ SCHEME_ALIASES: Final = {"runtime": RUNTIME_SCHEME}
 BACKEND_SCHEMES: Final = frozenset({"domain", "global"})
 """Served by message nodes, never by peers (RES-01); `domain-*` too."""
 
+NO_OBJECT_SCHEMES: Final = frozenset(
+    {"hyperty", RUNTIME_SCHEME, *SCHEME_ALIASES, "user", "hyperty-catalogue"}
+)
+"""Schemes of peers, users and descriptors; of no data object."""
+
 SERVICE_HOSTS: Final = ("msg-node.", "registry.", "idm.", "qos.", "catalogue.")
 """Host prefixes that name a service of a domain, not a domain (ADR-04, ADR-09)."""
 

@@ -95,6 +95,7 @@ class DataObject:
         data: The value, as its schema says.
         children_objects: Its children: by resource, by name, each with `value` and
             `version`, the id of the message that wrote it (SYN-24).
+        created: When it was created, in the form of RFC 3339, UTC.
     """
 
     reporter: Address
@@ -108,11 +109,16 @@ class DataObject:
     children_objects: JsonObject | None = attrs.field(
         default=None, metadata=wire("childrenObjects")
     )
+    created: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Snapshot:
-    """A data object as an observer gets it, version included (M-36, M-38, M-41)."""
+    """A data object as an observer gets it, version included (M-36, M-38, M-41).
+
+    Attributes:
+        created: When it was created, in the form of RFC 3339, UTC.
+    """
 
     url: Address
     version: Version
@@ -125,6 +131,7 @@ class Snapshot:
     children_objects: JsonObject | None = attrs.field(
         default=None, metadata=wire("childrenObjects")
     )
+    created: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

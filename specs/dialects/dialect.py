@@ -4,15 +4,24 @@ A session remembers one `Dialect`. Messages inside the process stay in normal
 form; `emit` writes them for the peer at the very edge (N3).
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import attrs
 
-from specs.addresses.address import RUNTIME_SCHEME
-from specs.dialects.normalise import ALLOCATION_ALIASES, lists_paths, normal_address
+from specs.addresses.address import NO_OBJECT_SCHEMES, RUNTIME_SCHEME, is_backend, scheme_of
+from specs.child import is_all_children
+from specs.dialects.normalise import (
+    ALLOCATION_ALIASES,
+    REGISTRY_HOST,
+    lists_paths,
+    normal_address,
+)
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message, MessageType
 
 ALLOCATION: Final = "address-allocation"
@@ -21,6 +30,14 @@ ALLOCATION: Final = "address-allocation"
 _ALIAS: Final = "runtime://"
 _CANONICAL: Final = f"{RUNTIME_SCHEME}://"
 _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
+_SUBSCRIPTION: Final = "/subscription"
+_CHANGES: Final = "/changes"
+_OBJECT_SLASHES: Final = 3
+_REGISTRY: Final = f"domain://{REGISTRY_HOST}"
+_HYPERTY_PATH: Final = "/hyperty/"
+"""Upstream's runtime writes it before the address of a hyperty that it unregisters."""
+
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -35,6 +52,13 @@ class Dialect:
         text_key: What it calls `description` (C-05).
         allocation: Last segment of its allocation address (C-42).
         via_text: It writes `via` as one address, and compares it with its own (C-07).
+        is_upstream: It has the habits of upstream's runtime, which no message of its own shows:
+            it reads the observer of a subscription from `subscriber` (C-10), knows all children of
+            an object by the one address `O/children/` (C-11), and takes no object without a name.
+        from_zero: It counts the versions of its data objects from 0.
+        names: Its own addresses as it wrote them last, by their canonical text, where that is
+            another: an answer goes to exactly the `from` of its request. Dialects that differ in
+            nothing else are equal: they spell messages to other addresses alike.
     """
 
     string_ids: bool = False
@@ -44,21 +68,28 @@ class Dialect:
     text_key: str = "description"
     allocation: str = ALLOCATION
     via_text: bool = False
+    is_upstream: bool = False
+    from_zero: bool = False
+    names: Mapping[str, str] = attrs.field(default=_NO_NAMES, eq=False)
 
 
 PLAIN: Final = Dialect()
 """Normal form: what a peer is spoken to that has shown nothing else."""
 
 
+UPSTREAM: Final = Dialect(is_upstream=True)
+"""What a peer in upstream's forms is spoken to that has shown nothing yet."""
+
+
 def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
     """Return the dialect of a peer after one more of its messages.
 
-    What the message does not show stays as it was known.
+    What the message does not show stays as it was known; if nothing is new, that is returned.
     """
     body = raw.get("body")
     ends = [end for end in (raw.get("from"), raw.get("to")) if isinstance(end, str)]
     fields = body if isinstance(body, dict) else {}
-    return Dialect(
+    shown = Dialect(
         string_ids=isinstance(raw["id"], str) if "id" in raw else known.string_ids,
         runtime_alias=_alias_shown(ends, known),
         upper_types=_capitals_shown(raw.get("type"), known),
@@ -68,7 +99,93 @@ def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
         ),
         allocation=_allocation_shown(ends, known),
         via_text=isinstance(fields["via"], str) if "via" in fields else known.via_text,
+        is_upstream=known.is_upstream,
+        from_zero=known.from_zero or _zero_shown(raw, fields),
+        names=_names_shown(raw.get("from"), known),
     )
+    return known if shown == known and shown.names is known.names else shown
+
+
+def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
+    """Note how a peer in upstream's forms wrote its own address.
+
+    Those of a runtime are noted in any form: `runtime_alias` may be another at the answer.
+    """
+    if not known.is_upstream or not isinstance(from_, str):
+        return known.names
+    try:
+        normal = normal_address(from_)
+    except BadUrlError:
+        return known.names
+    is_plain = from_ == normal and scheme_of(normal) != RUNTIME_SCHEME
+    if known.names.get(normal) == (None if is_plain else from_):
+        return known.names
+    others = {one: known.names[one] for one in known.names if one != normal}
+    if is_plain:
+        return MappingProxyType(others)
+    latest = list(others.items())[1 - MAX_SPELLINGS :]
+    return MappingProxyType({**dict(latest), normal: from_})
+
+
+def _zero_shown(raw: JsonObject, body: JsonObject) -> bool:
+    """Return whether a peer reports version 0 of a data object."""
+    from_, to, type_ = raw.get("from"), raw.get("to"), raw.get("type")
+    if not isinstance(from_, str) or not isinstance(to, str) or not isinstance(type_, str):
+        return False
+    versioned = _versioned(type_.lower(), from_, to, body)
+    return versioned is not None and versioned["version"] == 0
+
+
+def _versioned(type_: str, from_: str, to: str, body: JsonObject) -> JsonObject | None:
+    """Return what of a message of a reporter has the version of its object; None: nothing has."""
+    is_change = type_ == MessageType.UPDATE and to == from_ + _CHANGES
+    value = body if is_change else body.get("value")
+    is_shown = type_ == MessageType.RESPONSE and _is_of_object(from_)
+    if not (is_change or is_shown) or not isinstance(value, dict):
+        return None
+    version = value.get("version")
+    is_version = isinstance(version, int) and not isinstance(version, bool) and version >= 0
+    return value if is_version else None
+
+
+def _is_of_object(address: str) -> bool:
+    """Return whether an address is a data object, or where it is subscribed to."""
+    is_one = address.removesuffix(_SUBSCRIPTION).count("/") == _OBJECT_SLASHES
+    return is_one and scheme_of(address) not in NO_OBJECT_SCHEMES and not is_backend(address)
+
+
+def meant(message: Message, dialect: Dialect) -> Message:
+    """Return what a message of a peer in upstream's forms means.
+
+    Versions of data objects count from 1 (SYN-16), and a hyperty is unregistered by its address
+    alone (M-23).
+
+    Args:
+        message: The message, in normal form.
+        dialect: Spelling of the peer.
+    """
+    if dialect.from_zero:
+        message = _from_one(message)
+    resource = message.body.get("resource")
+    is_path = isinstance(resource, str) and resource.startswith(_HYPERTY_PATH)
+    if is_path and message.type is MessageType.UPDATE and message.to.startswith(_REGISTRY):
+        named = str(resource).removeprefix(_HYPERTY_PATH)
+        return attrs.evolve(message, body={**message.body, "resource": named})
+    return message
+
+
+def _from_one(message: Message) -> Message:
+    versioned = _versioned(message.type, message.from_, message.to, message.body)
+    if versioned is None:
+        return message
+    counted: JsonObject = {**versioned, "version": _next(versioned["version"])}
+    if versioned is not message.body:
+        counted = {**message.body, "value": counted}
+    return attrs.evolve(message, body=counted)
+
+
+def _next(version: Json) -> Json:
+    return version + 1 if isinstance(version, int) else version
 
 
 def _alias_shown(ends: list[str], known: Dialect) -> bool:
@@ -120,6 +237,10 @@ def spell(address: str, dialect: Dialect) -> str:
 
 
 def _spell_end(address: str, dialect: Dialect) -> str:
+    if address in dialect.names:
+        return dialect.names[address]
+    if dialect.is_upstream and is_all_children(address):
+        return f"{address}/"
     if dialect.allocation != ALLOCATION and address.endswith(f"/{ALLOCATION}"):
         spelt = address.removesuffix(ALLOCATION) + dialect.allocation
         return spelt if _means(spelt, address) else spell(address, dialect)
@@ -147,7 +268,18 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
             spelt[dialect.list_key] = _spell_listed(value, dialect)
         else:
             spelt[key] = value
+    if dialect.is_upstream:
+        _add_habits(message, spelt)
     return spelt
+
+
+def _add_habits(message: Message, spelt: JsonObject) -> None:
+    """Add to a spelt body what upstream's runtime reads and normal form does not need."""
+    if message.type in _PATH_TYPES and message.to.endswith(_SUBSCRIPTION) and "source" in spelt:
+        spelt["subscriber"] = spelt["source"]
+    shown = _versioned(message.type, message.from_, message.to, message.body)
+    if shown is not None and shown is not message.body and not shown.get("name"):
+        spelt["value"] = {**shown, "name": shown.get("url")}
 
 
 def _alone(value: Json) -> Json:

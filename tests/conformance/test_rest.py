@@ -118,6 +118,14 @@ async def test_a_web_page_of_elsewhere_opens_no_session(rest):
     assert (answer.status, answer.json["code"]) == (403, 403)
 
 
+async def test_a_web_page_of_the_nodes_own_address_opens_one(rest):
+    """S10: what it asks is looked at, and is no request: 400."""
+    peer = await rest.outsider()
+    own = rest.node.ready["http_url"].rstrip("/")
+    answer = await peer.wire.ask("POST", "/session", b"{}", origin=own)
+    assert (answer.status, answer.json["code"]) == (400, 400)
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"id":1}', b'{"id":1,"type":"read","from":"a","to":"b"}']
 )

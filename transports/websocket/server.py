@@ -37,7 +37,7 @@ from transports.gate import EVERYBODY, Gate, Guest
 from transports.link import Kind, Link, Listener, ServedPaths, Upgrade
 from transports.socket_link import SocketLink, next_streams
 from transports.tls import AcceptedStream, TlsStream
-from transports.urls import read_target
+from transports.urls import own_origin, read_target
 
 __all__ = ["ListenerTerms", "WebSocketServerLink", "open_websocket_listener"]
 
@@ -285,16 +285,27 @@ class _HandshakeServer:
                 guest.settle()
             stream.socket.close()
         else:
+            origins = self._origins(stream)
             greeted = stream if tls is None else TlsStream(stream, tls)
-            nursery.start_soon(self._greet, greeted, guest)
+            nursery.start_soon(self._greet, greeted, guest, origins)
 
-    async def _greet(self, stream: AcceptedStream, guest: Guest) -> None:
+    def _origins(self, stream: trio.SocketStream) -> frozenset[str] | None:
+        """Return the web origins whose pages may connect: pages of the listener itself, too."""
+        gate = self.terms.gate
+        if gate.origins is None:
+            return None
+        host, port, *_ = stream.socket.getsockname()
+        return gate.origins | {own_origin(host, port, is_encrypted=gate.tls is not None)}
+
+    async def _greet(
+        self, stream: AcceptedStream, guest: Guest, origins: frozenset[str] | None
+    ) -> None:
         """Make a link of one connection, or close it."""
         is_handed_over = False
         try:
             with guest.staying() as staying, suppress(trio.BrokenResourceError):
                 staying.deadline = guest.until
-                link = await self._handshake(stream)
+                link = await self._handshake(stream, origins)
                 if link is not None:
                     link.guest = guest
                     staying.deadline = math.inf  # from here on it is not the peer that is slow
@@ -309,8 +320,10 @@ class _HandshakeServer:
                 guest.settle()
                 await trio.aclose_forcefully(stream)
 
-    async def _handshake(self, stream: AcceptedStream) -> Link | None:
-        protocol = WebSocketProtocol(self.terms.gate.origins)
+    async def _handshake(
+        self, stream: AcceptedStream, origins: frozenset[str] | None
+    ) -> Link | None:
+        protocol = WebSocketProtocol(origins)
         request = await _read_request(stream, protocol)
         if request is None:
             self.terms.gate.turned_away(TurnedAway.BAD_REQUEST)
@@ -336,6 +349,8 @@ class _HandshakeServer:
         self, protocol: WebSocketProtocol, request: Request
     ) -> tuple[Upgrade | None, Response]:
         """Return what a peer asks for, if it is admitted, and the answer."""
+        if len(request.headers.get_all("Host")) != 1:
+            return None, protocol.reject(HTTPStatus.BAD_REQUEST, "There must be one Host.\n")
         try:
             upgrade = read_target(request.path, None)
         except ValueError:

@@ -1,13 +1,15 @@
 """`python -m actors node`: the message node of a domain."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import attrs
 import click
 
+from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
@@ -17,6 +19,7 @@ from actors.cli.options import (
     check_place,
     log_option,
     monitor_option,
+    profile_option,
     trace_options,
 )
 from actors.cli.output import say_ready
@@ -34,9 +37,29 @@ from actors.commands.node.tls import TlsOptions, tls_options
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
+from fsm.registry.node_rights import Names
 from transports.system import open_system_network
 
-__all__ = ["command"]
+__all__ = ["PROFILES", "command"]
+
+PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
+    "upstream": {
+        "allow_legacy": True,
+        "loose_names": True,
+        "message_rate": "none",
+        "handshake_rate": "none",
+        "max_unauthenticated": "10000",
+        "max_unauthenticated_per_host": "10000",
+        "outbox_messages": "none",
+        "outbox_bytes": "512MiB",
+        "outbox_budget": "1GiB",
+    }
+}
+"""The options of each profile, as a file of options would name them.
+
+`upstream`: upstream's own test suites, which send as quickly as they can, 100 MB at once, and open
+1,000 connections from one host.
+"""
 
 
 @click.command("node")
@@ -50,6 +73,11 @@ __all__ = ["command"]
     help="Address for connections of stubs; port 0 picks a free one.",
 )
 @click.option("--allow-legacy", is_flag=True, help="Serve the wire forms of upstream's stubs.")
+@click.option(
+    "--loose-names",
+    is_flag=True,
+    help="Let runtimes in upstream's forms have names with slashes, and share component addresses.",
+)
 @click.option(
     "--state",
     metavar="FILE",
@@ -69,12 +97,15 @@ __all__ = ["command"]
 @trace_options
 @monitor_option
 @config_option
+@profile_option(PROFILES)
 @log_option
 def command(  # noqa: PLR0913 - one for each option
     *,
     domain: str,
     listen: str,
     allow_legacy: bool,
+    loose_names: bool,
+    profile: str | None,
     state: Path | None,
     monitor: bool,
     topics: tuple[Topic, ...],
@@ -84,10 +115,14 @@ def command(  # noqa: PLR0913 - one for each option
 
     Prints one line of JSON when it is ready, with the addresses it listens on.
     """
+    del profile  # it was read before the others
+    if loose_names and not allow_legacy:
+        raise CommandError("--loose-names is about upstream's forms; add --allow-legacy")
     config = NodeConfig(
         domain=domain,
         listen=listen,
         allow_legacy=allow_legacy,
+        names=Names.LOOSE if loose_names else Names.STRICT,
         state=state,
         ids=fresh_ids(),
         monitor=monitor,

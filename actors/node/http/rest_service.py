@@ -125,7 +125,7 @@ class SessionService(_RestService):
     @override
     async def _answer(self, visit: Visit) -> Page:
         origin = visit.header("origin")
-        if origin is not None and origin not in self._origins:
+        if origin is not None and origin not in {visit.own_origin, *self._origins}:
             return self.refused(HTTPStatus.FORBIDDEN, "pages of this origin may not connect")
         asked, method = _control(visit.body)
         if method == SessionMethod.CLOSE:

@@ -59,7 +59,7 @@ from specs.limits.protocol import (
 from transports.errors import LinkBrokenError, LinkError, ListenError
 from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
-from transports.urls import read_host_port
+from transports.urls import own_origin, read_host_port, split_target
 
 __all__ = ["Conversation", "open_http", "rest_services", "site_of"]
 
@@ -81,13 +81,18 @@ _CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, he
 
 @final
 class Conversation(Actor[Never]):
-    """Answers the requests of one connection, one after the other."""
+    """Answers the requests of one connection, one after the other.
 
-    def __init__(self, link: Link, site: Site, shares: HostShares, host: str) -> None:
+    Args:
+        own_origin: The web origin of pages of the listener itself.
+    """
+
+    def __init__(self, link: Link, site: Site, shares: HostShares, own_origin: str) -> None:
         self._link = link
         self._site = site
         self._shares = shares
-        self._host = host  # a link forgets it at its end
+        self._own_origin = own_origin
+        self._host = link.host  # a link forgets it at its end
         self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES)
         self._unread = b""
         self._left = HTTP_REQUESTS
@@ -151,7 +156,7 @@ class Conversation(Actor[Never]):
         if request.http_version not in _VERSIONS:
             self._left = 0
             return json_page(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
-        visit = _visit(request, self._host)
+        visit = _visit(request, self._host, self._own_origin)
         limit = self._site.body_limit(visit)
         if not limit:
             while isinstance(self._protocol.next_event(), h11.Data):
@@ -238,11 +243,14 @@ class Conversation(Actor[Never]):
         await self._link.send_many([data[at : at + MAX_FRAME_BYTES] for at in frames])
 
 
-def _visit(request: h11.Request, host: str) -> Visit:
-    path, _, query = request.target.decode("latin-1").partition("?")
+def _visit(request: h11.Request, host: str, own_origin: str) -> Visit:
+    authority, target = split_target(request.target.decode("latin-1"))
+    path, _, query = target.partition("?")
     headers = tuple(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers
     )
+    if authority is not None:
+        headers = (*(one for one in headers if one[0] != "host"), ("host", authority))
     fields = parse_qsl(query, keep_blank_values=True)[:_QUERY_FIELDS]
     return Visit(
         request.method.decode("latin-1"),
@@ -250,6 +258,7 @@ def _visit(request: h11.Request, host: str) -> Visit:
         headers,
         MappingProxyType(dict(fields)),
         host=host,
+        own_origin=own_origin,
     )
 
 
@@ -263,14 +272,23 @@ class HttpListener(ListenerActor):
 
     Args:
         shares: Connections at once, in all and of one host.
+        is_encrypted: Whether connections are encrypted.
     """
 
     def __init__(
-        self, listener: Listener, site: Site, monitor: Monitor, shares: HostShares
+        self,
+        listener: Listener,
+        site: Site,
+        monitor: Monitor,
+        shares: HostShares,
+        *,
+        is_encrypted: bool,
     ) -> None:
         super().__init__("http-connections", (listener,), monitor)
         self._site = site
         self._shares = shares
+        host, port = read_host_port(listener.address)
+        self._own_origin = own_origin(host, port, is_encrypted=is_encrypted)
         self._numbers = itertools.count(1)
 
     @override
@@ -279,7 +297,7 @@ class HttpListener(ListenerActor):
         if not self._shares.enter(host):
             await trio.aclose_forcefully(link)
             return
-        make = partial(Conversation, link, self._site, self._shares, host)
+        make = partial(Conversation, link, self._site, self._shares, self._own_origin)
         spec = ChildSpec(f"http:{next(self._numbers)}", make, Restart.TEMPORARY, _MAILBOX)
         await connections.start_child(spec)
 
@@ -351,7 +369,9 @@ async def open_http(
         )
         shares = HostShares(*limits)
         async with open_supervisor("http", monitor=monitor) as supervisor:
-            make = partial(HttpListener, listener, site, monitor, shares)
+            make = partial(
+                HttpListener, listener, site, monitor, shares, is_encrypted=config.tls is not None
+            )
             await supervisor.start_child(ChildSpec("http-door", make))
             yield f"{'http' if config.tls is None else 'https'}://{listener.address}"
 

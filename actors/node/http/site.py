@@ -70,6 +70,7 @@ class Visit:
         query: Decoded; of a repeated name the last value.
         body: Empty where none is wanted.
         host: Where it comes from, as the system says.
+        own_origin: The web origin of pages of the listener itself.
     """
 
     method: str
@@ -78,6 +79,7 @@ class Visit:
     query: Mapping[str, str] = _NO_QUERY
     body: bytes = b""
     host: str = ""
+    own_origin: str = ""
 
     def header(self, name: str) -> str | None:
         """Return the value of a header; of several the first."""

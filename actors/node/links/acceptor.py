@@ -51,6 +51,9 @@ def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
     message = entry.message
     if dialect is PLAIN and message.identity is None and IDENTITY not in message.body:
         return entry.line
+    message = entry.message
+    if message.to in dialect.names or message.from_ in dialect.names:
+        return encode(message, dialect)
     known = {} if entry.spelt is None else entry.spelt
     line = known.get(dialect)
     if line is None:
@@ -87,9 +90,7 @@ class Acceptor(ABC):
 
     def learn(self, raw: JsonObject) -> None:
         """Learn from what the peer wrote how it spells."""
-        shown = dialect_of(raw, self.dialect)
-        if shown != self.dialect:  # a peer that spells as we do is written to without a look
-            self.dialect = shown
+        self.dialect = dialect_of(raw, self.dialect)
         self.has_shown = True
 
     def greeting(self) -> Sequence[Item]:

@@ -10,9 +10,11 @@ from typing_extensions import override
 
 from actors.kit.counters import Form
 from actors.node.links.acceptor import Acceptor, Claim, Item, spelt
+from fsm.registry.node_rights import Names
 from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of
-from specs.dialects.dialect import PLAIN, dialect_of
+from specs.bodies.word import SessionMethod
+from specs.dialects.dialect import PLAIN, UPSTREAM, dialect_of, meant
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Stamp
 from specs.jsonvalue import Json, JsonObject
@@ -52,8 +54,7 @@ class PlainAcceptor(Acceptor):
         self._runtime: str | None = None
         with suppress(BadUrlError):
             self._runtime = canonical(self._named)
-        named = dialect_of({"from": self._named})
-        self.dialect = PLAIN if named == PLAIN else named
+        self.dialect = dialect_of({"from": self._named}, UPSTREAM)
 
     @override
     def greeting(self) -> Sequence[Item]:
@@ -69,7 +70,8 @@ class PlainAcceptor(Acceptor):
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
         self.learn(raw)
-        return (decode_object(frame, raw, self.stamp),)
+        item = decode_object(frame, raw, self.stamp)
+        return (meant(item, self.dialect) if isinstance(item, Message) else item,)
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -110,17 +112,29 @@ class SessionAcceptor(Acceptor):
     Its stubs call themselves `<runtime>/<token>`. The token stays behind this acceptor:
     inside, and towards all other peers, that is an address without it.
     Session control is spelt apart: those stubs count and compare its ids by themselves.
+
+    Args:
+        control: Address of session control.
+        names: What runtimes may call themselves.
     """
 
     wire = Form.SESSION
     liveness = Liveness.BY_LINK
     stamp = _KEPT
 
-    def __init__(self, control: str) -> None:
+    def __init__(self, control: str, names: Names = Names.STRICT) -> None:
         self._control = control
+        self._names = names
+        self.dialect = UPSTREAM
         self._manners = PLAIN
         self._asker = ""
+        self._runtime = ""
         self._shown: str | None = None
+
+    @property
+    def _inside(self) -> str:
+        """What the stub is called inside, its token left out."""
+        return f"{self._runtime}/{_STUB}"
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
@@ -133,8 +147,10 @@ class SessionAcceptor(Acceptor):
             return (self._asked(raw),)
         self.learn(raw)
         item = decode_object(frame, raw, self.stamp)
-        if isinstance(item, Message) and self._shown is not None:
-            item = _renamed(item, self._shown, _hidden(self._shown))
+        if isinstance(item, Message):
+            item = meant(item, self.dialect)
+            if self._shown is not None:
+                item = _renamed(item, self._shown, self._inside)
         return (item,)
 
     @override
@@ -149,7 +165,7 @@ class SessionAcceptor(Acceptor):
     def _line(self, entry: OutboundMessage) -> bytes:
         """Write what is not the session manager's; few messages name the peer's stub."""
         if self._shown is not None:
-            shown = _renamed(entry.message, _hidden(self._shown), self._shown)
+            shown = _renamed(entry.message, self._inside, self._shown)
             if shown != entry.message:
                 return encode(shown, self.dialect)
         return spelt(entry, self.dialect)
@@ -157,8 +173,8 @@ class SessionAcceptor(Acceptor):
     def _asked(self, raw: JsonObject) -> Item:
         """Say in our words what is asked of the session manager."""
         self._manners = dialect_of(raw)
-        if self.dialect is PLAIN:
-            self.dialect = attrs.evolve(PLAIN, runtime_alias=self._manners.runtime_alias)
+        if self.dialect is UPSTREAM:
+            self.dialect = attrs.evolve(UPSTREAM, runtime_alias=self._manners.runtime_alias)
         asker, type_ = raw.get("from"), raw.get("type")
         method = type_.lower() if isinstance(type_, str) else type_
         opening: JsonObject = {"id": raw.get("id"), "type": "execute", "from": asker}
@@ -168,12 +184,20 @@ class SessionAcceptor(Acceptor):
         except BadUrlError:
             self._asker = ""
         if self._asker:
-            opening["from"] = _hidden(self._asker)
+            self._runtime = self._runtime_in(self._asker, method)
+            opening["from"] = self._inside
             body["params"] = self._params(self._asker)
         return decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
 
+    def _runtime_in(self, asker: str, method: Json) -> str:
+        """Return the runtime of a stub, which calls itself by its token once it has one."""
+        if self._names is Names.STRICT:
+            return runtime_of(asker)
+        is_token = method != SessionMethod.OPEN and asker != runtime_of(asker)
+        return asker.rpartition("/")[0] if is_token else asker
+
     def _params(self, asker: str) -> JsonObject:
-        runtime = runtime_of(asker)
+        runtime = self._runtime
         if self._shown is None and asker != runtime:
             self._shown = asker
         shown = asker if asker != runtime else self._shown
@@ -185,7 +209,7 @@ class SessionAcceptor(Acceptor):
         """Write an answer of the session manager; a close that succeeded has none."""
         token = _token(message.body.get("value"))
         if token is not None:
-            self._shown = f"{runtime_of(message.to)}/{token}"
+            self._shown = f"{self._runtime}/{token}"
             body: JsonObject = {"code": message.code, "runtimeToken": token}
         elif message.code == Code.OK:
             return
@@ -199,11 +223,6 @@ class SessionAcceptor(Acceptor):
 def _token(value: Json) -> str | None:
     token = value.get("sessionToken") if isinstance(value, dict) else None
     return token if isinstance(token, str) else None
-
-
-def _hidden(shown: str) -> str:
-    """Return what an address of a stub is called inside, its token left out."""
-    return f"{runtime_of(shown)}/{_STUB}"
 
 
 def _renamed(message: Message, old: str, new: str) -> Message:

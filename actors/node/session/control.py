@@ -59,6 +59,7 @@ class Control:
         statements: Statements,
     ) -> None:
         self._exchange = exchange
+        self._rights = exchange.tables.rights
         self._gate = gate
         self._opening = Opening(exchange, gate, entropy, statements, has_login=login is not None)
         self._login = login
@@ -83,9 +84,9 @@ class Control:
         asked = read_body(message, SessionControl)
         match asked.method:
             case SessionMethod.OPEN:
-                self._open(open_request(message, asked, port))
+                self._open(open_request(message, asked, port, self._rights))
             case SessionMethod.REOPEN:
-                self._reopen(open_request(message, asked, port))
+                self._reopen(open_request(message, asked, port, self._rights))
             case _ if session is not None:
                 if self._is_permitted(message, port, session):
                     self._do(message, asked, session, port)
@@ -103,7 +104,7 @@ class Control:
         Raises:
             BadMessageError: It is the session of no runtime.
         """
-        request = open_request(message, read_body(message, SessionControl), port)
+        request = open_request(message, read_body(message, SessionControl), port, self._rights)
         if is_node(request.runtime):
             why = "a node opens its session by session control"
             self._opening.refuse(request, Code.UNAUTHENTICATED, why)

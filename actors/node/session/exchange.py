@@ -268,7 +268,7 @@ class Exchange:
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
         self.tables = Tables(addresses, rules, self.components, trace)
-        self.foreign = ForeignRoutes(addresses.domain, rules.foreign)
+        self.foreign = ForeignRoutes(addresses.domain, rules.rights.abroad)
         self.trace = trace
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out

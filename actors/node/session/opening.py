@@ -21,6 +21,7 @@ from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from actors.node.session.statements import Statements
+from fsm.registry.node_rights import Names, NodeRights
 from fsm.session.assertion import BOUND
 from fsm.session.node_session_io import (
     ClaimAsked,
@@ -94,16 +95,20 @@ class OpenRequest:
         return None if self.shown is None else self.shown.thumbprint
 
 
-def open_request(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
+def open_request(
+    message: Message, asked: SessionControl, port: Port, rights: NodeRights
+) -> OpenRequest:
     """Read whose session is asked for.
 
     Args:
         message: The message.
         asked: Body of the request.
         port: Write end of the requesting link.
+        rights: The rights of sessions at the node.
 
     Raises:
-        BadMessageError: The address of no runtime and no node, or a key that is none.
+        BadMessageError: The address of no runtime and no node, or below a runtime with a session,
+            or a key that is none.
     """
     text = asked.params.runtime_url
     if text is None:
@@ -112,9 +117,12 @@ def open_request(message: Message, asked: SessionControl, port: Port) -> OpenReq
         url = parse(text)
     except BadUrlError as exc:
         raise BadMessageError(f"params.runtimeURL {exc}") from exc
-    is_runtime = url.scheme == RUNTIME_SCHEME and len(url.path) == 1
-    if not is_runtime and not is_node(url.text):
+    may_be_long = rights.names is Names.LOOSE and port.acceptor.form is PeerForm.UPSTREAM
+    is_name = len(url.path) == 1 or (may_be_long and url.path)
+    if not (url.scheme == RUNTIME_SCHEME and is_name) and not is_node(url.text):
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
+    if not is_node(url.text) and not rights.may_be_called(url.text):
+        raise BadMessageError("params.runtimeURL is below a runtime's address", Code.CONFLICT)
     is_upstream = port.acceptor.form is PeerForm.UPSTREAM
     shown = None if is_upstream else _shown(asked.params)
     return OpenRequest(message, port, url.text, asked.params.token, shown)

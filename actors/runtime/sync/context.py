@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias, final
@@ -191,6 +192,7 @@ class SyncContext:
         gate: Where what is said of stored objects waits until it is on disk.
         lease: Seconds for which observers may observe, unless they renew that.
         entropy: Source of random bytes for jitter.
+        clock_offset: Seconds from the Trio clock to the epoch.
     """
 
     runtime: str
@@ -207,10 +209,16 @@ class SyncContext:
     gate: StoreGate = attrs.field(factory=StoreGate, eq=False)
     lease: int = LEASE
     entropy: Callable[[int], bytes] = secrets.token_bytes
+    clock_offset: float = 0.0
 
     def now(self) -> tuple[float, float]:
         """Return the time, and an unpredictable number between 0 and 1."""
         return trio.current_time(), self.entropy(1)[0] / 255
+
+    def time_of_day(self) -> str:
+        """Return the time of day in the form of RFC 3339, UTC."""
+        now = datetime.fromtimestamp(trio.current_time() + self.clock_offset, UTC)
+        return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def node_for(self, url: str) -> str:
         """Return the domain at whose node the path to an object is set (C-49).

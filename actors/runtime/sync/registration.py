@@ -21,8 +21,8 @@ from actors.runtime.sync.context import SyncContext
 from fsm.effects import Refused
 from fsm.registry.changes import LocalGone, LocalLive
 from specs.addresses.address import (
+    NO_OBJECT_SCHEMES,
     RUNTIME_SCHEME,
-    SCHEME_ALIASES,
     is_backend,
     last_segment,
     scheme_of,
@@ -142,9 +142,7 @@ _SCHEMES: Final = {"communication": "comm", "context": "ctxt"}
 _LINKS: Final = "connection"
 """The scheme of the descriptions of links, which parts of a runtime report."""
 
-_NOT_OF_OBJECTS: Final = frozenset(
-    {"hyperty", RUNTIME_SCHEME, *SCHEME_ALIASES, "user", "hyperty-catalogue", _LINKS}
-)
+_NOT_OF_OBJECTS: Final = NO_OBJECT_SCHEMES | {_LINKS}
 
 _SCHEMAS: Final = {scheme: name.capitalize() for name, scheme in _SCHEMES.items()}
 
@@ -218,6 +216,7 @@ class ObjectRegistrations:
             name=value.name,
             schema=wanted.schema,
             resources=value.resources or (),
+            created=context.time_of_day(),
         )
 
     async def listen(self, url: str, listener: ActorRef[Delivery]) -> None:

@@ -38,6 +38,32 @@ def test_the_first_of_flag_environment_file_default_wins(file):
     assert reported["registry"] == (None, "default", "")
 
 
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_profile_gives_way_to_a_file_and_to_a_flag(order, tmp_path):
+    file = tmp_path / "node.toml"
+    file.write_text('[node]\nhandshake-rate = "7"\n')
+    pairs = [("--profile", "upstream"), ("--config", str(file))]
+    first, second = pairs[order], pairs[1 - order]
+    options = shown("node", *first, *second, "--outbox-bytes", "1MiB")
+    reported = {name: (one["value"], one["origin"], one["where"]) for name, one in options.items()}
+    assert reported["allow-legacy"] == (True, "profile", "upstream")
+    assert reported["handshake-rate"] == ("7", "file", f"{file} [node]")
+    assert reported["outbox-bytes"] == ("1MiB", "command line", "")
+    assert reported["fan-out"] == ("10000", "default", "")
+
+
+def test_a_profile_may_be_named_in_a_file(tmp_path):
+    file = tmp_path / "node.toml"
+    file.write_text('[node]\nprofile = "upstream"\n')
+    assert shown("node", "--config", str(file))["loose-names"]["origin"] == "profile"
+
+
+def test_a_profile_that_there_is_not_is_refused():
+    ended = typed("config", "show", "node", "--profile", "downstream")
+    assert ended.status == ExitCode.USAGE
+    assert "upstream" in ended.err[-1]
+
+
 def test_the_output_of_show_is_a_file_with_the_same_options(file, tmp_path):
     ended = typed("config", "show", "--origin", "node", "--config", file)
     again = tmp_path / "again.toml"

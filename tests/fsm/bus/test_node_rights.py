@@ -4,7 +4,7 @@ import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
 from fsm.registry.allocation import Allocate, AllocationCore, Bind
-from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership
+from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import Subscribe, SubscriptionCore
 from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
@@ -39,7 +39,7 @@ class Node:
         for owner, addresses in ((RA, (HA, OA)), (RB, (HB, OB)), (OLD, (HO,))):
             self.allocation.feed(Allocate(owner, addresses), 0.0)
         self.allocation.feed(Bind(RB, BOUND), 0.0)
-        self.rights = NodeRights(DOMAIN, self.allocation, FORMS.get, observation)
+        self.rights = NodeRights(DOMAIN, self.allocation, FORMS.get, RightsRules(observation))
         self.routing = NodeRouting(
             DOMAIN, self.rights, self.subscriptions, {MN, f"{MN}/sm", f"domain://registry.{DOMAIN}"}
         )

@@ -4,7 +4,7 @@ import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
 from fsm.registry.allocation import Allocate, AllocationCore
-from fsm.registry.node_rights import NodeRights
+from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import Consented, Subscribe, SubscriptionCore, Withdrawn
 from specs.message import Message, MessageType
@@ -24,7 +24,9 @@ class Node:
         allocation, self.subscriptions = AllocationCore(), SubscriptionCore()
         for owner, addresses in ((RA, (HA, URL)), (RB, (HB, HB2)), (RC, (HC,))):
             allocation.feed(Allocate(owner, addresses), 0.0)
-        rights = NodeRights("a.ex", allocation, dict.fromkeys((RA, RB, RC), PeerForm.OWN).get)
+        rights = NodeRights(
+            "a.ex", allocation, dict.fromkeys((RA, RB, RC), PeerForm.OWN).get, RightsRules()
+        )
         self.subscriptions.feed(Subscribe(RA, (TO,)), 0.0)
         self.subscriptions.feed(Subscribe(RB, (TO,), frozenset({TO})), 0.0)
         self.subscriptions.feed(Consented(URL, RB, HB), 0.0)

@@ -1,11 +1,13 @@
 """The way out: N3, C-01, C-05, C-09, C-37, C-42; and there and back."""
 
+import attrs
 import pytest
 from hypothesis import given
 
-from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.dialect import PLAIN, UPSTREAM, Dialect, dialect_of, emit, meant
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
+from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message, MessageType
 from tests.specs.dialects.wire_json import WIRE
 
@@ -95,6 +97,75 @@ def test_newer_evidence_wins():
     raw = {"id": 1, "type": "subscribe", "from": R, "to": f"{MN}/address-allocation"}
     body = {"resources": [R], "description": "x"}
     assert dialect_of({**raw, "body": body}, OLD) == PLAIN
+
+
+OBJECT = "comm://a.ex/o"
+
+
+@pytest.mark.parametrize("type_", ["subscribe", "unsubscribe"])
+def test_n9_upstream_reads_the_observer_from_subscriber(type_):
+    message = Message(7, MessageType(type_), f"{R}/sm", f"{OBJECT}/subscription", {"source": HA})
+    assert emit(message, UPSTREAM)["body"] == {"source": HA, "subscriber": HA}
+    assert normalise(emit(message, UPSTREAM)) == message
+    elsewhere = attrs.evolve(message, to=f"{MN}/sm")
+    assert emit(elsewhere, UPSTREAM)["body"] == {"source": HA}
+
+
+def test_n11_upstream_knows_all_children_by_one_address():
+    message = Message(7, MessageType.CREATE, HA, f"{OBJECT}/children", {})
+    assert emit(message, UPSTREAM)["to"] == f"{OBJECT}/children/"
+    assert emit(message, OLD)["to"] == f"{OBJECT}/children"
+    assert normalise(emit(message, UPSTREAM)) == message
+
+
+@pytest.mark.parametrize("shown", [f"{R}/registry/", "runtime://A.ex/ra/registry", f"{R}/registry"])
+def test_n12_an_own_address_is_spelt_as_it_was_written_last(shown):
+    known = dialect_of({"from": "runtime://a.ex/ra/registry/"}, UPSTREAM)
+    dialect = dialect_of({"from": shown}, known)
+    answer = Message(7, MessageType.RESPONSE, MN, f"{R}/registry", {"code": 200})
+    assert emit(answer, dialect)["to"] == shown
+    assert dialect_of({"from": shown}, dialect) is dialect
+
+
+def test_no_more_than_so_many_spellings_are_remembered():
+    dialect = UPSTREAM
+    for number in range(2 * MAX_SPELLINGS):
+        dialect = dialect_of({"from": f"{R}/{number}/"}, dialect)
+    assert len(dialect.names) == MAX_SPELLINGS
+
+
+@pytest.mark.parametrize(
+    ("message", "counted"),
+    [
+        (Message(7, MessageType.UPDATE, OBJECT, f"{OBJECT}/changes", {"version": 0}), 1),
+        (Message(7, MessageType.RESPONSE, OBJECT, HA, {"value": {"version": 4}}), 5),
+        (
+            Message(
+                7, MessageType.RESPONSE, f"{OBJECT}/subscription", HA, {"value": {"version": 0}}
+            ),
+            1,
+        ),
+        (Message(7, MessageType.RESPONSE, HA, R, {"value": {"version": 0}}), 0),
+        (Message(7, MessageType.RESPONSE, f"{MN}/x", R, {"value": {"version": 0}}), 0),
+        (Message(7, MessageType.UPDATE, HA, f"{OBJECT}/changes", {"version": 0}), 0),
+        (Message(7, MessageType.UPDATE, OBJECT, f"{OBJECT}/changes", {"version": True}), True),
+        (Message(7, MessageType.RESPONSE, OBJECT, HA, {"value": {"version": "0"}}), "0"),
+    ],
+)
+def test_versions_of_objects_that_count_from_0_are_counted_from_1(message, counted):
+    read = meant(message, Dialect(is_upstream=True, from_zero=True))
+    assert read.body.get("version", (read.body.get("value") or {"version": None})) in (
+        counted, {"version": counted},
+    )  # fmt: skip
+    assert meant(message, UPSTREAM) == message
+
+
+def test_only_a_version_0_shows_that_versions_count_from_0():
+    change = {"id": 1, "type": "update", "from": OBJECT, "to": f"{OBJECT}/changes"}
+    assert dialect_of({**change, "body": {"version": 1}}, UPSTREAM) is UPSTREAM
+    shown = dialect_of({**change, "body": {"version": 0}}, UPSTREAM)
+    assert shown == Dialect(is_upstream=True, from_zero=True)
+    assert dialect_of({**change, "body": {"version": 1}}, shown) == shown
 
 
 @given(WIRE)

@@ -11,9 +11,9 @@ DOORS = pytest.mark.parametrize("door", [plain_peer, session_peer])
 
 
 @asynccontextmanager
-async def met(door):
+async def met(door, **config):
     """An upstream peer and one of ours at one node."""
-    async with open_world(allow_legacy=True) as world:
+    async with open_world(allow_legacy=True, **config) as world:
         yield world, await door(world), await world.peer(RA)
 
 

@@ -77,6 +77,24 @@ async def test_a_query_is_not_looked_at():
         )
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"http://localhost/healthz", b"a", 200),
+        (b"http://localhost:9440/healthz?a=1", b"a", 200),
+        (b"http://localhost/nothing", b"a", 404),
+        (b"http://localhost", b"a", 404),
+        (b"http://127.0.0.1/metrics", b"evil.example", 200),
+        (b"http://evil.example/metrics", b"localhost", 403),
+    ],
+)
+async def test_a_target_may_be_absolute_and_its_authority_counts(target, host, status):
+    """RFC 9112, 3.2.2."""
+    raw = b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (target, host)
+    async with served() as url:
+        assert (await said(url, raw)).startswith(b"HTTP/1.1 %d " % status)
+
+
 async def test_one_connection_carries_many_requests_but_not_for_ever():
     async with served() as url, await connect(url) as stream:
         http = h11.Connection(h11.CLIENT)

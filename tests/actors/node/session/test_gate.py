@@ -155,6 +155,54 @@ async def test_pages_of_allowed_origins_only_may_connect(headers, status):
         assert turned_away(world).get("origin", 0) == (status != SWITCHING)
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://{own}", SWITCHING),
+        ("https://{own}", b"HTTP/1.1 403 Forbidden"),
+        ("http://127.0.0.1:1", b"HTTP/1.1 403 Forbidden"),
+        ("http://127.0.0.1", b"HTTP/1.1 403 Forbidden"),
+        ("http://127.0.0.2:{port}", b"HTTP/1.1 403 Forbidden"),
+        ("http://evil.example:{port}", b"HTTP/1.1 403 Forbidden"),
+    ],
+)
+async def test_pages_of_the_nodes_own_address_may_connect(origin, status):
+    """By its number only: a name that leads to it, and is in Host too, may be anybody's."""
+    async with real_world() as world:
+        own = world.node.url.removeprefix("ws://").removesuffix("/link")
+        origin = origin.format(own=own, port=own.rpartition(":")[2])
+        assert await answer(world, f"Origin: {origin}") == status
+
+
+@pytest.mark.parametrize("hosts", [[], ["127.0.0.1", "127.0.0.1"], ["127.0.0.1", "b.ex"]])
+async def test_a_handshake_has_one_host(hosts):
+    async with real_world() as world, await connect(world) as stream:
+        lines = b"".join(b"Host: %s\r\n" % one.encode() for one in hosts)
+        await stream.send_all(handshake().replace(b"Host: 127.0.0.1\r\n", lines))
+        assert (await read_all(stream)).startswith(b"HTTP/1.1 400 Bad Request")
+        assert turned_away(world) == {"bad-request": 1}
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("ws://a.ex:80/link", SWITCHING),
+        ("http://a.ex/link?x=1", SWITCHING),
+        ("HTTPS://a.ex/link", SWITCHING),
+        ("http://a.ex/other", b"HTTP/1.1 404 Not Found"),
+        ("http://a.ex", b"HTTP/1.1 404 Not Found"),
+        ("http:///link", b"HTTP/1.1 404 Not Found"),
+        ("ftp://a.ex/link", b"HTTP/1.1 404 Not Found"),
+    ],
+)
+async def test_the_target_of_a_handshake_may_be_absolute(target, status):
+    """RFC 9112, 3.2.2."""
+    async with real_world() as world, await connect(world) as stream:
+        await stream.send_all(handshake(target))
+        with trio.fail_after(10):
+            assert (await stream.receive_some()).startswith(status)
+
+
 LONG = head(1, 1000)
 PART = frame(9, b"") + frame(0, b"x", fin=0)
 

@@ -136,6 +136,32 @@ async def test_an_open_without_the_token_takes_no_foreign_session(autojump_clock
         assert await old.allocate()
 
 
+async def test_a_detached_session_goes_to_either_of_upstreams_forms(autojump_clock):
+    """Where nobody logs in, the name is the only proof in both; what waits is not lost."""
+    async with old_world() as world:
+        new, plain = await world.peer(RA), await plain_peer(world)
+        address = await plain.allocate()
+        for come in (session_peer, plain_peer, session_peer):
+            await plain.link.aclose()
+            await trio.testing.wait_all_tasks_blocked()
+            await new.post("create", f"{RA}/ua", address, value=1)
+            plain = await come(world)
+            assert (await plain.hear())["body"] == {"value": 1}
+        assert await world.states() == {RA: "open", OLD_INSIDE: "open"}
+
+
+async def test_a_token_is_void_once_the_session_went_to_the_plain_form(autojump_clock):
+    async with old_world() as world:
+        old = await session_peer(world)
+        await returned(world, old)
+        plain = await plain_peer(world)
+        assert await plain.allocate()
+        back = await session_outsider(world)
+
+        assert (await back.session("re-open", old.session_url))["body"]["code"] == 401
+        assert (await back.session("open"))["body"]["code"] == 409
+
+
 @pytest.mark.parametrize(
     "asked",
     [
