@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, final
 
 import attrs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
@@ -176,13 +176,16 @@ class Question:
     scope: Scope = Scope.ALL
 
 
-def validate(session: SparkSession, asked: Question, report: Path | None = None) -> Findings:
+def validate(
+    session: SparkSession, asked: Question, report: Path | None = None, shown: int = 1
+) -> Findings:
     """Judge traces by all claims.
 
     Args:
         session: A running Spark.
         asked: What to judge, and how.
         report: Directory for `violations.parquet` and `quarantine`; None: not wanted.
+        shown: The most violations of each claim that are returned.
 
     Raises:
         TraceMissingError: There is no trace at a path.
@@ -203,7 +206,7 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
                     raise SparkFailedError(row["expected"])
             again = _joined(folders, accounts)
             if len(again) == len(folders):
-                return _Judged(session, asked, said, accounts).findings(report)
+                return _Judged(session, asked, said, accounts).findings(report, shown)
             folders = again
         finally:
             said.unpersist()
@@ -290,13 +293,13 @@ class _Judged:
             F.col("expected").alias("reason"), F.col("data").alias("text"),
         )  # fmt: skip
 
-    def findings(self, report: Path | None) -> Findings:
-        """Ask for all of it."""
+    def findings(self, report: Path | None, shown: int) -> Findings:
+        """Ask for all of it; of violations, for so many of each claim."""
         broken = self._broken.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if report is not None:
                 self._write(broken, report)
-            return self._findings(broken)
+            return self._findings(broken, shown)
         finally:
             broken.unpersist()
 
@@ -305,7 +308,7 @@ class _Judged:
         violations.write.mode("overwrite").parquet(str(report / "violations.parquet"))
         self._bad.coalesce(1).write.mode("overwrite").json(str(report / "quarantine"))
 
-    def _findings(self, broken: DataFrame) -> Findings:
+    def _findings(self, broken: DataFrame, shown: int) -> Findings:
         machine = F.get_json_object("data", "$.machine").alias("machine")
         counts = broken.groupBy("claim", "run", "node", machine).agg(F.count("*").alias("times"))
         told = counts.collect()
@@ -326,7 +329,7 @@ class _Judged:
             by_claim={name: by_claim[claim,] for claim, name in claim_names(self._asked.scope)},
             nodes=nodes,
             machines=machines,
-            first=_first(broken) if violations else [],
+            shown=_first(broken, shown) if violations else [],
             gaps=gaps,
             bad_lines=[BadLine(*row) for row in bad_lines],
         )
@@ -476,14 +479,14 @@ _DATA: Final = StructType([field for field in VIOLATION.fields if field.name not
 """What the data of a step say."""
 
 
-def _first(broken: DataFrame) -> list[Broken]:
-    """Return the first violation of each claim, in the order of the claims."""
-    violations = _as_violations(broken)
-    place = F.struct("run", "node", "ln", "about", "expected")
-    earliest = F.min_by(F.struct(*violations.columns), place).alias("first")
-    rows = violations.groupBy("claim").agg(earliest).select("first.*").orderBy("rank").collect()
+def _first(broken: DataFrame, count: int) -> list[Broken]:
+    """Return the first violations of each claim, in the order of the claims."""
+    place = ("run", "node", "ln", "about", "expected")
+    at = F.row_number().over(Window.partitionBy("claim").orderBy(*place))
+    rows = _as_violations(broken).withColumn("at", at).where(F.col("at") <= count)
     names = dict(claim_names())
-    return [violation_of(row, names[row["claim"]]) for row in rows]
+    told = rows.orderBy("rank", "at").collect()
+    return [violation_of(row, names[row["claim"]]) for row in told]
 
 
 def violation_of(row: SparkRow, claim: str) -> Broken:
