@@ -65,6 +65,12 @@ _BYTES: Final = 64 * 1024 * 1024
 _TASKS_PER_CORE: Final = 4
 """So that cores which are done early have more to do."""
 
+_TASK_BYTES: Final = 2 * 1024 * 1024
+"""Of lines (about 10,000 records): for fewer a task of its own takes longer than they do."""
+
+_COLUMNS_BYTES: Final = 12
+"""Bytes of lines that a byte of columns stands for, about."""
+
 
 def judge_processes(
     session: SparkSession,
@@ -98,15 +104,22 @@ def judge_processes(
 def _opened_by_workers(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
     """Return rows of folder and name, in tasks of about the same size."""
     cores = session.sparkContext.defaultParallelism
-    sizes = [(sum(Path(name).stat().st_size for name in files), files) for files in folders]
+    sizes = [(sum(map(_size, files)), files) for files in folders]
+    most = sum(size for size, _ in sizes) // _TASK_BYTES + 1
     tasks = [
         [{"folder": files[0], "name": name} for files in task for name in files]
-        for task in shared_out(sizes, cores * _TASKS_PER_CORE)
+        for task in shared_out(sizes, min(cores * _TASKS_PER_CORE, most))
     ]
     told = F.array(*(F.lit(json.dumps(rows)) for rows in tasks))
     one = F.from_json(told[F.col("id").cast("int")], ArrayType(FILE))
     frame = session.range(0, len(tasks), 1, len(tasks)).select(F.inline(one))
     return frame.withColumn("content", F.lit(None).cast("binary"))
+
+
+def _size(name: str) -> int:
+    """Return how many bytes of lines a file stands for, about."""
+    size = Path(name).stat().st_size
+    return size if name.endswith(".jsonl") else size * _COLUMNS_BYTES
 
 
 def _read_by_spark(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:

@@ -68,6 +68,7 @@ def iterating(function: Callable[[_Batches], _Batches], gives: str) -> UserDefin
 
 def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
     """Read lines, each given as its bytes and the piece of a file, as the reference judge does."""
+    _collect_seldom()
     piece, position = None, 0
     for batch in batches:
         rows = []
@@ -98,7 +99,7 @@ def judging(buckets: int, scope: Scope = Scope.ALL) -> Callable[[_Batches], _Bat
 
     def judge(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Judge the processes of folders: rows of folder, name, content, folder by folder."""
-        gc.set_threshold(*_SELDOM)
+        _collect_seldom()
         return _with_one_held(batches, _Folders(buckets, scope))
 
     return judge
@@ -113,7 +114,7 @@ def judging_keys(whole: AbstractSet[str | None]) -> Callable[[_Batches], _Batche
 
     def judge_keys(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Judge evidence, sorted by fold and bucket."""
-        gc.set_threshold(*_SELDOM)
+        _collect_seldom()
         return _with_one_held(batches, _Buckets(whole))
 
     return judge_keys
@@ -219,6 +220,13 @@ def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
 _SELDOM: Final = (100_000, 50, 50)
 """Thresholds of the cyclic garbage collector: a judge keeps most of what it makes (a fifth of its
 time was spent there)."""
+
+
+def _collect_seldom() -> None:
+    """Do not look for garbage in modules, which PySpark does after each task, nor often."""
+    gc.freeze()
+    gc.set_threshold(*_SELDOM)
+
 
 _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
 
