@@ -14,11 +14,14 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import final
 
+from typing_extensions import override
+
 
 @final
 class _WithoutPandas(MetaPathFinder):
     """Says that Pandas is not installed."""
 
+    @override
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> None:
