@@ -164,6 +164,7 @@ _SHOWN: Final = 20
 
 _ACCOUNTED: Final = (
     What.PROCESS.value, What.SILENT.value, What.UNREADABLE.value, What.ASIDE.value,
+    What.UNREAD.value,
 )  # fmt: skip
 _BROKEN: Final = (What.STEP.value, What.FINDING.value)
 _MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
@@ -254,6 +255,7 @@ class _Account:
     is_whole: bool
     files: tuple[str, ...]
     bad: int
+    gaps: int
     unanswered: int
     took: Took
     crossings: tuple[Crossing, ...]
@@ -270,7 +272,7 @@ def _account(row: SparkRow) -> _Account:
     return _Account(
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
         frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
-        tuple(told["files"]), told["bad"], told["unanswered"],
+        tuple(told["files"]), told["bad"], told["gaps"], told["unanswered"],
         Took(frozenset(told["itself"]), others),
         tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
     )  # fmt: skip
@@ -301,6 +303,7 @@ class _Judged:
         self._aside: Counter[tuple[str, str]] = Counter()
         for row in aside:
             self._aside[row["run"], row["node"]] += row["ln"]
+        self._unread = sum(row["ln"] for row in told if row["what"] == What.UNREAD)
         self._bad = said.where(F.col("what") == What.BAD.value).select(
             F.col("about").alias("file"), F.col("place").alias("line"),
             F.col("expected").alias("reason"), F.col("data").alias("text"),
@@ -327,7 +330,7 @@ class _Judged:
         told = counts.collect()
         by_claim, by_machine = _sum(told, "claim"), _sum(told, "machine")
         violations = sum(by_claim.values())
-        quarantined = self._bad.count()
+        quarantined = self._unread
         bad_lines = self._bad.orderBy("file", "line").limit(_SHOWN).collect() if quarantined else []
         nodes = self._nodes(_sum(told, "run", "node"))
         gaps, missing = self._gaps()
@@ -383,7 +386,8 @@ class _Judged:
         """Return what is missing, and how much of it no flaw of a node says already."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = sum(one.unanswered for one in self._accounts)
-        shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
+        is_any = any(one.gaps or one.unanswered for one in self._accounts)
+        shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
         others = [*self._lost.values()]
         told = [(one.run, one.node, one.took) for one in self._accounts]
         others += not_there(told, self._asked.untraced, self._asked.manifest)

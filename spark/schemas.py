@@ -59,6 +59,7 @@ class What(StrEnum):
         FLAW: Something that a trace lacks: run, node, ln, expected.
         UNANSWERED: A request without a final answer: run, node, ln, expected.
         BAD: A line that is no record: about (its file), place, expected (why), data (its text).
+        UNREAD: How many lines of a folder are no records: ln.
         ASIDE: Lines of a process that were set aside as no records: run (may be empty), node, ln.
         STEP: A machine's claim, broken by a step: run, node, claim, ln, about, expected, data.
         FINDING: Any other claim, broken: run, node, claim, ln, about, expected.
@@ -76,6 +77,7 @@ class What(StrEnum):
     FLAW = "flaw"
     UNANSWERED = "unanswered"
     BAD = "bad"
+    UNREAD = "unread"
     ASIDE = "aside"
     STEP = "step"
     FINDING = "finding"

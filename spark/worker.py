@@ -244,6 +244,8 @@ def _of_folder(
     for bad in reading.bad:
         bad_lines[bad.file] += 1
         yield of_bad_line(bad)
+    if reading.bad:
+        yield row_of(What.UNREAD, ln=len(reading.bad))
     silent = {writer for writer, _, has_record in reading.named if not has_record}
     silent.update(one for part in parts if isinstance(part, NotesPart) for one in part.silent())
     for run, node in silent:
@@ -267,7 +269,7 @@ def _of_process(
     told = {
         "records": node.records, "flaws": sorted(node.flaws), "missing": node.missing,
         "doubled": node.doubled, "home": judged.home, "whole": judged.is_whole, "files": files,
-        "bad": bad_lines, "unanswered": len(judged.unanswered),
+        "bad": bad_lines, "gaps": len(judged.missing), "unanswered": len(judged.unanswered),
         "itself": sorted(judged.took.itself),
         "others": [attrs.astuple(mention) for mention in judged.took.others],
         "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],
