@@ -8,6 +8,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -55,7 +56,10 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         effort = Effort.LONG if count > _REACH else Effort.SHORT
         by_cores: dict[int, list[float]] = {}
         for used in sorted({cores, 1}, reverse=True):
-            with open_session(Cluster(f"local[{used}]"), effort=effort) as session:
+            with (
+                _on_cores(used),
+                open_session(Cluster(f"local[{used}]"), effort=effort) as session,
+            ):
                 if used == cores:
                     convert(session, [str(lines)], str(columns))
                 by_cores[used] = [
@@ -88,6 +92,17 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
             "gain by cores": gain,
         },
     ).tell(as_json=as_json)
+
+
+@contextmanager
+def _on_cores(count: int) -> Iterator[None]:
+    """Let processes that are started inside use so many cores, Java's own threads included."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def _by_spark(session: SparkSession, place: Path, count: int, rounds: int) -> float:

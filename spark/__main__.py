@@ -17,6 +17,7 @@ from fsm.judge.claims.fold import Fold, GroupKey
 from fsm.judge.manifest import ManifestError, read_manifest
 from fsm.judge.process import MONITORED
 from spark.errors import SparkMissingError, TraceMissingError
+from spark.findings import DIAGRAMS
 from specs.claims import CATALOGUE, Claim
 from specs.errors import ProtoflyError
 
@@ -143,6 +144,12 @@ def main() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Compare with the former report in DIR; needs --report.",
 )
+@click.option(
+    "--diagrams",
+    metavar="COUNT",
+    type=click.IntRange(1, 1000),
+    help=f"Violations of each claim that the report draws [default: {DIAGRAMS}]; needs --report.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
 @click.option(
     "--claims",
@@ -176,6 +183,7 @@ def validate(  # noqa: PLR0913 - one for each option
     traces: tuple[str, ...],
     report: Path | None,
     against: Path | None,
+    diagrams: int | None,
     as_json: bool,
     scope: str,
     master: str | None,
@@ -194,6 +202,8 @@ def validate(  # noqa: PLR0913 - one for each option
     """
     if against is not None and report is None:
         raise click.UsageError("--against needs --report")
+    if diagrams is not None and report is None:
+        raise click.UsageError("--diagrams needs --report")
     if scope != "all" and place is not None:
         raise click.UsageError("--manifest needs --claims all")
     try:
@@ -211,7 +221,12 @@ def validate(  # noqa: PLR0913 - one for each option
         )
         outcome = work.run(
             work.Order(
-                question=asked, report=report, cluster=cluster, against=against, command=_command()
+                question=asked,
+                report=report,
+                cluster=cluster,
+                against=against,
+                command=_command(),
+                diagrams=diagrams or DIAGRAMS,
             )
         )
     except ManifestError as exc:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, unique
-from typing import final
+from typing import Final, final
 
 import attrs
 
@@ -11,9 +11,12 @@ from fsm.judge.replay import Told
 from fsm.judge.trace_line import Flaw, Verdict
 
 __all__ = [
-    "BadLine", "Broken", "Dwell", "Findings", "Gap", "MachineUse", "NodeFindings", "Quarantine",
-    "Row", "Scope", "Step", "judge_node", "judge_run",
+    "DIAGRAMS", "BadLine", "Broken", "Dwell", "Findings", "Gap", "MachineUse", "NodeFindings",
+    "Quarantine", "Row", "Scope", "Step", "judge_node", "judge_run",
 ]  # fmt: skip
+
+DIAGRAMS: Final = 10
+"""Violations of each claim that a report draws, if no one says how many."""
 
 
 @unique
@@ -101,7 +104,7 @@ class Step:
 @final
 @attrs.frozen(kw_only=True)
 class Broken:
-    """The first record that breaks a claim.
+    """A record that breaks a claim.
 
     Attributes:
         claim: Its name.
@@ -171,7 +174,7 @@ class Findings:
 
     Attributes:
         by_claim: How often each claim that was judged is broken, those that are kept too.
-        first: The first violation of each claim that is broken.
+        shown: The first violations of each claim that is broken, claim by claim.
         gaps: What is missing in the traces, and participants without one.
         bad_lines: The first of the lines that are no records.
     """
@@ -184,9 +187,14 @@ class Findings:
     by_claim: Mapping[str, int]
     nodes: Sequence[NodeFindings]
     machines: Sequence[MachineUse]
-    first: Sequence[Broken]
+    shown: Sequence[Broken]
     gaps: Sequence[Gap]
     bad_lines: Sequence[BadLine]
+
+    @property
+    def first(self) -> list[Broken]:
+        """The first violation of each claim that is broken."""
+        return [*{one.claim: one for one in reversed(self.shown)}.values()][::-1]
 
 
 def judge_node(found: NodeFindings, quarantine: Quarantine) -> Verdict:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, final
 
 import attrs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
@@ -65,6 +65,12 @@ _BYTES: Final = 64 * 1024 * 1024
 _TASKS_PER_CORE: Final = 4
 """So that cores which are done early have more to do."""
 
+_TASK_BYTES: Final = 2 * 1024 * 1024
+"""Of lines (about 10,000 records): for fewer a task of its own takes longer than they do."""
+
+_COLUMNS_BYTES: Final = 12
+"""Bytes of lines that a byte of columns stands for, about."""
+
 
 def judge_processes(
     session: SparkSession,
@@ -98,15 +104,22 @@ def judge_processes(
 def _opened_by_workers(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
     """Return rows of folder and name, in tasks of about the same size."""
     cores = session.sparkContext.defaultParallelism
-    sizes = [(sum(Path(name).stat().st_size for name in files), files) for files in folders]
+    sizes = [(sum(map(_size, files)), files) for files in folders]
+    most = sum(size for size, _ in sizes) // _TASK_BYTES + 1
     tasks = [
         [{"folder": files[0], "name": name} for files in task for name in files]
-        for task in shared_out(sizes, cores * _TASKS_PER_CORE)
+        for task in shared_out(sizes, min(cores * _TASKS_PER_CORE, most))
     ]
     told = F.array(*(F.lit(json.dumps(rows)) for rows in tasks))
     one = F.from_json(told[F.col("id").cast("int")], ArrayType(FILE))
     frame = session.range(0, len(tasks), 1, len(tasks)).select(F.inline(one))
     return frame.withColumn("content", F.lit(None).cast("binary"))
+
+
+def _size(name: str) -> int:
+    """Return how many bytes of lines a file stands for, about."""
+    size = Path(name).stat().st_size
+    return size if name.endswith(".jsonl") else size * _COLUMNS_BYTES
 
 
 def _read_by_spark(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
@@ -151,6 +164,7 @@ _SHOWN: Final = 20
 
 _ACCOUNTED: Final = (
     What.PROCESS.value, What.SILENT.value, What.UNREADABLE.value, What.ASIDE.value,
+    What.UNREAD.value,
 )  # fmt: skip
 _BROKEN: Final = (What.STEP.value, What.FINDING.value)
 _MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
@@ -176,13 +190,16 @@ class Question:
     scope: Scope = Scope.ALL
 
 
-def validate(session: SparkSession, asked: Question, report: Path | None = None) -> Findings:
+def validate(
+    session: SparkSession, asked: Question, report: Path | None = None, shown: int = 1
+) -> Findings:
     """Judge traces by all claims.
 
     Args:
         session: A running Spark.
         asked: What to judge, and how.
         report: Directory for `violations.parquet` and `quarantine`; None: not wanted.
+        shown: The most violations of each claim that are returned.
 
     Raises:
         TraceMissingError: There is no trace at a path.
@@ -203,7 +220,7 @@ def validate(session: SparkSession, asked: Question, report: Path | None = None)
                     raise SparkFailedError(row["expected"])
             again = _joined(folders, accounts)
             if len(again) == len(folders):
-                return _Judged(session, asked, said, accounts).findings(report)
+                return _Judged(session, asked, said, accounts).findings(report, shown)
             folders = again
         finally:
             said.unpersist()
@@ -238,6 +255,7 @@ class _Account:
     is_whole: bool
     files: tuple[str, ...]
     bad: int
+    gaps: int
     unanswered: int
     took: Took
     crossings: tuple[Crossing, ...]
@@ -254,7 +272,7 @@ def _account(row: SparkRow) -> _Account:
     return _Account(
         row["run"], row["node"], told["records"], told["missing"], told["doubled"],
         frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
-        tuple(told["files"]), told["bad"], told["unanswered"],
+        tuple(told["files"]), told["bad"], told["gaps"], told["unanswered"],
         Took(frozenset(told["itself"]), others),
         tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
     )  # fmt: skip
@@ -285,18 +303,19 @@ class _Judged:
         self._aside: Counter[tuple[str, str]] = Counter()
         for row in aside:
             self._aside[row["run"], row["node"]] += row["ln"]
+        self._unread = sum(row["ln"] for row in told if row["what"] == What.UNREAD)
         self._bad = said.where(F.col("what") == What.BAD.value).select(
             F.col("about").alias("file"), F.col("place").alias("line"),
             F.col("expected").alias("reason"), F.col("data").alias("text"),
         )  # fmt: skip
 
-    def findings(self, report: Path | None) -> Findings:
-        """Ask for all of it."""
+    def findings(self, report: Path | None, shown: int) -> Findings:
+        """Ask for all of it; of violations, for so many of each claim."""
         broken = self._broken.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if report is not None:
                 self._write(broken, report)
-            return self._findings(broken)
+            return self._findings(broken, shown)
         finally:
             broken.unpersist()
 
@@ -305,13 +324,13 @@ class _Judged:
         violations.write.mode("overwrite").parquet(str(report / "violations.parquet"))
         self._bad.coalesce(1).write.mode("overwrite").json(str(report / "quarantine"))
 
-    def _findings(self, broken: DataFrame) -> Findings:
+    def _findings(self, broken: DataFrame, shown: int) -> Findings:
         machine = F.get_json_object("data", "$.machine").alias("machine")
         counts = broken.groupBy("claim", "run", "node", machine).agg(F.count("*").alias("times"))
         told = counts.collect()
         by_claim, by_machine = _sum(told, "claim"), _sum(told, "machine")
         violations = sum(by_claim.values())
-        quarantined = self._bad.count()
+        quarantined = self._unread
         bad_lines = self._bad.orderBy("file", "line").limit(_SHOWN).collect() if quarantined else []
         nodes = self._nodes(_sum(told, "run", "node"))
         gaps, missing = self._gaps()
@@ -326,7 +345,7 @@ class _Judged:
             by_claim={name: by_claim[claim,] for claim, name in claim_names(self._asked.scope)},
             nodes=nodes,
             machines=machines,
-            first=_first(broken) if violations else [],
+            shown=_first(broken, shown) if violations else [],
             gaps=gaps,
             bad_lines=[BadLine(*row) for row in bad_lines],
         )
@@ -367,7 +386,8 @@ class _Judged:
         """Return what is missing, and how much of it no flaw of a node says already."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = sum(one.unanswered for one in self._accounts)
-        shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
+        is_any = any(one.gaps or one.unanswered for one in self._accounts)
+        shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
         others = [*self._lost.values()]
         told = [(one.run, one.node, one.took) for one in self._accounts]
         others += not_there(told, self._asked.untraced, self._asked.manifest)
@@ -476,14 +496,14 @@ _DATA: Final = StructType([field for field in VIOLATION.fields if field.name not
 """What the data of a step say."""
 
 
-def _first(broken: DataFrame) -> list[Broken]:
-    """Return the first violation of each claim, in the order of the claims."""
-    violations = _as_violations(broken)
-    place = F.struct("run", "node", "ln", "about", "expected")
-    earliest = F.min_by(F.struct(*violations.columns), place).alias("first")
-    rows = violations.groupBy("claim").agg(earliest).select("first.*").orderBy("rank").collect()
+def _first(broken: DataFrame, count: int) -> list[Broken]:
+    """Return the first violations of each claim, in the order of the claims."""
+    place = ("run", "node", "ln", "about", "expected")
+    at = F.row_number().over(Window.partitionBy("claim").orderBy(*place))
+    rows = _as_violations(broken).withColumn("at", at).where(F.col("at") <= count)
     names = dict(claim_names())
-    return [violation_of(row, names[row["claim"]]) for row in rows]
+    told = rows.orderBy("rank", "at").collect()
+    return [violation_of(row, names[row["claim"]]) for row in told]
 
 
 def violation_of(row: SparkRow, claim: str) -> Broken:

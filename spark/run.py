@@ -6,7 +6,7 @@ record. The verdict on the result is the verdict on the source.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,7 +20,7 @@ from pyspark.storagelevel import StorageLevel
 from fsm.judge.trace_line import Verdict
 from spark.errors import ReportPlaceError, failures_told
 from spark.files import QUARANTINED, SILENT
-from spark.findings import Findings, Quarantine, Scope
+from spark.findings import DIAGRAMS, Findings, Quarantine, Scope
 from spark.load import place_lines, read_source, small_frame
 from spark.pipeline import Question, validate
 from spark.report.export import write_otlp, write_xes
@@ -33,9 +33,9 @@ from spark.report.files import (
     violation_objects,
     write_report,
 )
-from spark.report.stories import told_of, write_stories
+from spark.report.stories import Story, stories_of, write_stories
 from spark.report.words import count, summary
-from spark.schemas import QUARANTINE, READ, REST, WRITER
+from spark.schemas import QUARANTINE, READ, REST, STORY, VIOLATION, WRITER
 from spark.session import Cluster, Effort, open_session
 
 __all__ = [
@@ -109,6 +109,7 @@ class Order:
         cluster: The Spark that works.
         against: Directory of a former report that this one is compared with.
         command: What was called, as the report shows it.
+        diagrams: The most violations of each claim that the report draws.
     """
 
     question: Question
@@ -116,6 +117,7 @@ class Order:
     cluster: Cluster = attrs.field(factory=Cluster)
     against: Path | None = None
     command: str = ""
+    diagrams: int = DIAGRAMS
 
 
 @final
@@ -177,7 +179,8 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
         LayoutError: A report is wanted and there is nothing to lay out drawings with.
     """
     with failures_told("Spark could not finish"):
-        findings = validate(session, order.question, order.report)
+        drawn = 1 if order.report is None else order.diagrams
+        findings = validate(session, order.question, order.report, drawn)
         if order.report is None:
             return Outcome(findings, None)
         extent = _extent(session, order, findings, order.report)
@@ -192,11 +195,10 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
     # Each line is decoded once, by Python, for all questions.
     records.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        stories = told_of(session, records, findings.first)
+        stories = _stories(session, records, findings, report)
         figures = figures_of(session, records, findings.gaps)
     finally:
         records.unpersist()
-    write_stories(session, findings.first, stories, report)
     return Extent(
         inputs=traces,
         command=order.command,
@@ -205,6 +207,19 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
         stories=stories,
         former=former,
     )
+
+
+def _stories(
+    session: SparkSession, records: DataFrame, findings: Findings, report: Path
+) -> Mapping[tuple[str, str, int], Story]:
+    """Write the histories of all violations, and return those that are shown."""
+    target = str(report / "stories.parquet")
+    if not findings.violations:
+        small_frame(session, [], STORY).write.mode("overwrite").parquet(target)
+        return {}
+    violations = session.read.schema(VIOLATION).parquet(str(report / "violations.parquet"))
+    write_stories(records, violations, target)
+    return stories_of(session, target, findings.shown)
 
 
 def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> int:

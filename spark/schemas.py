@@ -18,8 +18,8 @@ from pyspark.sql.types import (
 from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
 __all__ = [
-    "DECODED", "FACT", "FILE", "HOLE", "PIECE", "PLACE", "QUARANTINE", "READ", "REST", "SAID",
-    "STEP", "STORY", "TOPIC", "VIOLATION", "WRITER", "What",
+    "DECODED", "FACT", "FILE", "HOLE", "PIECE", "PLACE", "PLACED", "QUARANTINE", "READ", "REST",
+    "SAID", "STEP", "STORY", "VIOLATION", "WRITER", "What",
 ]  # fmt: skip
 
 _TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
@@ -59,6 +59,7 @@ class What(StrEnum):
         FLAW: Something that a trace lacks: run, node, ln, expected.
         UNANSWERED: A request without a final answer: run, node, ln, expected.
         BAD: A line that is no record: about (its file), place, expected (why), data (its text).
+        UNREAD: How many lines of a folder are no records: ln.
         ASIDE: Lines of a process that were set aside as no records: run (may be empty), node, ln.
         STEP: A machine's claim, broken by a step: run, node, claim, ln, about, expected, data.
         FINDING: Any other claim, broken: run, node, claim, ln, about, expected.
@@ -76,6 +77,7 @@ class What(StrEnum):
     FLAW = "flaw"
     UNANSWERED = "unanswered"
     BAD = "bad"
+    UNREAD = "unread"
     ASIDE = "aside"
     STEP = "step"
     FINDING = "finding"
@@ -122,11 +124,16 @@ FACT: Final = _fields(
 )  # fmt: skip
 """The fields of a record that a history shows."""
 
-TOPIC: Final = _fields(run=_TEXT, node=_TEXT, ln=_WHOLE, until=_WHOLE, topic=_TEXT)
-"""A violating record, its time, and what it belongs to."""
+PLACED: Final = _fields(of_run=_TEXT, of_node=_TEXT, of_ln=_WHOLE)
+"""The place of a violation."""
 
 HOLE: Final = _fields(run=_TEXT, node=_TEXT, after=_WHOLE, reason=_TEXT)
 """What is missing, and the number of the record after it."""
 
-STORY: Final = _fields(claim=_TEXT, at=_WHOLE, **{field.name: field.dataType for field in FACT})
-"""A record of the history of a violation: its claim, and its place in the history."""
+STORY: Final = _fields(
+    claim=_TEXT,
+    **{field.name: field.dataType for field in PLACED},
+    at=_WHOLE,
+    **{field.name: field.dataType for field in FACT},
+)
+"""A record of the history of a violation: its claim, its place, and where in the history."""

@@ -130,9 +130,10 @@ _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     # The names of runs and nodes are texts, also if they look like numbers.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
-_LOOPBACK: Final[dict[str, bool | float | int | str | None]] = {
+_LOCAL: Final[dict[str, bool | float | int | str | None]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "spark.daemon",
 }
 
 
@@ -212,7 +213,7 @@ def open_session(
             builder = builder.master(master)
             if master.startswith("local"):
                 stack.enter_context(_environment({"SPARK_LOCAL_IP": "127.0.0.1"}))
-                builder = builder.config(map=_LOOPBACK)
+                builder = builder.config(map=_LOCAL)
         builder = builder.config(map=dict(cluster.settings))
         with failures_told(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
             session = builder.getOrCreate()

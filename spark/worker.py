@@ -68,6 +68,7 @@ def iterating(function: Callable[[_Batches], _Batches], gives: str) -> UserDefin
 
 def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
     """Read lines, each given as its bytes and the piece of a file, as the reference judge does."""
+    _collect_seldom()
     piece, position = None, 0
     for batch in batches:
         rows = []
@@ -98,7 +99,7 @@ def judging(buckets: int, scope: Scope = Scope.ALL) -> Callable[[_Batches], _Bat
 
     def judge(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Judge the processes of folders: rows of folder, name, content, folder by folder."""
-        gc.set_threshold(*_SELDOM)
+        _collect_seldom()
         return _with_one_held(batches, _Folders(buckets, scope))
 
     return judge
@@ -113,7 +114,7 @@ def judging_keys(whole: AbstractSet[str | None]) -> Callable[[_Batches], _Batche
 
     def judge_keys(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Judge evidence, sorted by fold and bucket."""
-        gc.set_threshold(*_SELDOM)
+        _collect_seldom()
         return _with_one_held(batches, _Buckets(whole))
 
     return judge_keys
@@ -220,6 +221,13 @@ _SELDOM: Final = (100_000, 50, 50)
 """Thresholds of the cyclic garbage collector: a judge keeps most of what it makes (a fifth of its
 time was spent there)."""
 
+
+def _collect_seldom() -> None:
+    """Do not look for garbage in modules, which PySpark does after each task, nor often."""
+    gc.freeze()
+    gc.set_threshold(*_SELDOM)
+
+
 _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
 
 
@@ -236,6 +244,8 @@ def _of_folder(
     for bad in reading.bad:
         bad_lines[bad.file] += 1
         yield of_bad_line(bad)
+    if reading.bad:
+        yield row_of(What.UNREAD, ln=len(reading.bad))
     silent = {writer for writer, _, has_record in reading.named if not has_record}
     silent.update(one for part in parts if isinstance(part, NotesPart) for one in part.silent())
     for run, node in silent:
@@ -259,7 +269,7 @@ def _of_process(
     told = {
         "records": node.records, "flaws": sorted(node.flaws), "missing": node.missing,
         "doubled": node.doubled, "home": judged.home, "whole": judged.is_whole, "files": files,
-        "bad": bad_lines, "unanswered": len(judged.unanswered),
+        "bad": bad_lines, "gaps": len(judged.missing), "unanswered": len(judged.unanswered),
         "itself": sorted(judged.took.itself),
         "others": [attrs.astuple(mention) for mention in judged.took.others],
         "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],

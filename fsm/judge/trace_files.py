@@ -25,7 +25,7 @@ from specs.trace import writer_of
 
 __all__ = [
     "BadLine", "LinesPart", "PackedRestError", "Part", "Reading", "TraceFileError", "folders_of",
-    "local_part", "parts_in", "silent", "unreadable",
+    "lines_of", "local_part", "parts_in", "silent", "unreadable",
 ]  # fmt: skip
 
 _Writer: TypeAlias = tuple[str, str]
@@ -118,8 +118,7 @@ class LinesPart:
         """
         number = 0
         try:
-            for number, line in enumerate(chain.from_iterable(self.texts()), start=1):
-                text = line.removesuffix(b"\n")
+            for number, text in enumerate(chain.from_iterable(map(lines_of, self.blocks())), 1):
                 try:
                     yield read_line(text)
                 except BadTraceLineError as exc:
@@ -127,8 +126,8 @@ class LinesPart:
         except PackedRestError as exc:
             yield BadLine(self.name, number + 1, exc.reason, "")
 
-    def texts(self, size: int = 1 << 16) -> Iterator[list[bytes]]:
-        """Yield the lines as they are, some at a time.
+    def blocks(self, size: int = 1 << 16) -> Iterator[bytes]:
+        """Yield whole lines as they are, many at a time.
 
         Args:
             size: About how many bytes.
@@ -142,13 +141,23 @@ class LinesPart:
                 if self.name.endswith(".gz"):
                     yield from _unpacked(file, size)
                     return
-                while lines := file.readlines(size):
-                    yield lines
+                while data := file.read(size):
+                    yield data + file.readline()
         except OSError as exc:
             raise unreadable(self.name, exc) from exc
 
 
-def _unpacked(file: BinaryIO, size: int) -> Iterator[list[bytes]]:
+def lines_of(block: bytes) -> list[bytes]:
+    """Return the lines of a block without their ends.
+
+    Args:
+        block: Whole lines; the last may have no end.
+    """
+    *lines, rest = block.split(b"\n")
+    return [*lines, rest] if rest else lines
+
+
+def _unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield the whole lines of a packed file, and at its end what is left.
 
     Raises:
@@ -158,13 +167,15 @@ def _unpacked(file: BinaryIO, size: int) -> Iterator[list[bytes]]:
     rest = b""
     try:
         while data := source.read1(size):
-            *lines, rest = (rest + data).split(b"\n")
-            if lines:
-                yield [line + b"\n" for line in lines]
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield rest + data[:end]
+                rest = b""
+            rest += data[end:]
     except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
         raise PackedRestError(str(exc)) from exc
     if rest:
-        yield [rest]
+        yield rest
 
 
 @final

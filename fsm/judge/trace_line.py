@@ -37,6 +37,7 @@ __all__ = [
     "are_records",
     "body_of",
     "line_of",
+    "needed",
     "read_line",
     "read_record",
     "wire_name",
@@ -275,6 +276,21 @@ def _checked(name: str, value: object, kind: _Scalar) -> object:
     elif kind is str and isinstance(value, str):
         return str(value)
     raise BadTraceLineError(f"{name} is no {kind.__name__}")
+
+
+def needed(kind: str, op: str | None) -> Sequence[str] | None:
+    """Return the fields that a record of a kind must have; None: there is no such record.
+
+    Args:
+        kind: Its field `k`.
+        op: Its field `op`.
+    """
+    if kind not in _KINDS:
+        return None
+    if kind != Kind.STATE:
+        return _STAMP
+    fields = _STATE_FIELDS.get(op or "")
+    return None if fields is None else (*_STAMP, *fields)
 
 
 def are_records(columns: Mapping[str, Sequence[object]]) -> bool:

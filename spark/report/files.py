@@ -10,13 +10,12 @@ import attrs
 from fsm.drawing.draw import svg
 from fsm.machine_list import MACHINES
 from spark.errors import FormerReportError
-from spark.findings import Broken, Findings, MachineUse, NodeFindings
+from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from spark.report.figures import Figures
-from spark.report.page import Shown, page
+from spark.report.page import Shown, made_by, page
 from spark.report.stories import Story
 from spark.report.words import BY_NOBODY, CLAIM, machine_line, node_line
 from specs.jsonvalue import Json, JsonObject
-from specs.trace import ABSENT
 
 __all__ = [
     "Extent",
@@ -196,17 +195,13 @@ def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
             yield machine.machine, svg(table, weights)
 
 
-def _illegal(findings: Findings) -> Iterator[tuple[str, str]]:
-    """Yield, by claim, the machine's drawing with the step that its table does not have."""
-    for broken in findings.first:
-        step = broken.step
-        table = None if step is None else MACHINES.get(step.machine)
-        if step is None or table is None:
-            continue
-        record = step.record
-        old = record.old or ABSENT
-        if record.new not in table.targets(old, record.cause):
-            yield broken.claim, svg(table, None, (old, record.cause, record.new or old))
+def _illegal(findings: Findings) -> Iterator[tuple[tuple[str, Row], str]]:
+    """Yield, by machine and step, the drawing of the machine with a step that it does not have."""
+    steps = [one.step for one in findings.shown if one.step is not None]
+    for machine, row in dict.fromkeys(map(made_by, steps)):
+        table = MACHINES.get(machine)
+        if table is not None and row.new not in table.targets(row.old, row.cause):
+            yield (machine, row), svg(table, None, (row.old, row.cause, row.new))
 
 
 def verdict_object(findings: Findings, report: Report | None = None) -> JsonObject:

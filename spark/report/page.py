@@ -47,7 +47,7 @@ from spark.report.words import (
 )
 from specs.trace import ABSENT
 
-__all__ = ["Shown", "page"]
+__all__ = ["Shown", "made_by", "page"]
 
 _UNDECLARED: Final = 20
 """Undeclared steps and states shown of each machine."""
@@ -60,7 +60,7 @@ class Shown:
 
     Attributes:
         drawings: An `<svg>` element per machine.
-        illegal: An `<svg>` element with the step that breaks a claim, by claim.
+        illegal: An `<svg>` element with a step that its machine does not have, by machine and step.
         stories: Histories by the place of the violation.
         inputs: The traces.
         command: What was called, as one would type it; "": a program asked for it.
@@ -69,7 +69,7 @@ class Shown:
     """
 
     drawings: Mapping[str, str]
-    illegal: Mapping[str, str]
+    illegal: Mapping[tuple[str, Row], str]
     stories: Mapping[tuple[str, str, int], Story]
     figures: Figures
     inputs: Sequence[str]
@@ -91,7 +91,7 @@ def page(findings: Findings, shown: Shown) -> str:
     figures = shown.figures
     contents = {
         "Compared with the former report": [_compared(shown.compared)],
-        "First violation of each claim": [_broken(one, shown) for one in findings.first],
+        "Violations": list(_violations(findings, shown)),
         "Claims that were checked": list(_claims(findings)),
         "Claims that were not checked": [_not_checked()],
         "Run timeline": [_timeline(figures)],
@@ -292,10 +292,48 @@ def _components(figures: Figures) -> str:
     return details("Records of each component and operation", told)
 
 
-def _broken(broken: Broken, shown: Shown) -> str:
+def _violations(findings: Findings, shown: Shown) -> Iterator[str]:
+    """Yield a card for each broken claim: its first violation, and the next ones to be opened."""
+    claims: dict[str, list[Broken]] = {}
+    for one in findings.shown:
+        claims.setdefault(one.claim, []).append(one)
+    drawn: dict[tuple[str, Row], str] = {}
+    for claim, (first, *others) in claims.items():
+        body = f'<p><span class="muted">claim</span> {text(CLAIM[claim])}</p>\n'
+        body += _broken(first, f"violation of {claim}", shown, drawn)
+        for at, one in enumerate(others, start=2):
+            name = f"violation {at} of {claim}"
+            body += details(_title(one), _broken(one, name, shown, drawn))
+        body += _others(findings.by_claim[claim] - len(claims[claim]))
+        yield headed(claim, f"broken-{anchor(claim)}", body)
+
+
+def _title(broken: Broken) -> str:
+    return f"Record {broken.ln:,} of {broken.node}: {broken.about}"
+
+
+def _others(more: int) -> str:
+    """Say how many violations are not shown, and where they are."""
+    if more <= 0:
+        return ""
+    return (
+        f"<p>And {count(more, 'more violation')}: all are in <code>violations.parquet</code>, the "
+        "records before each in <code>stories.parquet</code>. The option <code>--diagrams</code> "
+        "shows more of each claim.</p>\n"
+    )
+
+
+def _broken(broken: Broken, name: str, shown: Shown, drawn: dict[tuple[str, Row], str]) -> str:
+    """Show a violation.
+
+    Args:
+        broken: The violation.
+        name: What it is called, for screen readers.
+        shown: What the page shows.
+        drawn: Ids of the steps that are drawn already.
+    """
     step = broken.step
     facts = [
-        ("claim", CLAIM[broken.claim]),
         ("about", broken.about if step is None else f"{step.machine} {step.key}"),
         ("record", f"{broken.ln:,} of {broken.node} (run {broken.run})"),
         ("expected", broken.expected),
@@ -305,15 +343,31 @@ def _broken(broken: Broken, shown: Shown) -> str:
     if step is not None and step.why:
         facts.append(("why", step.why))
     said = "".join(
-        f'<p><span class="muted">{name}</span> <span class="key">{text(told)}</span></p>\n'
-        for name, told in facts
+        f'<p><span class="muted">{fact}</span> <span class="key">{text(told)}</span></p>\n'
+        for fact, told in facts
     )
     steps = "" if step is None else _steps(step)
     story = shown.stories.get((broken.run, broken.node, broken.ln), ())
-    drawn = sequence(story, f"Records before the violation of {broken.claim}") if story else ""
-    illegal = _unique(shown.illegal.get(broken.claim, ""), broken.claim)
-    drawing = f'<div class="drawing">{illegal}</div>\n' if illegal else ""
-    return headed(broken.claim, f"broken-{anchor(broken.claim)}", said + drawn + steps + drawing)
+    history = sequence(story, f"Records before the {name}") if story else ""
+    return said + history + steps + _illegal(step, shown, drawn)
+
+
+def _illegal(step: Step | None, shown: Shown, drawn: dict[tuple[str, Row], str]) -> str:
+    """Draw a step that its machine does not have, once on the page."""
+    if step is None or (made := made_by(step)) not in shown.illegal:
+        return ""
+    if made in drawn:
+        return f'<p><a href="#{drawn[made]}">This step in the drawing of its machine</a></p>\n'
+    drawn[made] = f"step-{len(drawn) + 1}"
+    drawing = _unique(shown.illegal[made], drawn[made])
+    return f'<div class="drawing" id="{drawn[made]}">{drawing}</div>\n'
+
+
+def made_by(step: Step) -> tuple[str, Row]:
+    """Return the machine of a step, and the row that its table would need."""
+    record = step.record
+    old = record.old or ABSENT
+    return step.machine, Row(old, record.cause, record.new or old)
 
 
 def _steps(step: Step) -> str:

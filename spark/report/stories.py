@@ -1,33 +1,35 @@
 """The history of a violation: earlier records of the same message, key or link.
 
 These records may be of any process: those of one message, else of one key, else of one link.
-All violations shown are looked up together, in two Spark jobs.
+Spark writes the histories of all violations, for which it sorts the records of each message, key
+and link once. Only the histories that the page shows are read into this process.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 
 from spark.findings import Broken
 from spark.load import small_frame
-from spark.schemas import FACT, STORY, TOPIC
+from spark.schemas import FACT, PLACED, STORY
 from specs.trace import Kind
 
 if TYPE_CHECKING:
     from specs.jsonvalue import JsonObject
 
-__all__ = ["Event", "Story", "told_of", "write_stories"]
+__all__ = ["Event", "Story", "stories_of", "write_stories"]
 
 _LENGTH: Final = 11
 """Records of a history, the violating one included."""
 
 _Place: TypeAlias = tuple[str, str, int]
+_PLACE: Final = ("run", "node", "ln")
+_OF: Final = tuple(f"of_{name}" for name in _PLACE)
+_IN_ORDER: Final = ("wall_ns", *_PLACE)
 
 
 @final
@@ -72,102 +74,75 @@ Story: TypeAlias = Sequence[Event]
 """Records in the order of their times; the last is the violating one."""
 
 
-def told_of(
-    session: SparkSession, good: DataFrame, violations: Sequence[Broken]
-) -> Mapping[_Place, Story]:
-    """Return the history of each violation, by its place.
+def write_stories(good: DataFrame, violations: DataFrame, target: str) -> None:
+    """Write the history of each violation: rows of STORY.
 
     Args:
-        session: A running Spark.
         good: Records, with at least the fields of FACT.
-        violations: The violations shown.
+        violations: Rows of VIOLATION.
+        target: The directory that is written.
     """
-    places: list[JsonObject] = [
-        {"run": one.run, "node": one.node, "ln": one.ln} for one in violations
-    ]
-    if not places:
-        return {}
-    facts = good.select(*FACT.fieldNames())
-    wanted = F.broadcast(small_frame(session, places, TOPIC).select("run", "node", "ln"))
-    heads = facts.join(wanted, on=["run", "node", "ln"], how="inner").distinct().collect()
-    topics: list[JsonObject] = [
-        {"run": row["run"], "node": row["node"], "ln": row["ln"],
-         "until": row["wall_ns"], "topic": topic}
-        for row in heads
-        for topic in _topics(row)
-    ]  # fmt: skip
-    stories: defaultdict[_Place, dict[_Place, Event]] = defaultdict(dict)
-    for row in heads:
-        head = Event(**row.asDict())
-        stories[head.place][head.place] = head
-    if topics:
-        for row in _before(facts, small_frame(session, topics, TOPIC)).collect():
-            fields = row.asDict()
-            of = fields.pop("of_run"), fields.pop("of_node"), fields.pop("of_ln")
-            event = Event(**fields)
-            stories[of][event.place] = event
-    return {place: list(_in_order(place, story)) for place, story in stories.items()}
+    broken = violations.select("claim", *_PLACE).distinct()
+    heads = broken.select(*_PLACE).distinct().withColumn("is_head", F.lit(True))  # noqa: FBT003
+    records = good.select(*FACT.fieldNames()).join(heads, on=[*_PLACE], how="left")
+    stories = _stories(records).join(broken, on=[*_PLACE], how="inner")
+    of = (F.col(name).alias(told) for name, told in zip(_PLACE, _OF, strict=True))
+    told = stories.select("claim", *of, F.posexplode("story").alias("before", "record"))
+    rows = told.select("claim", *_OF, (F.col("before") + 1).cast("bigint").alias("at"), "record.*")
+    rows.select(*STORY.fieldNames()).write.mode("overwrite").parquet(target)
 
 
-def _topics(row: SparkRow) -> list[str]:
-    """Return what a record belongs to: a message and its answers, else an entity, else a link."""
-    messages = [f"message {one}" for one in (row["mid"], row["ref"]) if one]
-    if messages:
-        return messages
-    if row["key"]:
-        return [f"key {row['machine'] or ''} {row['key']}"]
-    return [f"link {row['link']}"] if row["link"] else []
-
-
-def _before(records: DataFrame, topics: DataFrame) -> DataFrame:
-    """Return the last records of each topic until its violation."""
-    belongs = F.array(
+def _stories(records: DataFrame) -> DataFrame:
+    """Return run, node and number of each head, and its story: the last records until it."""
+    topics = (
         _topic("message", F.col("mid")), _topic("message", F.col("ref")),
         _topic("key", F.coalesce("machine", F.lit("")), F.lit(" "), F.col("key")),
         _topic("link", F.col("link")),
     )  # fmt: skip
-    of = topics.select(
-        F.col("run").alias("of_run"), F.col("node").alias("of_node"),
-        F.col("ln").alias("of_ln"), "until", "topic",
-    )  # fmt: skip
-    told = records.withColumn("topic", F.explode(F.array_compact(belongs)))
-    found = told.join(F.broadcast(of), on="topic", how="inner").where("wall_ns <= until")
-    by = ("of_run", "of_node", "of_ln")
-    once = found.drop("topic", "until").dropDuplicates([*by, "run", "node", "ln"])
-    latest = Window.partitionBy(*by).orderBy(F.desc("wall_ns"), F.desc("ln"))
-    ranked = once.withColumn("rank", F.row_number().over(latest))
-    return ranked.where(F.col("rank") <= _LENGTH).drop("rank")
+    itself = _topic("record", F.concat_ws(" ", *_PLACE))
+    message, key, link = F.array_compact(F.array(*topics[:2])), *map(F.array, topics[2:])
+    own = (
+        F.when(F.size(message) > 0, message)
+        .when(F.col("key").isNotNull(), key)
+        .when(F.col("link").isNotNull(), link)
+        .otherwise(F.array(itself))
+    )
+    told = records.withColumn("own", F.when(F.col("is_head"), own))
+    wanted = told.where("is_head").select(F.explode("own").alias("topic")).distinct()
+    every = F.array_compact(F.array(*topics, F.when(F.col("is_head"), itself)))
+    belongs = told.withColumn("topic", F.explode(F.array_distinct(every)))
+    of_topics = belongs.join(wanted, on="topic", how="left_semi")
+    fields = dict.fromkeys([*_IN_ORDER, *FACT.fieldNames()])
+    until = Window.partitionBy("topic").orderBy(*_IN_ORDER).rowsBetween(1 - _LENGTH, 0)
+    latest = F.collect_list(F.struct(*fields)).over(until)
+    found = of_topics.withColumn("latest", latest).where("is_head and array_contains(own, topic)")
+    together = F.array_distinct(F.flatten(F.collect_list("latest")))
+    story = F.reverse(F.slice(F.sort_array(together, asc=False), 1, _LENGTH))
+    return found.groupBy(*_PLACE).agg(story.alias("story"))
 
 
 def _topic(noun: str, *fields: Column) -> Column:
     return F.concat(F.lit(f"{noun} "), *fields)
 
 
-def _in_order(place: _Place, story: Mapping[_Place, Event]) -> Iterator[Event]:
-    """Yield the records before a violation by their times, then the violating one."""
-    before = [event for at, event in story.items() if at != place]
-    yield from sorted(before, key=lambda event: (event.wall_ns, event.place))[1 - _LENGTH :]
-    yield story[place]
-
-
-def write_stories(
-    session: SparkSession,
-    violations: Sequence[Broken],
-    stories: Mapping[_Place, Story],
-    directory: Path,
-) -> None:
-    """Write `stories.parquet`: a row for each record of a history.
+def stories_of(
+    session: SparkSession, written: str, violations: Sequence[Broken]
+) -> Mapping[_Place, Story]:
+    """Read the histories of some violations, by their places.
 
     Args:
         session: A running Spark.
-        violations: The violations shown.
-        stories: The history of each, by its place.
-        directory: Directory of the report.
+        written: The directory that `write_stories` wrote.
+        violations: The violations that are shown.
     """
-    rows: list[JsonObject] = []
-    for one in violations:
-        story = stories.get((one.run, one.node, one.ln), ())
-        for at, event in enumerate(story, start=1):
-            rows.append({"claim": one.claim, "at": at, **attrs.asdict(event)})
-    frame = small_frame(session, rows, STORY).coalesce(1)
-    frame.write.mode("overwrite").parquet(str(directory / "stories.parquet"))
+    places: list[JsonObject] = [
+        {"of_run": one.run, "of_node": one.node, "of_ln": one.ln} for one in violations
+    ]
+    shown = F.broadcast(small_frame(session, places, PLACED).distinct())
+    told = session.read.schema(STORY).parquet(written).join(shown, on=[*_OF], how="left_semi")
+    stories: defaultdict[_Place, dict[int, Event]] = defaultdict(dict)
+    for row in told.drop("claim").distinct().collect():
+        fields = row.asDict()
+        run, node, ln, at = (fields.pop(name) for name in (*_OF, "at"))
+        stories[run, node, ln][at] = Event(**fields)
+    return {place: [story[at] for at in sorted(story)] for place, story in stories.items()}

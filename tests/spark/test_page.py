@@ -67,10 +67,11 @@ def findings_of(text):
     )  # fmt: skip
     return Findings(
         verdict=Verdict.VIOLATIONS, events=3, entities=1, violations=2, quarantined=1,
-        by_claim={Claim.DECLARED_STEP.value: 1, Claim.ENDS_AT_REST.value: 0}, nodes=[node],
+        by_claim={Claim.DECLARED_STEP.value: 3, Claim.ENDS_AT_REST.value: 1}, nodes=[node],
         machines=[machine], gaps=[Gap(text, text, 1, text)],
         bad_lines=[BadLine(text, 1, text, text)],
-        first=[Broken(claim=Claim.DECLARED_STEP.value, step=step, **where),
+        shown=[Broken(claim=Claim.DECLARED_STEP.value, step=step, **where),
+               Broken(claim=Claim.DECLARED_STEP.value, step=step, **where),
                Broken(claim=Claim.ENDS_AT_REST.value, **where)],
     )  # fmt: skip
 

@@ -12,10 +12,14 @@ from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.trace_line import Claim
 from fsm.machine_list import MACHINES
 from spark.errors import FormerReportError
+from spark.findings import Broken
+from spark.load import small_frame
 from spark.pipeline import Question
 from spark.report.figures import Figures
 from spark.report.files import Extent, read_summary, write_report
+from spark.report.stories import stories_of, write_stories
 from spark.run import Order, carry_out
+from spark.schemas import FACT, VIOLATION
 from specs.claims import CLAIMS
 from tests.support.trace.trace_files import records, session, whole, write_trace
 
@@ -24,14 +28,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
 @pytest.fixture(scope="module")
 def outcome(spark_session, tmp_path_factory):
-    """What came of a node whose name is markup and whose session never ended."""
+    """What came of a node whose name is markup and whose sessions never ended; two are drawn."""
     run = tmp_path_factory.mktemp("run")
-    write_trace(run / "node=<bob>", records(whole(session("open")), node="<bob>"))
+    steps = [step for one in "abc" for step in session("open", key=one)]
+    write_trace(run / "node=<bob>", records(whole(steps), node="<bob>"))
     report = tmp_path_factory.mktemp("report")
     former = tmp_path_factory.mktemp("former")
     (former / "summary.json").write_text('{"verdict": "conformant", "by_claim": {}}')
     question = Question(traces=(str(run),))
-    return carry_out(spark_session, Order(question=question, report=report, against=former))
+    order = Order(question=question, report=report, against=former, diagrams=2)
+    return carry_out(spark_session, order)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +47,7 @@ def page(outcome):
 
 def test_people_see_the_verdict_first_and_the_files_last(outcome):
     first, *_, last = outcome.as_text()
-    assert first == "violations: 3 events, 1 entity, 1 violation, 0 lines quarantined"
+    assert first == "violations: 5 events, 3 entities, 3 violations, 0 lines quarantined"
     place = outcome.report.html.parent
     assert last == f"{len(MACHINES)} drawings, one per machine: {place}/*.svg"
     assert not outcome.is_conformant
@@ -73,7 +79,7 @@ def test_every_reader_sees_what_was_checked_and_what_was_not(outcome, page):
 
 def test_the_summary_says_what_broke_first(outcome):
     summary = json.loads(outcome.report.summary.read_text())
-    assert summary["by_claim"]["ends_at_rest"] == 1
+    assert summary["by_claim"]["ends_at_rest"] == 3
     assert summary["first"][0]["record"]["new"] == "open"
 
 
@@ -85,8 +91,8 @@ def test_there_is_a_drawing_per_machine_and_every_violation_as_parquet(outcome):
 
 def test_the_page_shows_names_as_text_and_draws_what_was_used(page):
     assert "<bob>" not in page
-    # The timeline, the story of the violation, and the use of the machine.
-    assert page.count("<svg") == 3
+    # The timeline, the stories of two violations, and the use of the machine.
+    assert page.count("<svg") == 4
     assert page.count("<svg") == page.count('role="img"')
 
 
@@ -111,9 +117,14 @@ def test_every_entry_of_the_contents_leads_to_a_section(page):
     assert set(targets) <= set(re.findall(r'<h2 id="([^"]+)"', page))
 
 
-def test_a_violation_has_its_history_with_the_violating_record_last(page):
+def test_each_violation_has_its_history_with_the_violating_record_last(page):
     assert "Records before the violation of ends_at_rest" in page
-    assert page.count('<g class="broken">') == 1
+    assert "Records before the violation 2 of ends_at_rest" in page
+    assert page.count('<g class="broken">') == 2
+
+
+def test_the_page_says_how_many_violations_it_does_not_draw_and_where_they_are(page):
+    assert "And 1 more violation: all are in <code>violations.parquet</code>" in page
 
 
 def test_only_a_step_that_is_not_declared_is_drawn_in_red(outcome, page, tmp_path):
@@ -126,10 +137,12 @@ def test_only_a_step_that_is_not_declared_is_drawn_in_red(outcome, page, tmp_pat
     broken = attrs.evolve(
         first, claim="declared_step", step=attrs.evolve(first.step, record=undeclared)
     )
-    findings = attrs.evolve(outcome.findings, first=[broken])
+    by_claim = {"declared_step": 2}
+    findings = attrs.evolve(outcome.findings, shown=[broken, broken], by_claim=by_claim)
     extent = Extent(inputs=(), command="", made="", figures=Figures(), stories={}, former=None)
     drawn = write_report(findings, tmp_path, extent).html.read_text()
     assert len(red.findall(drawn)) == 1
+    assert drawn.count('<a href="#step-1">') == drawn.count('id="step-1"') == 1
     assert "<x>" not in drawn
 
 
@@ -140,8 +153,39 @@ def test_changes_since_a_former_report_are_shown(page):
 
 def test_the_histories_lie_beside_the_page(outcome, spark_session):
     place = outcome.report.html.parent / "stories.parquet"
-    rows = spark_session.read.parquet(str(place)).orderBy("at").collect()
-    assert [(row["claim"], row["at"], row["new"]) for row in rows] == [("ends_at_rest", 1, "open")]
+    rows = spark_session.read.parquet(str(place)).orderBy("of_ln").collect()
+    told = [(row["claim"], row["of_ln"], row["at"], row["ln"], row["new"]) for row in rows]
+    assert told == [("ends_at_rest", ln, 1, ln, "open") for ln in (2, 3, 4)]
+
+
+STEPS = [{"ln": ln, "k": "state", "machine": "session", "key": "a"} for ln in range(1, 15)]
+MESSAGES = [
+    {"node": "bob", "ln": 1, "k": "msg", "mid": "m"},
+    {"ln": 20, "k": "msg", "mid": "m", "link": "l"},
+    {"ln": 21, "k": "msg", "mid": "n", "ref": "m", "key": "a"},
+    {"ln": 22, "k": "link", "link": "l"},
+    {"ln": 23, "k": "hb"},
+]
+
+
+def test_a_history_is_of_the_same_message_or_key_or_link_and_has_ten_records_before(
+    spark_session, tmp_path
+):
+    told = {"run": "r", "node": "alice", "actor": "bus"}
+    facts = [told | {"wall_ns": 100 * one["ln"]} | one for one in (*STEPS, *MESSAGES)]
+    broken = [told | {"claim": "c", "ln": ln} for ln in (2, 14, 21, 22, 23)]
+    write_stories(
+        small_frame(spark_session, facts, FACT),
+        small_frame(spark_session, [*broken, *broken], VIOLATION),
+        str(tmp_path / "stories"),
+    )
+    shown = [Broken(claim="c", run="r", node="alice", ln=ln, about="", expected="")
+             for ln in (2, 14, 21, 22, 23)]  # fmt: skip
+    stories = stories_of(spark_session, str(tmp_path / "stories"), shown)
+    assert {ln: [event.ln for event in story] for (_, _, ln), story in stories.items()} == {
+        2: [1, 2], 14: list(range(4, 15)), 21: [1, 20, 21], 22: [20, 22], 23: [23],
+    }  # fmt: skip
+    assert stories["r", "alice", 21][0].node == "bob"
 
 
 def test_a_missing_former_report_is_one_sentence(tmp_path):
