@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
     from specs.errors import ProtoflyError
+    from specs.identity import SenderIdentity, VouchedBy
     from specs.jsonvalue import Json, JsonObject
     from specs.message import Message, MessageType
     from specs.reply_code import Code, DropReason
@@ -117,11 +118,13 @@ __all__ = [
     "RuntimeConfig",
     "SandboxError",
     "SchemaError",
+    "SenderIdentity",
     "SessionError",
     "SigningKey",
     "TokenCommand",
     "TokenFile",
     "UnknownMachineError",
+    "VouchedBy",
     "open_node",
     "open_runtime",
     "read_key",
@@ -173,6 +176,7 @@ _PLACES: Final = MappingProxyType(
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "specs.errors": ("ProtoflyError",),
+        "specs.identity": ("SenderIdentity", "VouchedBy"),
         "specs.jsonvalue": ("Json", "JsonObject"),
         "specs.message": ("Message", "MessageType"),
         "specs.reply_code": ("Code", "DropReason"),

@@ -532,8 +532,8 @@ async def _running(
 
 
 def _by_the_clock(config: RuntimeConfig) -> RuntimeConfig:
-    """Start message ids and the clock of catalogues at the time of day."""
-    access = config.catalogues
+    """Start message ids and clocks at the time of day."""
+    access, offset = config.catalogues, clock_offset()
     if access is not None:
-        access = attrs.evolve(access, clock_offset=clock_offset())
-    return attrs.evolve(config, ids=fresh_ids(), catalogues=access)
+        access = attrs.evolve(access, clock_offset=offset)
+    return attrs.evolve(config, ids=fresh_ids(), catalogues=access, clock_offset=offset)

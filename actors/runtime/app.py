@@ -1,7 +1,7 @@
 """The composition root of a runtime: what it is built of, in which order, and how it ends."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import final
 
@@ -33,6 +33,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
+from actors.runtime.link_guard import Beliefs, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
@@ -106,6 +107,7 @@ class _Plan:
     replay: Replay
     store: RuntimeStore
     identity: OwnIdentity
+    guard: LinkGuard
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -126,6 +128,7 @@ class _Plan:
             self.counters,
             remember=partial(self.store.keep_session, domain),
             identity=self.identity,
+            guard=self.guard,
         )
 
 
@@ -165,6 +168,7 @@ async def open_runtime(
         tracer = SelfCheck.of(tracer, config.name, config.runtime, counters)
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store:
+        identity = own_identity(config)
         plan = _Plan(
             config=config,
             network=network,
@@ -174,9 +178,10 @@ async def open_runtime(
             dead_mail=DeadMail(),
             replay=Replay(),
             store=store,
-            identity=own_identity(config),
+            identity=identity,
+            guard=_guard(config, identity),
         )
-        async with _running(plan) as runtime:
+        async with aclosing(plan.guard), _running(plan) as runtime:
             yield runtime
 
 
@@ -191,6 +196,16 @@ def own_identity(config: RuntimeConfig) -> OwnIdentity:
     """
     where = config.identity_file
     return OwnIdentity(make_runtime_key() if where is None else open_key_file(where))
+
+
+def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
+    beliefs = Beliefs(
+        domain=config.domain,
+        trust=config.believed,
+        require=config.link_requirement,
+        clock_offset=config.clock_offset,
+    )
+    return LinkGuard(identity, beliefs)
 
 
 @asynccontextmanager
@@ -260,6 +275,7 @@ async def _start(
         sync_manager=sync_manager,
         store=plan.store,
         followers=followers,
+        identity=plan.identity,
     )
 
 

@@ -13,6 +13,7 @@ from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
 from actors.runtime.registry.registrations import RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
@@ -45,6 +46,7 @@ class RuntimeParts:
         agent: The port of `R/ua`.
         store: What is stored.
         followers: The models of the application that go along with entities.
+        identity: The key of the runtime, and what was said of it.
     """
 
     config: RuntimeConfig
@@ -61,6 +63,7 @@ class RuntimeParts:
     sync_manager: ActorRef[SyncMessage]
     store: RuntimeStore
     followers: Followers
+    identity: OwnIdentity
 
 
 @final

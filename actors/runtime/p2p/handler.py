@@ -119,7 +119,7 @@ class P2PHandler(P2PStub):
         offer = message.from_.removesuffix("/subscription")
         effects = self._core.invited(offer, requester, remote, trio.current_time())
         name = next(each.link for each in reversed(effects) if each.link)
-        self.add_end(LinkEnd(name, remote, requester))
+        self.add_end(LinkEnd(name, remote, requester, self.context.guard.tls()))
         await self.invited(offer, message, _per_end(effects))
 
     async def _listen_for_link(self, message: Message) -> None:

@@ -40,6 +40,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.link_guard import LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.engine import Entity, Step
@@ -121,6 +122,7 @@ class StubContext:
             used.
         identity: The key of the runtime and what was said of it; None: no key is shown, as in a
             sandbox process.
+        guard: Signs what a P2P stub offers, and verifies what peers offer.
     """
 
     url: str
@@ -134,6 +136,7 @@ class StubContext:
     keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
     identity: OwnIdentity | None = None
+    guard: LinkGuard = attrs.field(factory=LinkGuard)
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]

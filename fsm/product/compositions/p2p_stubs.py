@@ -21,6 +21,7 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.link_end import after_the_end
 from fsm.p2p.negotiation import FIRST
+from fsm.p2p.peer_identity import UNSIGNED, Believed, Standing
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.product.composition import Host, UnsafeError
 from fsm.product.compositions.p2p_inputs import (
@@ -41,6 +42,7 @@ from fsm.product.compositions.p2p_inputs import (
     runtime_of,
 )
 from specs.bodies.sync import Candidate, ConnectionData
+from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD
 from specs.reply_code import Code
 
@@ -55,10 +57,20 @@ _AT_WORK: Final = _ON_WAY | {State.LIVE}
 @final
 @attrs.define(slots=True)
 class Object:
-    """A Connection object, and its observers."""
+    """A Connection object, and its observers.
+
+    Attributes:
+        standing: What its peer finds when it verifies the signature.
+    """
 
     data: ConnectionData
     observer: str = ""
+    standing: Standing = UNSIGNED
+
+
+def _believed(end: str) -> Believed:
+    """Return what the peer of an end finds once the end has signed."""
+    return Believed(SenderIdentity(address(runtime_of(end))), f"certificate of {runtime_of(end)}")
 
 
 @final
@@ -253,7 +265,8 @@ class Stubs(Host):
             self.signal(runtime, ToStub(end, seen.ObserveRefused("404")))
             return
         self.objects[own].observer = end
-        self.signal(runtime, ToStub(end, seen.PeerObjectSeen(self.objects[own].data)))
+        found = self.objects[own]
+        self.signal(runtime, ToStub(end, seen.PeerObjectSeen(found.data, found.standing)))
 
     # --- transport links ------------------------------------------------------------------
 
@@ -375,13 +388,15 @@ class Stubs(Host):
     def _on_value(self, end: str, effect: do.SideEffect) -> None:
         match effect:
             case do.Offer(candidates):
-                self._change(end, ice_candidates=candidates)
+                self._change(end, ice_candidates=candidates, standing=_believed(end))
             case do.Plead(status):
                 self._change(end, status=status)
             case do.Renew(negotiation, status):
                 self._negotiations[end] = negotiation
                 self._stop(end)
-                self._change(end, ice_candidates=(), status=status)
+                self._change(end, ice_candidates=(), status=status, standing=UNSIGNED)
+            case do.Pin():
+                pass
             case do.Withdraw():
                 self._withdraw(end)
             case _:
@@ -392,13 +407,15 @@ class Stubs(Host):
         end: str,
         ice_candidates: tuple[Candidate, ...] | None = None,
         status: str | None = None,
+        standing: Standing | None = None,
     ) -> None:
         own = self.objects[end]
         if ice_candidates is not None:
             own.data = attrs.evolve(own.data, ice_candidates=ice_candidates)
         if status is not None:
             own.data = attrs.evolve(own.data, status=status)
-        self._report(own, seen.PeerObjectSeen(own.data))
+        own.standing = standing or own.standing
+        self._report(own, seen.PeerObjectSeen(own.data, own.standing))
 
     def _report(self, own: Object, report: seen.SideInput) -> None:
         if own.observer:
