@@ -29,7 +29,7 @@ from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node
 from specs.bodies.sync import ConnectionData, LinkSecurity
 from specs.identity import VouchedBy
-from specs.limits.node import KEYS_PAUSE
+from specs.limits.node import KEYS_PAUSE, STATEMENT_LIFE
 from transports.tls import OwnCertificate, PinnedTls
 
 if TYPE_CHECKING:
@@ -220,7 +220,8 @@ class LinkGuard:
             return "it is bound to no key"
         return Vouching(
             thumbprint=verdict.identity.key,
-            until=verdict.use.end - self._beliefs.clock_offset,
+            # As at a node, a login outlives the token that it was proven by.
+            until=trio.current_time() + STATEMENT_LIFE,
             user=verdict.identity.user,
             runtime=verdict.identity.runtime,
         )
