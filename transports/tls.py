@@ -386,11 +386,17 @@ class TlsSocket:
         await self._flush()
 
     async def _flush(self) -> None:
-        async with self._pen:
+        try:
+            self._pen.acquire_nowait()
+        except trio.WouldBlock:
+            await self._pen.acquire()
+        try:
             self._unsent.extend(self._outgoing.read())
             while self._unsent:
                 sent = await self._raw.send(self._unsent)
                 del self._unsent[:sent]
+        finally:
+            self._pen.release()
 
 
 @final
