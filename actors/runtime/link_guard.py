@@ -19,7 +19,7 @@ import trio
 
 from actors.keys.key_set import BadKeysError, Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeyUrl
-from actors.keys.runtime_key import RuntimeKey, is_signed, make_runtime_key, thumbprint_of
+from actors.keys.runtime_key import is_signed, make_runtime_key, thumbprint_of
 from actors.keys.statement import BadStatementError, read_statement
 from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.runtime.own_identity import OwnIdentity
@@ -103,9 +103,10 @@ class LinkGuard:
 
     def tls(self) -> PinnedTls:
         """Return the TLS of one link: it shows the certificate of this runtime."""
-        return PinnedTls(self._own_certificate)
+        return PinnedTls(self.certificate)
 
-    def _own_certificate(self) -> OwnCertificate:
+    def certificate(self) -> OwnCertificate:
+        """Return the certificate of this runtime; it is made at the first call."""
         if self._certificate is None:
             # Certificates are slow to import, and not needed without direct links.
             from actors.keys.certificate import make_certificate  # noqa: PLC0415
@@ -125,13 +126,13 @@ class LinkGuard:
         identity = self._identity
         shown = LinkSecurity(
             key=identity.key.public,
-            certificate=_text(self._own_certificate().der),
+            certificate=_text(self.certificate().der),
             signature="-",
             assertion=identity.assertion,
             statement=identity.statement,
         )
         covered = list(_covered(data, shown, bond))
-        return attrs.evolve(shown, signature=_sign(identity.key, bond, covered))
+        return attrs.evolve(shown, signature=identity.key.signature(bond.purpose, covered))
 
     # --- whom it believes -------------------------------------------------------------------
 
@@ -298,10 +299,6 @@ def certificate_of(text: str) -> bytes:
 
 def _text(raw: bytes) -> str:
     return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _sign(key: RuntimeKey, bond: Bond, covered: list[str]) -> str:
-    return key.signature(bond.purpose, covered)
 
 
 def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:

@@ -43,6 +43,8 @@ class P2PHandler(P2PStub):
         super().__init__(context, "answer")
         self._core = P2PHandlerCore(context.config.runtime, context.url, self.policy)
         self._quota = HandlerQuota()
+        # A runtime makes its certificate when it starts, and not while a link is waited for.
+        context.guard.certificate()
         self._self = Entity(STUB_CONNECTION, context.url)
 
     @override

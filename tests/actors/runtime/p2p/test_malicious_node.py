@@ -452,7 +452,7 @@ async def test_a_peer_is_known_by_its_identity_provider(ends, autojump_clock):
 
 async def impersonated(world, ends, nursery):
     """Offer a listener of its own as Bob's, by a statement that the domain has really signed."""
-    node, tls = world.node, PinnedTls(world.node.guard._own_certificate)
+    node, tls = world.node, PinnedTls(world.node.guard.certificate)
     listener = await nursery.start(node.listen, Kind.TCP, "127.0.0.1:0", tls.listening)
     near = DialPolicy(("tcp",), machine_secret()).signed(Candidate("tcp", listener.address, "00"))
     own = attrs.asdict(near)
