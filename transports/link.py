@@ -1,5 +1,6 @@
 """The contract of links, listeners and networks, for any carrier of frames."""
 
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -130,6 +131,11 @@ class Link(AsyncResource, ABC):
         """Host of the other end, as the operating system says; empty: it has none, or is gone."""
         return ""
 
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """Certificate that the other end has proven by TLS, in DER form; None: it showed none."""
+        return None
+
     def unread(self) -> int:
         """Return how many of the frames being sent the peer has surely not read.
 
@@ -249,13 +255,21 @@ class Network(ABC):
     """Dials and listens; all links of one process come from one network."""
 
     @abstractmethod
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         """Open a link; takes at most `DIAL_TIMEOUT` seconds.
 
         Args:
             kind: Its carrier.
             address: `ws://host:port/path?query`, `host:port`, or the path of a socket.
             subprotocol: WebSocket subprotocol to ask for; None: for peers that expect none.
+            tls: What the connection is encrypted by; None: `wss:` URLs are encrypted as the network
+                is configured, and nothing else is.
 
         If cancelled, nothing is left open.
 
@@ -273,7 +287,8 @@ class Network(ABC):
             kind: Their carrier.
             where: `host:port`, where port 0 picks a free one; for Unix sockets the path.
             paths: WebSocket paths and subprotocols that are served.
-            gate: Admits connections; only WebSockets that come from a host are asked about.
+            gate: Admits connections; only WebSockets that come from a host are asked about. Its
+                `tls` counts for every kind.
 
         If cancelled, the listener is closed; links that were accepted stay open.
 

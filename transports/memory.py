@@ -1,6 +1,7 @@
 """A whole network inside one process, under any clock, with faults on purpose."""
 
 import itertools
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeAlias, final
@@ -23,6 +24,7 @@ from transports.link import (
     Turn,
     Upgrade,
 )
+from transports.tls import PinnedContext
 from transports.urls import join_host_port, read_host_port, read_target, read_websocket_url
 
 __all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "MemoryNetwork", "Wire", "undisturbed", "whole"]
@@ -76,6 +78,7 @@ class MemoryLink(Link):
         pattern: When the frames that this end sends arrive, and how often; a fault to inject.
         sieve: What remains of them; a fault to inject.
         close_reason: Reason with which this end closed; None: it is open.
+        certificate: Certificate of the other end, where both ends are pinned; None: no TLS.
     """
 
     __slots__ = (
@@ -88,6 +91,7 @@ class MemoryLink(Link):
         "_sending",
         "_sent",
         "_state",
+        "certificate",
         "close_reason",
         "pattern",
         "sieve",
@@ -113,6 +117,12 @@ class MemoryLink(Link):
         self.pattern: Pattern = undisturbed
         self.sieve: Sieve = whole
         self.close_reason: CloseReason | None = None
+        self.certificate: bytes | None = None
+
+    @property
+    @override
+    def peer_certificate(self) -> bytes | None:
+        return self.certificate
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
@@ -240,11 +250,12 @@ _FIRST_PORT: Final = 40_000
 class _MemoryListener(Listener):
     """A bounded queue of links that were dialled."""
 
-    __slots__ = ("_arrivals", "arrive", "paths")
+    __slots__ = ("_arrivals", "arrive", "paths", "tls")
 
-    def __init__(self, address: str, paths: ServedPaths) -> None:
+    def __init__(self, address: str, paths: ServedPaths, tls: ssl.SSLContext | None) -> None:
         super().__init__(address)
         self.paths: Final = paths
+        self.tls: Final = tls
         self.arrive, self._arrivals = trio.open_memory_channel[MemoryLink](LINK_BACKLOG)
 
     @override
@@ -314,11 +325,16 @@ class MemoryNetwork(Network):
 
     @override
     async def dial(
-        self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
     ) -> MemoryLink:
         await trio.lowlevel.checkpoint()
         listener, upgrade = self._find(kind, address, subprotocol)
         wire = Wire(kind, address, len(self.wires) + 1, upgrade)
+        _shake_hands(wire, tls, listener.tls)
         weather = self._weather.get(listener.address)
         if weather is not None:
             wire.dialler.pattern, wire.acceptor.pattern = weather.outward, weather.back
@@ -356,10 +372,10 @@ class MemoryNetwork(Network):
     ) -> AsyncIterator[Listener]:
         address = where if kind is Kind.UNIX else self._place(where)
         if kind is Kind.WEBSOCKET:
-            address = f"ws://{address}"
+            address = f"ws://{address}" if gate.tls is None else f"wss://{address}"
         if (kind, address) in self._listeners:
             raise ListenError(where, "it is taken")
-        listener = _MemoryListener(address, paths)
+        listener = _MemoryListener(address, paths, gate.tls)
         self._listeners[kind, address] = listener
         try:
             await trio.lowlevel.checkpoint()
@@ -374,6 +390,21 @@ class MemoryNetwork(Network):
         except ValueError as exc:
             raise ListenError(where, str(exc)) from exc
         return join_host_port(host, port or next(self._ports))
+
+
+def _shake_hands(wire: Wire, dialler: ssl.SSLContext | None, tls: ssl.SSLContext | None) -> None:
+    """Decide as TLS does with pinned certificates; other contexts say nothing here.
+
+    Raises:
+        DialError: One end has TLS and the other has none, or one is not whom the other expects.
+    """
+    ours = dialler if isinstance(dialler, PinnedContext) else None
+    theirs = tls if isinstance(tls, PinnedContext) else None
+    if ours is None and theirs is None:
+        return
+    if ours is None or theirs is None or ours.peer != theirs.own or theirs.peer != ours.own:
+        raise DialError(wire.address, "TLS failed")
+    wire.dialler.certificate, wire.acceptor.certificate = theirs.own, ours.own
 
 
 def _admit(address: str, upgrade: Upgrade, paths: ServedPaths) -> Upgrade:

@@ -134,6 +134,12 @@ class SocketLink(Link):
         """Note that nothing more can be read: a frame is over the limit."""
         self._is_over_limit = True
 
+    @property
+    @override
+    def peer_certificate(self) -> bytes | None:
+        stream = self._stream
+        return stream.socket.peer_certificate if isinstance(stream, TlsStream) else None
+
     # -- sending --------------------------------------------------------------
 
     @override

@@ -81,36 +81,47 @@ class SystemNetwork(Network):
         return f"{kind}-{next(self._numbers)}-{direction}"
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         with trio.move_on_after(DIAL_TIMEOUT):
-            return await self._open(kind, address, subprotocol)
+            return await self._open(kind, address, subprotocol, tls)
         raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
 
-    async def _open(self, kind: Kind, address: str, subprotocol: str | None) -> Link:
+    async def _open(
+        self, kind: Kind, address: str, subprotocol: str | None, tls: ssl.SSLContext | None
+    ) -> Link:
         match kind:
             case Kind.WEBSOCKET:
-                return await self._dial_websocket(address, subprotocol)
+                return await self._dial_websocket(address, subprotocol, tls)
             case Kind.TCP | Kind.STREAM:
-                return self.wrap(kind, "out", await dial_tcp(address))
+                stream = await dial_tcp(address)
             case Kind.UNIX:
-                return self.wrap(kind, "out", await dial_unix(address))
+                stream = await dial_unix(address)
             case _:
                 assert_never(kind)
+        return self.wrap(kind, "out", stream if tls is None else await _begun(stream, tls, address))
 
     def wrap(self, kind: Kind, direction: str, stream: AcceptedStream) -> Link:
         """Make a link of a connection that needs no handshake; `direction` as of `name`."""
         names = (kind, self.name(kind, direction), Upgrade())
         return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
 
-    async def _dial_websocket(self, address: str, subprotocol: str | None) -> Link:
+    async def _dial_websocket(
+        self, address: str, subprotocol: str | None, tls: ssl.SSLContext | None
+    ) -> Link:
         try:
             url = read_websocket_url(address)
         except ValueError as exc:
             raise DialError(address, str(exc)) from exc
         plain = await dial_tcp(url.authority)
         stream: DialledStream = plain
-        if url.scheme == "wss":
-            stream = await self._encrypted(plain, url)
+        if tls is not None or url.scheme == "wss":
+            stream = await self._encrypted(plain, url, tls)
         dial = WebSocketDial(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
         link: Link = await self._readers.start(shake_hands, dial)
         if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
@@ -118,13 +129,16 @@ class SystemNetwork(Network):
             raise DialError(address, f"the server does not speak {subprotocol}")
         return link
 
-    async def _encrypted(self, stream: trio.SocketStream, url: WebSocketUrl) -> DialledStream:
-        """Begin TLS on a connection; the server has to prove that it is the one of the URL.
+    async def _encrypted(
+        self, stream: trio.SocketStream, url: WebSocketUrl, tls: ssl.SSLContext | None
+    ) -> DialledStream:
+        """Begin TLS on a connection; the server has to prove that it is the expected one.
 
         Raises:
             DialError: It does not.
         """
-        tls = self._tls = self._tls or client_context()
+        if tls is None:
+            tls = self._tls = self._tls or client_context()
         encrypted = trio.SSLStream(stream, tls, server_hostname=url.host, https_compatible=True)
         try:
             await encrypted.do_handshake()
@@ -145,7 +159,7 @@ class SystemNetwork(Network):
             case Kind.TCP | Kind.STREAM:
                 return self._listen_tcp(kind, where, gate)
             case Kind.UNIX:
-                return self._listen_unix(where)
+                return self._listen_unix(where, gate)
             case _:
                 assert_never(kind)
 
@@ -172,10 +186,27 @@ class SystemNetwork(Network):
             yield _StreamListener(address, kind, socket, self, gate.tls)
 
     @asynccontextmanager
-    async def _listen_unix(self, path: str) -> AsyncIterator[Listener]:
+    async def _listen_unix(self, path: str, gate: Gate) -> AsyncIterator[Listener]:
         with bind_unix(path) as socket:
             await trio.lowlevel.checkpoint()
-            yield _StreamListener(path, Kind.UNIX, socket, self)
+            yield _StreamListener(path, Kind.UNIX, socket, self, gate.tls)
+
+
+async def _begun(stream: trio.SocketStream, tls: ssl.SSLContext, address: str) -> TlsStream:
+    """Begin TLS on a dialled connection.
+
+    Raises:
+        DialError: The other end does not prove that it is the expected one.
+    """
+    encrypted = TlsStream(stream, tls, is_dialled=True)
+    try:
+        await encrypted.socket.shake_hands()
+    except BaseException as exc:
+        await trio.aclose_forcefully(stream)
+        if isinstance(exc, OSError):
+            raise dial_error(address, exc) from exc
+        raise
+    return encrypted
 
 
 @asynccontextmanager

@@ -1,16 +1,21 @@
-"""TLS below links: contexts made of files, and the accepting end of a connection.
+"""TLS below links: contexts made of files or of pinned certificates, and ends of connections.
 
-The dialling end is Trio's `SSLStream`. The accepting end is `TlsStream`, the same library objects
-without it: a cancelled write of a link is continued to the byte by the next one, which an
-`SSLStream` does not allow. The handshake takes place in the first read, within its deadline.
+The dialling end of a WebSocket is Trio's `SSLStream`. Other ends are a `TlsStream`, the same
+library objects without it: a cancelled write of a link is continued to the byte by the next one,
+which an `SSLStream` does not allow. The handshake of an accepting end takes place in the first
+read, within its deadline.
+
+Two ends that know each other's certificate beforehand pin it (`PinnedTls`).
 """
 
 import os
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, Self, TypeAlias, final
 
+import attrs
 import trio
 from typing_extensions import override
 
@@ -19,8 +24,8 @@ from specs.limits.protocol import READ_BYTES
 from transports.errors import CertificateError, DialError
 
 __all__ = [
-    "NOT_ACCEPTED", "AcceptedStream", "TlsFileError", "TlsSocket", "TlsStream", "client_context",
-    "dial_error",
+    "NOT_ACCEPTED", "AcceptedStream", "OwnCertificate", "PinnedContext", "PinnedTls",
+    "TlsFileError", "TlsSocket", "TlsStream", "client_context", "dial_error",
     "is_open_to_others", "load_identity", "server_context", "tls_reason",
 ]  # fmt: skip
 
@@ -126,6 +131,116 @@ def _load_authorities(context: ssl.SSLContext, file: Path) -> None:
         raise TlsFileError(file, "it holds no certificates in PEM form") from exc
 
 
+@final
+@attrs.frozen
+class OwnCertificate:
+    """A certificate that an end shows, and its private key, in memory only.
+
+    Attributes:
+        der: The certificate.
+        pem: Certificate and private key.
+    """
+
+    der: bytes
+    pem: bytes = attrs.field(repr=False)
+
+
+@final
+class PinnedContext(ssl.SSLContext):
+    """A context of TLS 1.3 that shows one certificate, and accepts one of the peer.
+
+    Attributes:
+        own: The certificate that this end shows.
+        peer: The only certificate that is accepted; None: every handshake fails.
+    """
+
+    own: bytes
+    peer: bytes | None
+
+    @classmethod
+    def of(cls, own: OwnCertificate, protocol: int, peer: bytes | None) -> Self:
+        """Make a context.
+
+        Args:
+            own: The certificate that this end shows.
+            protocol: `ssl.PROTOCOL_TLS_SERVER` or `ssl.PROTOCOL_TLS_CLIENT`.
+            peer: The certificate that is accepted; None: none is, until `pin`.
+        """
+        context = cls(protocol)
+        context.check_hostname = False  # a certificate is known by its bytes, not by a name
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        if protocol == ssl.PROTOCOL_TLS_SERVER:
+            context.num_tickets = 0  # a resumed session would show no certificate
+        _load_from_memory(context, own.pem)
+        context.own, context.peer = own.der, None
+        if peer is not None:
+            context.pin(peer)
+        return context
+
+    def pin(self, peer: bytes) -> None:
+        """Accept a certificate from now on, if none was pinned before."""
+        if self.peer is None:
+            self.peer = peer
+            # What OpenSSL cannot read is trusted by no handshake.
+            with suppress(ssl.SSLError):
+                self.load_verify_locations(cadata=peer)
+
+
+def _load_from_memory(context: ssl.SSLContext, pem: bytes) -> None:
+    """Let a context show a certificate whose private key is in no file."""
+    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, pem)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+
+
+@final
+class PinnedTls:
+    """Mutual TLS 1.3 between two ends, each of which knows the certificate of the other.
+
+    Contexts are made when they are first used.
+
+    Args:
+        own: Returns the certificate that this end shows.
+    """
+
+    def __init__(self, own: Callable[[], OwnCertificate]) -> None:
+        self._own = own
+        self._peer: bytes | None = None
+        self._contexts: dict[int, PinnedContext] = {}
+
+    @property
+    def peer(self) -> bytes | None:
+        """The only certificate that is accepted; None: it is not known yet."""
+        return self._peer
+
+    @property
+    def listening(self) -> PinnedContext:
+        """The context of this end's listeners."""
+        return self._context(ssl.PROTOCOL_TLS_SERVER)
+
+    @property
+    def dialling(self) -> PinnedContext:
+        """The context for dialling the peer."""
+        return self._context(ssl.PROTOCOL_TLS_CLIENT)
+
+    def _context(self, protocol: int) -> PinnedContext:
+        context = self._contexts.get(protocol)
+        if context is None:
+            context = PinnedContext.of(self._own(), protocol, self._peer)
+            self._contexts[protocol] = context
+        return context
+
+    def pin(self, peer: bytes) -> None:
+        """Accept this certificate of the peer, and no other, ever."""
+        self._peer = self._peer or peer
+        for context in self._contexts.values():
+            context.pin(self._peer)
+
+
 def _check_readable(file: Path) -> None:
     try:
         with file.open("rb"):
@@ -176,11 +291,15 @@ class TlsSocket:
 
     __slots__ = ("_incoming", "_outgoing", "_owed", "_pen", "_raw", "_tls", "_unsent")
 
-    def __init__(self, stream: trio.SocketStream, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, stream: trio.SocketStream, context: ssl.SSLContext, *, is_dialled: bool = False
+    ) -> None:
         self._raw: Final = stream.socket
         self._incoming: Final = ssl.MemoryBIO()
         self._outgoing: Final = ssl.MemoryBIO()
-        self._tls: Final = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls: Final = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=not is_dialled
+        )
         self._unsent: Final = bytearray()
         self._owed = 0
         self._pen: Final = trio.Lock()
@@ -188,6 +307,34 @@ class TlsSocket:
     def fileno(self) -> int:
         """Return the descriptor of the connection."""
         return self._raw.fileno()
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """Certificate of the peer in DER form; None: it showed none, or has not yet."""
+        try:
+            return self._tls.getpeercert(binary_form=True)
+        except ValueError:  # the handshake is not done
+            return None
+
+    async def shake_hands(self) -> None:
+        """Do the handshake; a dialling end must, before it writes.
+
+        If cancelled, the connection is of no use.
+
+        Raises:
+            OSError: The connection broke, or TLS failed; the peer is notified.
+        """
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._feed()
+            except ssl.SSLError:
+                with suppress(OSError):
+                    await self._flush()
+                raise
+            else:
+                return await self._flush()
 
     def getpeername(self) -> tuple[str, int]:
         """Return host and port of the peer."""
@@ -267,24 +414,32 @@ class TlsSocket:
         await self._flush()
 
     async def _flush(self) -> None:
-        async with self._pen:
+        try:
+            self._pen.acquire_nowait()
+        except trio.WouldBlock:
+            await self._pen.acquire()
+        try:
             self._unsent.extend(self._outgoing.read())
             while self._unsent:
                 sent = await self._raw.send(self._unsent)
                 del self._unsent[:sent]
+        finally:
+            self._pen.release()
 
 
 @final
 class TlsStream(trio.abc.HalfCloseableStream):
-    """The accepting end of a connection with TLS.
+    """One end of a connection with TLS: accepting, or dialling after `socket.shake_hands`.
 
     Attributes:
         socket: What a link reads and writes.
     """
 
-    def __init__(self, stream: trio.SocketStream, context: ssl.SSLContext) -> None:
+    def __init__(
+        self, stream: trio.SocketStream, context: ssl.SSLContext, *, is_dialled: bool = False
+    ) -> None:
         self._stream: Final = stream
-        self.socket: Final = TlsSocket(stream, context)
+        self.socket: Final = TlsSocket(stream, context, is_dialled=is_dialled)
 
     @override
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -328,4 +483,4 @@ class TlsStream(trio.abc.HalfCloseableStream):
 
 
 AcceptedStream: TypeAlias = trio.SocketStream | TlsStream
-"""A connection that was accepted: plain, or with TLS."""
+"""A connection: plain, or with TLS."""

@@ -4,9 +4,16 @@
     keys = "b.jwks.json"          # or "published", or "first-use"
     publishers = ["acme"]         # whose code may come from there; left out: none
     reach = "anywhere"            # it may name places in private networks; left out: "public"
+    statements = "b.domain.json"  # keys of what it states of its runtimes; left out: as it says
 
     [publishers.acme]
     keys = "acme.jwks.json"
+
+    [[issuer]]                    # an identity provider whose word about peers is believed
+    name = "https://idp.example"  # as its tokens name it (`iss`)
+    keys = "idp.jwks.json"        # or an https URL
+    audience = ["a.example"]      # left out: the domain of the peer, or that domain's node
+    clients = ["my-app"]          # to which its tokens were issued (`azp`); left out: the audience
 
 Domain `*` stands for all other domains. Key files are relative to the folder of the trust
 file.
@@ -23,18 +30,21 @@ import attrs
 
 from actors.catalogue.errors import TrustFileError
 from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.kit.http_client import HttpUrlError, ServerUrl
 from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
 from specs.limits.node import JWKS_BYTES
 
-__all__ = ["DomainTrust", "KeyTrust", "Trust", "read_trust"]
+__all__ = ["DomainTrust", "IssuerTrust", "KeyTrust", "Trust", "read_trust"]
 
 ANY: Final = "*"
 """Stands for every domain that is not named."""
 
-_DOMAIN: Final = frozenset({"keys", "publishers", "reach"})
+_DOMAIN: Final = frozenset({"keys", "publishers", "reach", "statements"})
 _PUBLISHER: Final = frozenset({"keys"})
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_ISSUER: Final = frozenset({"name", "keys", "audience", "clients"})
 _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 
 
@@ -54,24 +64,48 @@ class DomainTrust:
 
     Attributes:
         terms: Publishers and network addresses that it may name.
+        statements: Keys of its statements about its runtimes; empty: those of its descriptor, or
+            of its node.
     """
 
     keys: Keys | KeyTrust
     terms: Terms = attrs.field(factory=Terms)
+    statements: Keys = attrs.field(factory=lambda: MappingProxyType({}))
+
+
+@final
+@attrs.frozen
+class IssuerTrust:
+    """The trust in one identity provider.
+
+    Attributes:
+        keys: Its keys, or the URL of the set of them.
+        audience: What its tokens are meant for; empty: the domain of the peer that shows one.
+        clients: Clients to which they may have been issued, beside the audience.
+    """
+
+    keys: Keys | ServerUrl
+    audience: frozenset[str] = frozenset()
+    clients: frozenset[str] = frozenset()
+
+
+_NO_ISSUERS: Final[Mapping[str, IssuerTrust]] = MappingProxyType({})
 
 
 @final
 @attrs.frozen
 class Trust:
-    """The trust of a runtime in domains and publishers.
+    """The trust of a runtime in domains, publishers and identity providers.
 
     Attributes:
         domains: The trust in each domain, by name; `ANY` for all others.
         publishers: Keys of the publishers whose code may run, by name.
+        issuers: Identity providers whose tokens prove who a peer is, by their names.
     """
 
     domains: Mapping[str, DomainTrust]
     publishers: Mapping[str, Keys] = _NO_KEYS
+    issuers: Mapping[str, IssuerTrust] = _NO_ISSUERS
 
     def of(self, domain: str) -> DomainTrust | None:
         """Return the trust in a domain; None: it is not trusted."""
@@ -94,7 +128,7 @@ def read_trust(path: Path) -> Trust:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise TrustFileError(path, f"it is no TOML: {exc}") from exc
     reader = _Reader(path)
-    reader.known("the file", content, {"domains", "publishers"})
+    reader.known("the file", content, {"domains", "publishers", "issuer"})
     publishers = {
         name: reader.publisher(name, said) for name, said in reader.tables(content, "publishers")
     }
@@ -104,7 +138,8 @@ def read_trust(path: Path) -> Trust:
         if name in domains:
             raise TrustFileError(path, f"domain {name!r} stands there twice")
         domains[name] = trust
-    return Trust(MappingProxyType(domains), MappingProxyType(publishers))
+    issuers = dict(reader.issuers(content))
+    return Trust(MappingProxyType(domains), MappingProxyType(publishers), MappingProxyType(issuers))
 
 
 @final
@@ -140,10 +175,52 @@ class _Reader:
         self.known(where, said, _DOMAIN)
         allowed = self._publishers(where, said.get("publishers", []), publishers)
         terms = Terms(allowed, self._reach(where, said.get("reach", Reach.PUBLIC.value)))
+        keys, stated = said.get("keys"), said.get("statements")
+        is_found = keys in [one.value for one in KeyTrust]
+        found = KeyTrust(keys) if is_found else self._key_file(where, keys)
+        statements: Keys = {} if stated is None else self._key_file(where, stated)
+        return self._name(name), DomainTrust(found, terms, statements)
+
+    def issuers(self, content: Mapping[str, object]) -> Iterable[tuple[str, IssuerTrust]]:
+        entries = content.get("issuer", [])
+        if not isinstance(entries, list):
+            raise TrustFileError(self.path, "'issuer' is no list of tables such as [[issuer]]")
+        names: set[str] = set()
+        for said in entries:
+            name = said.get("name") if isinstance(said, dict) else None
+            if not isinstance(said, dict) or not isinstance(name, str) or not name:
+                raise TrustFileError(self.path, "an [[issuer]] has no name, or one that is no text")
+            if name in names:
+                raise TrustFileError(self.path, f"issuer {name!r} stands there twice")
+            names.add(name)
+            yield name, self._issuer(f"issuer {name!r}", said)
+
+    def _issuer(self, where: str, said: Mapping[str, object]) -> IssuerTrust:
+        self.known(where, said, _ISSUER)
         keys = said.get("keys")
-        if keys in [one.value for one in KeyTrust]:
-            return self._name(name), DomainTrust(KeyTrust(keys), terms)
-        return self._name(name), DomainTrust(self._key_file(where, keys), terms)
+        is_url = isinstance(keys, str) and "://" in keys
+        return IssuerTrust(
+            self._url(where, str(keys)) if is_url else self._key_file(where, keys),
+            self._texts(where, "audience", said),
+            self._texts(where, "clients", said),
+        )
+
+    def _url(self, where: str, text: str) -> ServerUrl:
+        try:
+            url = ServerUrl.read(text)
+        except HttpUrlError as exc:
+            raise TrustFileError(self.path, f"{where}: {exc}") from exc
+        if url.scheme != "https" and url.host not in _LOCAL:
+            why = "keys come by https, or from this machine"
+            raise TrustFileError(self.path, f"{where}: {text} cannot be used: {why}")
+        return url
+
+    def _texts(self, where: str, name: str, said: Mapping[str, object]) -> frozenset[str]:
+        value = said.get(name, [])
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(one, str) and one for one in texts):
+            raise TrustFileError(self.path, f"{where}: {name} is no list of texts")
+        return frozenset(texts)
 
     def _name(self, name: str) -> str:
         if name == ANY:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from actors.catalogue.trust_file import Trust
 
 __all__ = [
+    "believed",
     "catalogue_access",
     "catalogue_option",
     "nodes_option",
@@ -51,7 +52,8 @@ trust_option = click.option(
     "--trust",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="TOML file of trusted domains and publishers; what was seen is kept beside it.",
+    help="TOML file of trusted domains, publishers and identity providers; what catalogues have "
+    "shown is kept beside it.",
 )
 """The option `--trust FILE`."""
 
@@ -107,6 +109,15 @@ def timed(config: RuntimeConfig) -> RuntimeConfig:
     if access is not None:
         access = attrs.evolve(access, clock_offset=offset)
     return attrs.evolve(config, catalogues=access, clock_offset=offset)
+
+
+def believed(path: Path | None) -> "Trust | None":
+    """Return whom a trust file trusts; None: there is no file.
+
+    Raises:
+        CommandError: The file is wrong.
+    """
+    return None if path is None else _trust(path)
 
 
 def _trust(path: Path) -> "Trust":

@@ -36,6 +36,7 @@ from actors.cli.options import (
 )
 from actors.cli.output import say_ready
 from actors.commands.catalogues import (
+    believed,
     catalogue_access,
     catalogue_option,
     nodes_option,
@@ -60,6 +61,7 @@ from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.errors import BadUrlError, ProtoflyError
+from specs.identity import VouchedBy
 from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.link import Kind
@@ -157,7 +159,7 @@ def _peer(ctx: click.Context, option: click.Parameter, text: str) -> PeerPolicy:
 
 
 def links_options(handler: Handler) -> Handler:
-    """Add `--p2p-use`, `--p2p-peer` and `--p2p-wait`."""
+    """Add `--p2p-use`, `--p2p-peer`, `--p2p-wait` and `--p2p-require`."""
     use = click.option(
         "--p2p-use",
         type=click.Choice([one.value for one in P2pUse]),
@@ -179,7 +181,13 @@ def links_options(handler: Handler) -> Handler:
         show_default=True,
         help="While a link is set up, send by the node, or wait for the link for a time.",
     )
-    return use(peers(wait(handler)))
+    require = click.option(
+        "--p2p-require",
+        type=click.Choice([one.value for one in VouchedBy]),
+        help="Who has to vouch for the other end of a link; else messages go by the node. Default: "
+        "domain where this runtime logs in, else none.",
+    )
+    return use(peers(wait(require(handler))))
 
 
 def links_of(use: str, peers: tuple[PeerPolicy, ...], wait: str) -> LinkPolicy:
@@ -321,6 +329,7 @@ def command(  # noqa: PLR0913 - one for each option
     p2p_use: str,
     p2p_peer: tuple[PeerPolicy, ...],
     p2p_wait: str,
+    p2p_require: str | None,
     topology: str,
     foreign: dict[str, str],
     places: Places | None,
@@ -346,9 +355,11 @@ def command(  # noqa: PLR0913 - one for each option
         kinds=p2p,
         p2p_host=p2p_host,
         links=links_of(p2p_use, p2p_peer, p2p_wait),
+        p2p_require=None if p2p_require is None else VouchedBy(p2p_require),
+        trust=None if places is not None else believed(trust),
         topology=Topology(topology),
         nodes=foreign,
-        catalogues=catalogue_access(places, trust, f"{domain}.{name}"),
+        catalogues=None if places is None else catalogue_access(places, trust, f"{domain}.{name}"),
         credentials=credentials,
         identity=identity,
         store=store,

@@ -9,6 +9,7 @@ to show how long they take, and that none is lost or doubled.
 
 import os
 import signal
+import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -514,8 +515,14 @@ class WatchedNetwork(Network):
         self._node: Final = node
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
-        link = await self._network.dial(kind, address, subprotocol)
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
+        link = await self._network.dial(kind, address, subprotocol, tls)
         if address != self._node:
             report(self._who, What.STEP, f"dials the candidate {kind} {address}", Beat.DIALLED)
         return link

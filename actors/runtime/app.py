@@ -1,7 +1,7 @@
 """The composition root of a runtime: what it is built of, in which order, and how it ends."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import final
 
@@ -34,6 +34,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
+from actors.runtime.link_guard import Beliefs, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p import handler as p2p_handler
@@ -110,6 +111,7 @@ class _Plan:
     identity: OwnIdentity
     own: OwnSender
     processes: ProcessSandboxes
+    guard: LinkGuard
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -131,6 +133,7 @@ class _Plan:
             remember=partial(self.store.keep_session, domain),
             identity=self.identity,
             own=self.own,
+            guard=self.guard,
         )
 
 
@@ -170,6 +173,7 @@ async def open_runtime(
         tracer = SelfCheck.of(tracer, config.name, config.runtime, counters)
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store, process_sandboxes(config.sandboxes) as processes:
+        identity = own_identity(config)
         plan = _Plan(
             config=config,
             network=network,
@@ -179,11 +183,12 @@ async def open_runtime(
             dead_mail=DeadMail(),
             replay=Replay(),
             store=store,
-            identity=own_identity(config),
+            identity=identity,
             own=OwnSender.of(config.runtime),
+            guard=_guard(config, identity),
             processes=processes,
         )
-        async with _running(plan) as runtime:
+        async with aclosing(plan.guard), _running(plan) as runtime:
             yield runtime
 
 
@@ -200,6 +205,16 @@ def own_identity(config: RuntimeConfig) -> OwnIdentity:
     if where is None:
         return OwnIdentity(make_runtime_key(config.entropy(SEED_BYTES)))
     return OwnIdentity(open_key_file(where))
+
+
+def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
+    beliefs = Beliefs(
+        domain=config.domain,
+        trust=config.believed,
+        require=config.link_requirement,
+        clock_offset=config.clock_offset,
+    )
+    return LinkGuard(identity, beliefs)
 
 
 @asynccontextmanager
@@ -270,6 +285,7 @@ async def _start(
         sync_manager=sync_manager,
         store=plan.store,
         followers=followers,
+        identity=plan.identity,
     )
 
 

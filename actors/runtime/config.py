@@ -18,6 +18,7 @@ from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import runtime
+from specs.identity import VouchedBy
 from specs.limits.protocol import LEASE
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
@@ -25,6 +26,7 @@ from transports.link import Kind
 if TYPE_CHECKING:
     # Signatures are slow to import, and not needed without fetching.
     from actors.catalogue.client import CatalogueAccess
+    from actors.catalogue.trust_file import Trust
 
 __all__ = ["RuntimeConfig"]
 
@@ -51,6 +53,11 @@ class RuntimeConfig:
         p2p_host: Host to listen at for direct links: a name or address of this machine by which
             others dial it, not a wildcard.
         links: To which runtimes direct links are wanted, and whether messages wait for them.
+        p2p_require: Who has to vouch for the other end of a direct link, at least; None: its domain
+            if this runtime has credentials, else nobody. Where less is proven, no link is opened,
+            and messages go by the node.
+        trust: Other domains and identity providers that are believed about peers; None: those of
+            `catalogues`.
         topology: Whether messages for other domains go to the node of this domain or of theirs.
         user: Address of the user who owns the hyperties; None: no user.
         credentials: Where the token for a login at a node comes from.
@@ -65,6 +72,7 @@ class RuntimeConfig:
         stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
             often; its error is then raised by the context of the runtime.
         entropy: Source of random bytes for secrets, nonces and jitter.
+        clock_offset: Seconds from the Trio clock to the epoch (1970, UTC).
         ids: Ids of all messages of the runtime. A process starts them at its wall clock, so that
             no id repeats after a restart.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
@@ -85,6 +93,8 @@ class RuntimeConfig:
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
     links: LinkPolicy = WHENEVER_POSSIBLE
+    p2p_require: VouchedBy | None = None
+    trust: "Trust | None" = None
     topology: Topology = Topology.TRIANGLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
@@ -95,8 +105,8 @@ class RuntimeConfig:
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
     stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
-    ids: IdSource = attrs.field(factory=IdSource)
     clock_offset: float = 0.0
+    ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
 
     @interceptors.validator
@@ -112,6 +122,20 @@ class RuntimeConfig:
             return self.identity
         # A session of the store belongs to the key that it was opened with.
         return self.store.with_name(f"{self.store.name}-identity")
+
+    @property
+    def link_requirement(self) -> VouchedBy:
+        """Who has to vouch for the other end of a direct link, at least."""
+        if self.p2p_require is not None:
+            return self.p2p_require
+        return VouchedBy.NONE if self.credentials is NO_CREDENTIALS else VouchedBy.DOMAIN
+
+    @property
+    def believed(self) -> "Trust | None":
+        """Domains and identity providers that are believed; None: only the own domain is."""
+        if self.trust is not None or self.catalogues is None:
+            return self.trust
+        return self.catalogues.trust
 
     @property
     def runtime(self) -> str:

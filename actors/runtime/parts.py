@@ -14,6 +14,7 @@ from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
 from actors.runtime.registry.registrations import RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
@@ -47,6 +48,7 @@ class RuntimeParts:
         processes: Opens sandbox processes.
         store: What is stored.
         followers: The models of the application that go along with entities.
+        identity: The key of the runtime, and what was said of it.
     """
 
     config: RuntimeConfig
@@ -64,6 +66,7 @@ class RuntimeParts:
     sync_manager: ActorRef[SyncMessage]
     store: RuntimeStore
     followers: Followers
+    identity: OwnIdentity
 
 
 @final

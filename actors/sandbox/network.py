@@ -1,5 +1,6 @@
 """The network of a sandbox: it has none, so its host dials and carries the frames."""
 
+import ssl
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count
@@ -141,7 +142,15 @@ class PipeNetwork(Network):
         self._links: dict[int, PipeLink] = {}
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
+        if tls is not None:
+            raise DialError(address, "a sandbox dials by the TLS of its runtime only")
         number = next(self._numbers)
         asked = self._dials[number] = _Dial(kind)
         fields = {"kind": str(kind), "subprotocol": subprotocol}

@@ -17,13 +17,14 @@ import trio
 from typing_extensions import override
 
 from actors.keys.key_set import ALGORITHMS, Keys, read_keys
+from actors.keys.key_source import KeySource
 from actors.keys.runtime_key import RuntimeKey, make_runtime_key
 from actors.keys.signing import SigningKey, make_key
 from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import NodeConfig, open_node
 from actors.node.limits import UNLIMITED
-from actors.node.login.key_provider import KeyProvider, KeySource, by_keys, terms_of
+from actors.node.login.key_provider import KeyProvider, by_keys, terms_of
 from actors.node.login.provider import Login
 from bench.verdict import Verdict
 from fsm.session.possession import signed_parts

@@ -6,10 +6,11 @@ invite as often as a runtime that loses its links has to. The runtimes of one do
 domain's quota; others are not affected.
 
 A controller is the handler's end of one link (SC-16, 17, 24..27): reporter of the answer C2. When
-a requester invites it, it observes the offer C1, creates C2, invites the requester and waits to be
-dialled. It dials itself only if C1 says that the requester cannot reach it. A new offer in C1 has
-a new answer in C2. Each controller is an entity of `handler_controller`, whose guards say whether
-the invitation is valid; the state of its link is an entity of `p2p_connection`.
+a requester invites it, it observes the offer C1. Once it believes whose C1 is, it creates C2,
+invites the requester and waits to be dialled. It dials itself only if C1 says that the requester
+cannot reach it. A new offer in C1 has a new answer in C2. Each controller is an entity of
+`handler_controller`, whose guards say whether the invitation is valid; the state of its link is an
+entity of `p2p_connection`.
 """
 
 import math
@@ -58,8 +59,8 @@ from fsm.p2p.link_io import (
     YieldAsked,
 )
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of, own_is_smaller
+from fsm.p2p.peer_identity import Believed
 from specs.addresses.address import domain_of
-from specs.bodies.sync import ConnectionData
 from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.reply_code import Code
 
@@ -145,7 +146,7 @@ class P2PControllerCore:
 
     def _late(self, now: float) -> list[SideEffect]:
         if now >= self._until:
-            return [*self._refuse("timeout"), *self._side.give_up("timeout")]
+            return [*self._refuse("timeout"), *self._side.give_up(self._side.late)]
         return self._side.time_passed(now)
 
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
@@ -181,8 +182,8 @@ class P2PControllerCore:
         match happened:
             case PeerInvited(url):
                 return [AnswerInvitation(url, Code.CONFLICT, "the invitation came before")]
-            case PeerObjectSeen(data):
-                return self._offer_seen(data, now)
+            case PeerObjectSeen():
+                return self._offer_seen(happened, now)
             case ObserveRefused() | PeerObjectDeleted():
                 return self._side.peer_object_gone(happened)
             case _:
@@ -210,16 +211,25 @@ class P2PControllerCore:
         self._is_answered = True
         return [AnswerInvitation(self.offer, Code.CONFLICT, why)]
 
-    def _offer_seen(self, data: ConnectionData, now: float) -> list[SideEffect]:
-        effects: list[SideEffect] = []
-        if negotiation_of(data.status) > self._side.negotiation:
+    def _offer_seen(self, seen: PeerObjectSeen, now: float) -> list[SideEffect]:
+        """Take the offer: it is answered once it is believed.
+
+        One of an earlier negotiation is void: it may be an old one that is shown again.
+        """
+        data, effects = seen.data, list[SideEffect]()
+        number = negotiation_of(data.status)
+        if number < self._side.negotiation:
+            return []
+        if number > self._side.negotiation:
             if self.state is State.CREATED:
                 return self._side.give_up("the offer was void before it was answered")
-            renewed = negotiation_of(data.status)
-            effects = self._side.renew(renewed, "the requester offers anew", now)
+            effects += self._side.renew(number, "the requester offers anew", now)
+        effects += self._side.believe(seen.standing)
+        if not isinstance(seen.standing, Believed) or self._side.ended:
+            return effects
         self._side.learn(data.ice_candidates)
         if self._life.state is controller.State.OBSERVING:
-            effects = [self._move(controller.Trigger.ANSWER, now), CreateObject()]
+            effects += [self._move(controller.Trigger.ANSWER, now), CreateObject()]
         pleads = is_plea(data.status) and data.status != self._offer_status
         self._offer_status = data.status
         if pleads and self.state is not State.LIVE:

@@ -37,6 +37,7 @@ from fsm.p2p.link_io import (
     Opening,
     PeerInvited,
     PeerObjectDeleted,
+    Pin,
     Plead,
     ReleaseLink,
     Renew,
@@ -48,6 +49,7 @@ from fsm.p2p.link_io import (
     YieldAsked,
 )
 from fsm.p2p.negotiation import FIRST, Role, beginning, plea
+from fsm.p2p.peer_identity import Believed, Distrusted, Standing, Unsigned
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
 from specs.reply_code import LAST_SUCCESS, Code
@@ -83,6 +85,7 @@ class LinkSide:
         self._role = role
         self._since = -math.inf
         self._link: str | None = None
+        self._peer: Believed | None = None
         self._attempt = 0
         self._pleas = 0
         self._deadline = math.inf
@@ -148,8 +151,8 @@ class LinkSide:
                 return self._refused(why or f"refused {code}") if code > LAST_SUCCESS else []
             case CandidatesReady(candidates, negotiation):
                 # The listeners of an older negotiation are closed by now.
-                is_current = negotiation == self.negotiation
-                return [Offer(candidates)] if is_current and candidates else []
+                # Also without a candidate: the peer must know the certificate of a dialler.
+                return [Offer(candidates)] if negotiation == self.negotiation else []
             case _:
                 assert_never(happened)
 
@@ -158,6 +161,36 @@ class LinkSide:
         if isinstance(happened, ObserveRefused):
             return self._refused(happened.why)
         return self.give_up("the peer deleted its object")
+
+    def believe(self, standing: Standing) -> list[SideEffect]:
+        """Take who the peer has proven to be; a set-up with anybody else is given up.
+
+        The first certificate counts for the whole link: a peer that comes back has it still.
+
+        Args:
+            standing: Whether the peer's object is believed.
+        """
+        match standing:
+            case Unsigned():
+                return []
+            case Distrusted(why):
+                return self._refused(why)
+            case Believed():
+                if self._peer is not None and self._peer.certificate != standing.certificate:
+                    return self._refused("the peer offers another certificate than before")
+                if self._peer == standing:
+                    return []
+                self._peer = standing
+                if self.state is State.LIVE:
+                    self._deadline = standing.until
+                return [Pin(standing)]
+            case _:
+                assert_never(standing)
+
+    @property
+    def knows_peer(self) -> bool:
+        """True if the peer has proven who it is."""
+        return self._peer is not None
 
     def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:
         step = self._entity.step(trigger, why)
@@ -168,14 +201,14 @@ class LinkSide:
     def opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
         """Use a link, or close it: there is at most one.
 
-        A link that was proven by a void secret is closed.
+        A link by a void candidate is closed, and one to a peer that is not known.
 
         Args:
             event: The link.
             now: Seconds on the host's clock.
         """
         effects: list[SideEffect] = []
-        if event.negotiation != self.negotiation:
+        if event.negotiation != self.negotiation or self._peer is None:
             return [CloseLink(event.link)]
         if self.state is State.LIVE and self._replaces(event.opening, now):
             effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), now)
@@ -187,7 +220,7 @@ class LinkSide:
             return [*effects, CloseLink(event.link)]
         self._link = event.link
         self._since = now
-        self._deadline = math.inf
+        self._deadline = self._peer.until
         return [*effects, UseLink(event.link), *self._move(trigger), *self._stop_dialling()]
 
     def _replaces(self, opening: Opening, now: float) -> bool:
@@ -326,7 +359,14 @@ class LinkSide:
         """Give up if the deadline is over."""
         if now < self._deadline:
             return []
-        return self.give_up("timeout" if self.is_setting_up else "the link did not come back")
+        if self.state is State.LIVE:
+            return self.give_up("nobody vouches for the peer any more")
+        return self.give_up(self.late if self.is_setting_up else "the link did not come back")
+
+    @property
+    def late(self) -> str:
+        """The reason of the end of a set-up that takes too long."""
+        return "timeout" if self.knows_peer else "timeout: the peer has signed nothing"
 
     def _refused(self, why: str) -> list[SideEffect]:
         """Give up a set-up that was refused; a link stands without it."""

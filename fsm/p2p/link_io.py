@@ -8,6 +8,7 @@ import attrs
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.p2p.negotiation import FIRST
+from fsm.p2p.peer_identity import UNSIGNED, Believed, Standing
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.reply_code import Code
 
@@ -45,6 +46,7 @@ __all__ = [
     "PeerObjectDeleted",
     "PeerObjectInput",
     "PeerObjectSeen",
+    "Pin",
     "Plead",
     "ReleaseLink",
     "Renew",
@@ -133,9 +135,14 @@ class PeerInvited:
 @final
 @attrs.frozen(slots=True)
 class PeerObjectSeen:
-    """The peer's object as it is now: its snapshot, or after a change."""
+    """The peer's object as it is now: its snapshot, or after a change.
+
+    Attributes:
+        standing: Whether it is the peer's, as its signature was verified.
+    """
 
     data: ConnectionData
+    standing: Standing = UNSIGNED
 
 
 @final
@@ -184,10 +191,10 @@ class Opening(Enum):
 @final
 @attrs.frozen(slots=True)
 class LinkOpened:
-    """A link is open in both directions, its secret proven by both ends.
+    """A link is open in both directions, and both ends have proven their certificates.
 
     Attributes:
-        negotiation: The one that its secret is of.
+        negotiation: The one that its candidate is of.
     """
 
     link: str
@@ -324,6 +331,14 @@ class Observe:
 
 @final
 @attrs.frozen(slots=True)
+class Pin:
+    """Accept the certificate of the peer, and no other; the peer is known from now on."""
+
+    peer: Believed
+
+
+@final
+@attrs.frozen(slots=True)
 class Listen:
     """Open own listeners; answer with `CandidatesReady`."""
 
@@ -331,7 +346,7 @@ class Listen:
 @final
 @attrs.frozen(slots=True)
 class Offer:
-    """Add candidates to the own object (M-40)."""
+    """Add candidates to the own object, then sign it as it is (M-40)."""
 
     candidates: tuple[Candidate, ...]
 
@@ -341,8 +356,8 @@ class Offer:
 class Renew:
     """Begin a new negotiation: nothing of the one before is of use any more.
 
-    Close the own listeners, give up dials, forget all secrets; take the candidates out of
-    the own object, and write into it that they are void (M-40).
+    Close the own listeners, give up dials; take candidates and signature out of the own object,
+    and write into it that they are void (M-40).
 
     Attributes:
         negotiation: Its number; what comes of the listeners and dials from now on has it.
@@ -427,6 +442,7 @@ SideEffect: TypeAlias = (
     | Invite
     | AnswerInvitation
     | Observe
+    | Pin
     | Listen
     | Offer
     | Plead

@@ -46,7 +46,7 @@ from fsm.p2p.link_io import (
     YieldAsked,
 )
 from fsm.p2p.negotiation import Role, is_plea, negotiation_of
-from specs.bodies.sync import ConnectionData
+from fsm.p2p.peer_identity import Believed
 from specs.limits.protocol import IN_PLACE_TRIES
 from specs.reply_code import Code
 
@@ -144,8 +144,8 @@ class P2PRequesterCore:
         match happened:
             case PeerInvited(url, source):
                 return self._peer_invited(url, source)
-            case PeerObjectSeen(data):
-                return self._peer_seen(data)
+            case PeerObjectSeen():
+                return self._peer_seen(happened)
             case ObserveRefused() | PeerObjectDeleted():
                 return self._side.peer_object_gone(happened)
             case _:
@@ -159,16 +159,20 @@ class P2PRequesterCore:
         self._answer = url
         return [AnswerInvitation(url, Code.OK), Observe(url)]
 
-    def _peer_seen(self, data: ConnectionData) -> list[SideEffect]:
+    def _peer_seen(self, seen: PeerObjectSeen) -> list[SideEffect]:
+        data = seen.data
         if negotiation_of(data.status) != self._side.negotiation:
             # It answers an offer that is void.
             return []
+        effects = self._side.believe(seen.standing)
+        if not isinstance(seen.standing, Believed) or self._side.ended:
+            return effects
         self._side.learn(data.ice_candidates)
         pleads = is_plea(data.status) and data.status != self._peer_pleas
         self._peer_pleas = data.status
         if pleads and self._side.is_setting_up:
-            return self._side.give_up(_UNREACHED)
-        return self._side.dial_on()
+            return [*effects, *self._side.give_up(_UNREACHED)]
+        return [*effects, *self._side.dial_on()]
 
     # --- coming back ----------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ class _Freezer:
                 return "seen", self._seen[id(one)]
             self._seen[id(one)] = len(self._seen)
         held = {name: getattr(one, name) for name in names if hasattr(one, name)}
-        if not names or hasattr(one, "__dict__"):
+        if hasattr(one, "__dict__"):
             held |= vars(one)
         return kind.__name__, *self._fields(held)
 

@@ -44,7 +44,7 @@ class Candidate:
     Attributes:
         kind: websocket, tcp, unix or webrtc; ours open the first three.
         address: URL, `host:port` or socket path, by kind.
-        secret: Proves the right to connect; single use, hex.
+        secret: Names the link to its listener: a hint, and proof of nothing.
         host: Proof of the machine; what leads nowhere else is only dialled on it.
     """
 
@@ -52,6 +52,28 @@ class Candidate:
     address: Filled
     secret: Filled
     host: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class LinkSecurity:
+    """The proof that an offer or answer is of a runtime (ours).
+
+    The signature covers the owner of the object, both runtimes, the object, the object that an
+    answer answers, the number of the negotiation, the candidates, and what stands here.
+
+    Attributes:
+        key: Public key of the runtime: Ed25519, in base64url without padding.
+        certificate: The only certificate that its end shows: DER, in base64url without padding.
+        signature: Signature by the key, in base64url without padding.
+        assertion: Token of an identity provider that names the key (`cnf`).
+        statement: Statement of the domain about runtime and key.
+    """
+
+    key: Filled
+    certificate: Filled
+    signature: Filled
+    assertion: str | None = attrs.field(default=None, repr=False)
+    statement: str | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -63,6 +85,7 @@ class ConnectionData:
         status: `unreachable-<n>`: none of the peer's candidates opened, for the
             n-th time; the peer may dial. `negotiation-<n>`: from the second offer or
             answer on, its number; a plea follows as `negotiation-<n>-unreachable-<m>`.
+        security: Written after the candidates; nothing counts before.
     """
 
     owner: Address
@@ -71,6 +94,7 @@ class ConnectionData:
         default=None, metadata=wire("connectionDescription")
     )
     ice_candidates: tuple[Candidate, ...] = attrs.field(default=(), metadata=wire("iceCandidates"))
+    security: LinkSecurity | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -6,7 +6,10 @@ from typing import Protocol, TypeAlias, final
 import attrs
 
 from fsm.p2p import link_io as seen
+from fsm.p2p.peer_identity import UNSIGNED, Believed
+from specs.addresses.address import runtime_of
 from specs.bodies.sync import ConnectionData
+from specs.identity import SenderIdentity
 
 End: TypeAlias = tuple[str, str]
 """A runtime and the address of its end of a link."""
@@ -30,6 +33,7 @@ class Objects:
         self.urls: dict[End, str] = {}
         self._feed, self._signal = feed, signal
         self._data: dict[str, ConnectionData] = {}
+        self._standing: dict[str, Believed] = {}
         self._owner: dict[str, End] = {}
         self._observer: dict[str, End] = {}
 
@@ -46,12 +50,22 @@ class Objects:
     def observe(self, url: str, observer: End) -> None:
         self._observer[url] = observer
         source, _ = self._owner[url]
-        self._signal(source, self._feed, observer, seen.PeerObjectSeen(self._data[url]))
+        self._signal(source, self._feed, observer, self._seen(url))
 
     def update(self, end: End, **changes: object) -> None:
         url = self.urls[end]
         self._data[url] = attrs.evolve(self._data[url], **changes)
-        self._tell(end, seen.PeerObjectSeen(self._data[url]))
+        self._tell(end, self._seen(url))
+
+    def sign(self, end: End) -> None:
+        """Let who observes the object of this end believe it."""
+        self._standing[self.urls[end]] = Believed(SenderIdentity(end[0]), f"of {end[0]}")
+
+    def unsign(self, end: End) -> None:
+        self._standing.pop(self.urls[end], None)
+
+    def _seen(self, url: str) -> seen.PeerObjectSeen:
+        return seen.PeerObjectSeen(self._data[url], self._standing.get(url, UNSIGNED))
 
     def delete(self, end: End) -> None:
         """Tell who observes the object of this end, if there is one, that it is gone."""
@@ -62,3 +76,9 @@ class Objects:
         url = self.urls[end]
         if url in self._observer:
             self._signal(end[0], self._feed, self._observer[url], reported)
+
+
+def believed(data: ConnectionData) -> seen.PeerObjectSeen:
+    """An offer or answer that is proven to be of the runtime of its owner."""
+    identity = SenderIdentity(runtime_of(data.owner))
+    return seen.PeerObjectSeen(data, Believed(identity, f"of {identity.runtime}"))

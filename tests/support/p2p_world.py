@@ -298,6 +298,7 @@ class World:
     def _do_on_value(self, end: End, effect: do.SideEffect) -> None:
         match effect:
             case do.Offer(candidates):
+                self.objects.sign(end)
                 self.objects.update(end, ice_candidates=candidates)
             case do.Plead(status):
                 self.objects.update(end, status=status)
@@ -382,8 +383,8 @@ class World:
     def _renew(self, end: End, renew: do.Renew) -> None:
         self.negotiations[end] = renew.negotiation
         self._stop_listening(end)
-        self.objects.update(end, ice_candidates=())
-        self.objects.update(end, status=renew.status)
+        self.objects.unsign(end)
+        self.objects.update(end, ice_candidates=(), status=renew.status)
 
     def _stop_listening(self, end: End) -> None:
         self.listening = {at: by for at, by in self.listening.items() if by[0] != end}

@@ -1,5 +1,6 @@
 """Node stubs that ship, each between a bus that keeps everything and a real message node."""
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import final
@@ -74,9 +75,15 @@ class DialledNetwork(Network):
         self.links: list[Link] = []
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         self.dialled.append(trio.current_time())
-        self.links.append(await self._network.dial(kind, address, subprotocol))
+        self.links.append(await self._network.dial(kind, address, subprotocol, tls))
         return self.links[-1]
 
     @override

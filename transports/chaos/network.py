@@ -11,6 +11,7 @@ until its end, for links that are open and for later ones:
 """
 
 import math
+import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
@@ -136,6 +137,11 @@ class ChaosLink(Link):
     @override
     def host(self) -> str:
         return self._link.host
+
+    @property
+    @override
+    def peer_certificate(self) -> bytes | None:
+        return self._link.peer_certificate
 
     @override
     def unread(self) -> int:
@@ -504,7 +510,13 @@ class _End(Network):
         self._places: Final = places
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         place = self._places.get(address) or self._places.get(_server(address))
         there = None if place is None else place.who
         with trio.move_on_after(DIAL_TIMEOUT) as patience:
@@ -513,13 +525,16 @@ class _End(Network):
             raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
         course = Course(self._who, there, trio.current_time())
         if place is None:
-            link = await self._network.dial(kind, address, subprotocol)
+            link = await self._network.dial(kind, address, subprotocol, tls)
         else:
-            link = await self._come(place, course, (kind, address, subprotocol))
+            link = await self._come(place, course, (kind, address, subprotocol, tls))
         return self._troubles.adopt(ChaosLink(link, self._troubles, course, (self._who, there)))
 
     async def _come(
-        self, place: _Place, course: Course, what: tuple[Kind, str, str | None]
+        self,
+        place: _Place,
+        course: Course,
+        what: tuple[Kind, str, str | None, ssl.SSLContext | None],
     ) -> Link:
         async with place.turn:
             place.coming.append(course)

@@ -111,6 +111,15 @@ class _WebSocketClientLink(Link):
                 raise FrameTooLargeError(self.name)
             return frame
 
+    @property
+    @override
+    def peer_certificate(self) -> bytes | None:
+        stream = self._stream
+        if not isinstance(stream, trio.SSLStream):
+            return None
+        certificate: bytes | None = stream.getpeercert(binary_form=True)
+        return certificate
+
     def _gone(self) -> LinkBrokenError | LinkClosedError:
         if self._is_closed:
             return LinkClosedError(self.name)

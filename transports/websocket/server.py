@@ -33,7 +33,7 @@ from specs.limits.protocol import (
 from specs.reply_code import TurnedAway
 from transports.background import open_background
 from transports.errors import CloseReason, LinkClosedError
-from transports.gate import EVERYBODY, Gate, Guest
+from transports.gate import EVERYBODY, Everybody, Gate, Guest
 from transports.link import Kind, Link, Listener, ServedPaths, Upgrade
 from transports.socket_link import SocketLink, next_streams
 from transports.tls import AcceptedStream, TlsStream
@@ -422,7 +422,7 @@ async def open_websocket_listener(
         terms: Paths, subprotocols and gate.
         name: Makes a name for each link.
     """
-    if terms.gate is not EVERYBODY:
+    if not isinstance(terms.gate, Everybody):
         # Accepted sockets inherit it: of a peer that has to wait, no more is kept than this.
         listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
     send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)

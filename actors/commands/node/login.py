@@ -17,7 +17,7 @@ from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 
 if TYPE_CHECKING:
-    from actors.node.login.key_provider import KeyFile, KeySource, KeyUrl
+    from actors.keys.key_source import KeyFile, KeySource, KeyUrl
 
 __all__ = ["key_source", "login_options"]
 
@@ -88,8 +88,8 @@ def key_source(where: str) -> "KeySource":
 
 
 def _server(text: str) -> "KeyUrl":
+    from actors.keys.key_source import KeyUrl  # noqa: PLC0415
     from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
-    from actors.node.login.key_provider import KeyUrl  # noqa: PLC0415
 
     try:
         return KeyUrl(ServerUrl.read(text))
@@ -98,8 +98,7 @@ def _server(text: str) -> "KeyUrl":
 
 
 def _file(path: Path) -> "KeyFile":
-    from actors.node.login.errors import KeysAwayError  # noqa: PLC0415 - as above
-    from actors.node.login.key_provider import KeyFile  # noqa: PLC0415
+    from actors.keys.key_source import KeyFile, KeysAwayError  # noqa: PLC0415 - as above
 
     source = KeyFile(path)
     try:

@@ -13,9 +13,9 @@ from actors.cli.failure import run
 from actors.cli.options import Quantity, check_domain, if_given
 from actors.cli.output import say
 from actors.commands.node.login import key_source
+from actors.keys.key_source import KeysAwayError, KeySource
 from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
-from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_provider import KeySource, terms_of
+from actors.node.login.key_provider import terms_of
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json
 from specs.limits.node import TOKEN_CHARS, TOKEN_LIFE

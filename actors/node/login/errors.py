@@ -5,18 +5,10 @@ from typing import final
 from specs.errors import PlaceError, ReasonError
 
 __all__ = [
-    "KeysAwayError",
     "LoginRefusedError",
     "ProviderAwayError",
     "UsedTokensError",
 ]
-
-
-@final
-class KeysAwayError(PlaceError):
-    """A set of keys cannot be had at the moment: the operator must act, or time."""
-
-    summary = "cannot get the keys of {}"
 
 
 @final

@@ -1,6 +1,7 @@
 """The network of a scenario, in memory: the wires between processes, and their faults."""
 
 import math
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, TypeAlias, final
@@ -134,7 +135,14 @@ class ScenarioNetwork:
 
     # ---- what the views do
 
-    async def dial(self, who: str, kind: Kind, address: str, subprotocol: str | None) -> Link:
+    async def dial(
+        self,
+        who: str,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None,
+        tls: ssl.SSLContext | None,
+    ) -> Link:
         """Dial for a process.
 
         Args:
@@ -142,6 +150,7 @@ class ScenarioNetwork:
             kind: Kind of the transport.
             address: The address.
             subprotocol: WebSocket subprotocol; None: none.
+            tls: What the connection is encrypted by; None: it is not.
 
         Raises:
             DialError: No listener, refused, or the process is off the network.
@@ -150,7 +159,7 @@ class ScenarioNetwork:
         between = frozenset({who, there})
         if self._gone & between or trio.current_time() < self._out.get(between, -math.inf):
             raise DialError(address, "the network is unreachable")
-        link = await self._network.dial(kind, address, subprotocol)
+        link = await self._network.dial(kind, address, subprotocol, tls)
         wire = next(wire for wire in reversed(self._network.wires) if wire.dialler is link)
         self._carry(wire.dialler, who, there)
         self._carry(wire.acceptor, there, who)
@@ -176,7 +185,7 @@ class ScenarioNetwork:
 
     @asynccontextmanager
     async def listen(
-        self, who: str, kind: Kind, where: str, paths: ServedPaths
+        self, who: str, kind: Kind, where: str, paths: ServedPaths, gate: Gate
     ) -> AsyncIterator[Listener]:
         """Listen for a process while the context is open.
 
@@ -185,10 +194,11 @@ class ScenarioNetwork:
             kind: Kind of the transport.
             where: The place.
             paths: Served paths of the URL.
+            gate: Admits connections.
         """
         if kind is not Kind.WEBSOCKET:
             await trio.sleep(_GATHERING)
-        async with self._network.listen(kind, where, paths) as listener:
+        async with self._network.listen(kind, where, paths, gate) as listener:
             self._places[listener.address] = who
             try:
                 yield listener
@@ -205,14 +215,20 @@ class _View(Network):
         self._who = who
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
-        return await self._network.dial(self._who, kind, address, subprotocol)
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
+        return await self._network.dial(self._who, kind, address, subprotocol, tls)
 
     @override
     def listen(
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        return self._network.listen(self._who, kind, where, paths)
+        return self._network.listen(self._who, kind, where, paths, gate)
 
 
 def _undisturbed(_sender: str, _receiver: str, frame: bytes) -> Carried:

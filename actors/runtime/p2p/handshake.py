@@ -1,11 +1,13 @@
-"""Opening a P2P link: listen and offer, dial or accept, then prove the secret at both ends.
+"""Opening a P2P link: listen and offer, dial or accept, then greet by name at both ends.
 
-Each listener that is offered has a secret of its own. The proof of the secret and the controls
-of a live link are lines beside the messages: JSON objects whose first key is `p2p`; a message
-never begins so.
+Every link is encrypted by TLS 1.3; each end proves the certificate that its offer or answer names.
+Then two lines say which link it is: each listener that is offered has a secret of its own. These
+lines and the controls of a live link stand beside the messages: JSON objects whose first key is
+`p2p`; a message never begins so.
 """
 
 import hashlib
+import re
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -18,18 +20,6 @@ import trio
 
 from actors.runtime.stubs.stub import StubConfig
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.proof import (
-    NONCE_BYTES,
-    DiallerProof,
-    Hello,
-    LinkKeys,
-    ListenerProof,
-    Opened,
-    Proof,
-    ProofError,
-    ProofLine,
-    Welcome,
-)
 from fsm.p2p.transfer import Ack, Behind, Bye, Control, Ping, Pong
 from specs.bodies.sync import Candidate
 from specs.errors import BadMessageError
@@ -37,26 +27,35 @@ from specs.jsonvalue import Json
 from specs.limits.p2p import ORDER_SENT
 from specs.limits.protocol import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from transports.errors import CloseReason, DialError, LinkError, ListenError
+from transports.gate import Everybody
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Network
+from transports.tls import PinnedTls
 
 __all__ = [
     "Entropy",
+    "Hello",
+    "Meeting",
     "Offered",
+    "Opened",
     "ProvenLink",
     "dial_candidate",
     "is_own_line",
     "machine_secret",
     "open_candidates",
     "read_control",
-    "read_proof",
+    "read_greeting",
     "welcome",
     "write_behind",
     "write_control",
-    "write_proof",
+    "write_greeting",
 ]
 
 _MARK: Final = "p2p"
 _PREFIX: Final = b'{"p2p":'
+_NONCE: Final = re.compile("[0-9a-f]{32}")
+
+NONCE_BYTES: Final = 16
+"""Bytes of each nonce and each candidate's secret: 128 bits."""
 
 
 def is_own_line(line: bytes) -> bool:
@@ -127,45 +126,53 @@ def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
     raise BadMessageError("an announcement on a P2P link lacks its top, its age or its answers")
 
 
-def write_proof(line: ProofLine) -> bytes:
-    """Write a line of the proof, without a newline."""
+@final
+@attrs.frozen(slots=True)
+class Hello:
+    """First line of the dialler; the secret of the candidate names the link that is meant."""
+
+    nonce: str
+    secret: str = attrs.field(repr=False)
+
+
+@final
+@attrs.frozen(slots=True)
+class Opened:
+    """Answer of the listener: the link is open in both directions."""
+
+    nonce: str
+
+
+def write_greeting(line: Hello | Opened) -> bytes:
+    """Write a line of the handshake, without a newline."""
     match line:
-        case Hello(nonce, tag):
-            return _proof("hello", nonce=nonce, tag=tag)
-        case Welcome(nonce, proof):
-            return _proof("welcome", nonce=nonce, proof=proof)
-        case Proof(proof):
-            return _proof("proof", proof=proof)
-        case Opened():
-            return _proof("opened")
+        case Hello(nonce, secret):
+            return orjson.dumps({_MARK: "hello", "nonce": nonce, "secret": secret})
+        case Opened(nonce):
+            return orjson.dumps({_MARK: "opened", "nonce": nonce})
         case _:
             assert_never(line)
 
 
-def read_proof(frame: bytes) -> ProofLine:
-    """Read a frame that must hold one line of the proof.
+def read_greeting(frame: bytes) -> Hello | Opened:
+    """Read a frame that must hold one line of the handshake.
 
     Raises:
-        ProofError: It does not: the peer is not the expected one.
+        BadMessageError: It does not.
     """
-    try:
-        match _fields(frame):
-            case {"p2p": "hello", "nonce": str(nonce), "tag": str(tag)}:
-                return Hello(bytes.fromhex(nonce), bytes.fromhex(tag))
-            case {"p2p": "welcome", "nonce": str(nonce), "proof": str(proof)}:
-                return Welcome(bytes.fromhex(nonce), bytes.fromhex(proof))
-            case {"p2p": "proof", "proof": str(proof)}:
-                return Proof(bytes.fromhex(proof))
-            case {"p2p": "opened"}:
-                return Opened()
-            case _:
-                raise ProofError("not a line of the proof")
-    except (ValueError, BadMessageError) as exc:
-        raise ProofError("not a line of the proof") from exc
+    match _fields(frame):
+        case {"p2p": "hello", "nonce": str(nonce), "secret": str(secret)}:
+            return Hello(_nonce(nonce), secret)
+        case {"p2p": "opened", "nonce": str(nonce)}:
+            return Opened(_nonce(nonce))
+        case _:
+            raise BadMessageError("not a line of the handshake of a P2P link")
 
 
-def _proof(word: str, **parts: bytes) -> bytes:
-    return orjson.dumps({_MARK: word, **{name: part.hex() for name, part in parts.items()}})
+def _nonce(text: str) -> str:
+    if not _NONCE.fullmatch(text):
+        raise BadMessageError("not a nonce of the handshake of a P2P link")
+    return text
 
 
 def _fields(line: bytes) -> dict[str, Json]:
@@ -185,7 +192,7 @@ Entropy: TypeAlias = Callable[[int], bytes]
 @final
 @attrs.frozen(slots=True)
 class ProvenLink:
-    """A link whose other end has proven the secret.
+    """A link whose other end has proven its certificate.
 
     Attributes:
         name: The same at both ends, different for every link.
@@ -195,83 +202,99 @@ class ProvenLink:
     pipe: Link
 
 
+def _link_name(dialler: Hello, listener: Opened) -> str:
+    return hashlib.sha256(f"{dialler.nonce}|{listener.nonce}".encode()).hexdigest()[:16]
+
+
+def _is_peer(pipe: Link, tls: PinnedTls) -> bool:
+    """Return whether the other end has proven the certificate that the peer has signed for."""
+    return tls.peer is not None and pipe.peer_certificate == tls.peer
+
+
 async def dial_candidate(
-    network: Network, candidate: Candidate, keys: LinkKeys, entropy: Entropy
+    network: Network, candidate: Candidate, tls: PinnedTls, entropy: Entropy
 ) -> ProvenLink:
-    """Dial a candidate of the peer and prove its secret.
+    """Dial a candidate of the peer; both ends prove their certificates.
 
     If cancelled, nothing is left open.
 
     Args:
         network: Network that opens links.
         candidate: The candidate.
-        keys: Secrets of the link's candidates.
+        tls: The certificates of both ends.
         entropy: Source of random bytes.
 
     Raises:
         DialError: No listener, or not the peer.
     """
     try:
-        kind, secret = Kind(candidate.kind), bytes.fromhex(candidate.secret)
+        kind = Kind(candidate.kind)
     except ValueError as exc:
         raise DialError(candidate.address, "the candidate is malformed") from exc
-    for guess in keys.to_dial(secret):
-        pipe = await network.dial(kind, candidate.address)
-        proof = DiallerProof(guess, entropy(NONCE_BYTES))
-        if await _prove(pipe, proof, keys, guess):
-            return ProvenLink(proof.link, pipe)
-    raise DialError(candidate.address, "it does not know our secret")
-
-
-async def _prove(pipe: Link, proof: DiallerProof, keys: LinkKeys, secret: bytes) -> bool:
-    is_open = False
+    pipe = await network.dial(kind, candidate.address, tls=tls.dialling)
+    hello = Hello(entropy(NONCE_BYTES).hex(), candidate.secret)
+    opened: Opened | None = None
     try:
         with trio.move_on_after(HANDSHAKE_TIMEOUT):
-            await pipe.send(write_proof(proof.hello()))
-            answer = proof.feed(read_proof(await pipe.receive()))
-            if answer is not None and proof.following is not None:
-                keys.perhaps_used(secret, proof.following)
-                await pipe.send(write_proof(answer))
-                proof.feed(read_proof(await pipe.receive()))
-                keys.used(proof.following)
-                is_open = True
-    except (LinkError, ProofError):
-        is_open = False
+            opened = await _greeted(pipe, tls, hello)
     finally:
-        if not is_open:
+        if opened is None:
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
                 await pipe.aclose(CloseReason.REFUSED)
-    return is_open
+    if opened is None:
+        raise DialError(candidate.address, "it is not the peer, or does not expect this link")
+    return ProvenLink(_link_name(hello, opened), pipe)
 
 
-async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) -> ProvenLink | None:
-    """Let a dialler of our candidate at `address` prove the secret; None: hung up.
+async def _greeted(pipe: Link, tls: PinnedTls, hello: Hello) -> Opened | None:
+    """Return the answer to the first line; None: it is not the peer's."""
+    if not _is_peer(pipe, tls):
+        return None
+    with suppress(LinkError, BadMessageError):
+        await pipe.send(write_greeting(hello))
+        answer = read_greeting(await pipe.receive())
+        return answer if isinstance(answer, Opened) else None
+    return None
 
-    A peer without the secret gets no answer at all.
+
+async def welcome(
+    pipe: Link, candidate: Candidate, tls: PinnedTls, entropy: Entropy
+) -> ProvenLink | None:
+    """Let a dialler of our candidate prove its certificate; None: hung up.
+
+    Any other peer gets no answer at all.
 
     If cancelled, the link is closed.
 
     Args:
         pipe: The link.
-        keys: Secrets of the link's candidates.
-        address: The address.
+        candidate: The candidate.
+        tls: The certificates of both ends.
         entropy: Source of random bytes.
     """
-    proof = ListenerProof(keys, address, entropy(NONCE_BYTES))
-    is_open = False
+    opened = Opened(entropy(NONCE_BYTES).hex())
+    hello: Hello | None = None
     try:
         with trio.move_on_after(HANDSHAKE_TIMEOUT):
-            await pipe.send(write_proof(proof.feed(read_proof(await pipe.receive()))))
-            verdict = proof.feed(read_proof(await pipe.receive()))
-            await pipe.send(write_proof(verdict))
-            is_open = isinstance(verdict, Opened)
-    except (LinkError, ProofError):
-        is_open = False
+            hello = await _expected(pipe, candidate, tls, opened)
     finally:
-        if not is_open:
+        if hello is None:
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
                 await pipe.aclose(CloseReason.REFUSED)
-    return ProvenLink(proof.link, pipe) if is_open else None
+    return None if hello is None else ProvenLink(_link_name(hello, opened), pipe)
+
+
+async def _expected(
+    pipe: Link, candidate: Candidate, tls: PinnedTls, opened: Opened
+) -> Hello | None:
+    """Answer the first line of a dialler, and return it; None: it is not the peer's."""
+    with suppress(LinkError, BadMessageError):
+        hello = read_greeting(await pipe.receive())
+        is_meant = isinstance(hello, Hello) and hello.secret == candidate.secret
+        if isinstance(hello, Hello) and is_meant and _is_peer(pipe, tls):
+            await pipe.send(write_greeting(opened))
+            return hello
+    return None
 
 
 _PATH: Final = "/p2p"
@@ -299,9 +322,25 @@ def machine_secret() -> bytes | None:
     return hashlib.sha256(b"protofly-host|" + boot).digest()
 
 
+@final
+@attrs.frozen(slots=True)
+class Meeting:
+    """The peer for which an end listens.
+
+    Attributes:
+        policy: Policy on addresses to dial.
+        remote: Address of the remote runtime.
+        tls: The certificates of both ends.
+    """
+
+    policy: DialPolicy
+    remote: str
+    tls: PinnedTls
+
+
 @asynccontextmanager
 async def open_candidates(
-    network: Network, config: StubConfig, policy: DialPolicy, remote: str, entropy: Entropy
+    network: Network, config: StubConfig, meeting: Meeting, entropy: Entropy
 ) -> AsyncIterator[tuple[Offered, ...]]:
     """Listen for a runtime on every kind that can be listened on, until the context is left.
 
@@ -311,27 +350,28 @@ async def open_candidates(
     Args:
         network: Network that opens links.
         config: The configuration.
-        policy: Policy on addresses to dial.
-        remote: Address of the remote runtime.
+        meeting: The peer.
         entropy: Source of random bytes.
     """
+    policy, gate = meeting.policy, Everybody(meeting.tls.listening)
     async with AsyncExitStack() as stack:
         offered: list[Offered] = []
         for kind in config.kinds:
-            if not policy.offers(kind.value, f"{config.host}:0", remote):
+            if not policy.offers(kind.value, f"{config.host}:0", meeting.remote):
                 continue
             with suppress(ListenError):
-                listener = await _listen(stack, network, kind, config.host)
+                where = _where(stack, kind, config.host)
+                opening = network.listen(kind, where, {_PATH: PROTOFLY_V1}, gate)
+                listener = await stack.enter_async_context(opening)
                 offered.append(_offer(listener, kind, policy, entropy))
         yield tuple(offered)
 
 
-async def _listen(stack: AsyncExitStack, network: Network, kind: Kind, host: str) -> Listener:
-    where = f"{host}:0"
-    if kind is Kind.UNIX:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="protofly-"))
-        where = str(Path(folder) / "p2p.sock")
-    return await stack.enter_async_context(network.listen(kind, where, {_PATH: PROTOFLY_V1}))
+def _where(stack: AsyncExitStack, kind: Kind, host: str) -> str:
+    if kind is not Kind.UNIX:
+        return f"{host}:0"
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="protofly-"))
+    return str(Path(folder) / "p2p.sock")
 
 
 def _offer(listener: Listener, kind: Kind, policy: DialPolicy, entropy: Entropy) -> Offered:

@@ -23,9 +23,9 @@ from actors.runtime.p2p.handshake import (
 )
 from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
-from fsm.p2p.proof import LinkKeys
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from fsm.sync.copy import ObserverCore
+from specs.bodies.sync import ConnectionData
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
@@ -35,9 +35,11 @@ from specs.reply_code import DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
 from transports.errors import LinkError
+from transports.tls import PinnedTls
 
 __all__ = [
     "Happened",
+    "KeysFetched",
     "LinkEnd",
     "LinkEnded",
     "LinkProven",
@@ -56,8 +58,8 @@ class LinkUse:
     Attributes:
         stub: Address stamped into `via` and posted under: PQ or PC.
         actor: Actor that reports to the trace.
-        sender: The peer, as the handshake of the link has proven it: the sender of all that comes
-            over it.
+        sender: The peer, as its offer or answer has proven: the sender of all that comes over the
+            link.
     """
 
     stub: str
@@ -317,16 +319,24 @@ class Happened:
 @final
 @attrs.frozen(slots=True)
 class LinkProven:
-    """A link is open and proven; the stub decides whether it is used.
+    """A link is open, and its other end is the peer; the stub decides whether it is used.
 
     Attributes:
-        negotiation: The one that its secret is of.
+        negotiation: The one that its candidate is of.
     """
 
     end: str
     link: ProvenLink
     opening: Opening
     negotiation: int
+
+
+@final
+@attrs.frozen(slots=True)
+class KeysFetched:
+    """Keys have come by which what the peer of an end offers may be verified."""
+
+    end: str
 
 
 @final
@@ -338,7 +348,7 @@ class LinkEnded:
     what: LinkLost
 
 
-P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded
+P2PMessage: TypeAlias = Delivery | Happened | LinkProven | LinkEnded | KeysFetched
 """Messages to a P2P stub."""
 
 
@@ -351,27 +361,28 @@ class LinkEnd:
         name: PQ or PC.
         remote: The other runtime.
         peer: The stub to be invited: PH or PQ.
-        negotiation: Which offer and answer its secrets are of.
-        keys: Secrets, shared with the tasks that dial and accept.
+        tls: The certificates of both ends, shared with the tasks that dial and accept.
+        identity: Who the peer is; before anything is believed of it, only its address.
+        negotiation: Which offer and answer its candidates are of.
         proven: Links that are proven and not yet used or closed, by name.
         link: The link in use.
         own_object: The Connection object this end reports.
         peer_object: The one it observes.
         copy: What is known of that; None: it observes nothing yet.
+        seen: The newest value of that; None: there is none.
     """
 
     name: str
     remote: str
     peer: str
+    tls: PinnedTls
+    identity: SenderIdentity = attrs.field(
+        default=attrs.Factory(lambda self: SenderIdentity(self.remote), takes_self=True)
+    )
     negotiation: int = FIRST
-    keys: LinkKeys = attrs.field(factory=LinkKeys)
     proven: dict[str, ProvenLink] = attrs.field(factory=dict)
     link: P2PLink | None = None
     own_object: str | None = None
     peer_object: str | None = None
     copy: ObserverCore | None = None
-
-    def begin_anew(self, negotiation: int) -> None:
-        """Forget all secrets: those of another offer and answer count from now on."""
-        self.negotiation = negotiation
-        self.keys = LinkKeys()
+    seen: ConnectionData | None = None

@@ -10,7 +10,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.trace import Tracer
+from actors.runtime.link_guard import Bond
 from actors.runtime.p2p.link import LinkEnd, Understand
 from actors.runtime.stubs.stub import StubContext
 from fsm.engine import Step
@@ -26,6 +26,7 @@ from fsm.p2p.link_io import (
     RowReported,
     SideInput,
 )
+from fsm.p2p.negotiation import negotiation_of
 from fsm.sync.copy import (
     Applied,
     Changed,
@@ -42,7 +43,7 @@ from fsm.sync.copy import (
     WithdrawnByReporter,
 )
 from fsm.sync.value.value import check_path
-from specs.addresses.address import domain_of, is_below, status_of
+from specs.addresses.address import domain_of, is_below, runtime_of, status_of
 from specs.bodies.link import LinkStatus
 from specs.bodies.sync import (
     Candidate,
@@ -53,13 +54,15 @@ from specs.bodies.sync import (
     CreateObject,
     InviteObservers,
     LinkRow,
+    LinkSecurity,
     NewObject,
     ObjectName,
     Observe,
     Snapshot,
 )
+from specs.bodies.word import DescriptionType
 from specs.errors import BadMessageError
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, PASSING
 from specs.trace import Fact, Kind, Op
@@ -126,10 +129,9 @@ class Signalling:
 
     def create_object(self, description: str) -> Message:
         """Create the own Connection object (M-32); `description`: offer or answer."""
-        data = ConnectionData(self._context.url, "", ConnectionDescription(description))
         value = NewObject(
             self._context.url,
-            write_body(data),
+            self._value("", description),
             self._runtime,
             name=_NAME,
             resources=("data",),
@@ -163,15 +165,22 @@ class Signalling:
         """Read the peer's object after a gap (M-41)."""
         return self._message(MessageType.READ, url, {})
 
-    def offer(self, url: str, candidates: tuple[Candidate, ...]) -> Message:
-        """Add candidates to the own object.
+    def offer(
+        self, url: str, candidates: tuple[Candidate, ...], security: LinkSecurity
+    ) -> list[Message]:
+        """Add candidates to the own object, then the signature of it.
 
         Args:
             url: Address of the own object.
             candidates: The candidates.
+            security: The signature, and what belongs to it.
         """
-        listed = [write_body(candidate) for candidate in candidates]
-        body = ChangeObject(url, "iceCandidates", [*listed], _ARRAY, "add")
+        listed: list[Json] = [write_body(candidate) for candidate in candidates]
+        added = ChangeObject(url, "iceCandidates", listed, _ARRAY, "add")
+        signed = ChangeObject(url, "security", write_body(security))
+        return [self._change(one) for one in ([added] if candidates else []) + [signed]]
+
+    def _change(self, body: ChangeObject) -> Message:
         return self._message(MessageType.UPDATE, self._manager, write_body(body))
 
     def plead(self, url: str, status: str) -> Message:
@@ -181,21 +190,24 @@ class Signalling:
             url: Address of the own object.
             status: The status.
         """
-        body = ChangeObject(url, "status", status)
-        return self._message(MessageType.UPDATE, self._manager, write_body(body))
+        return self._change(ChangeObject(url, "status", status))
 
-    def offer_anew(self, url: str, status: str) -> list[Message]:
-        """Take the candidates out of the own object, then say that they are void (M-40).
+    def offer_anew(self, url: str, status: str, description: str) -> Message:
+        """Take candidates and signature out of the own object, under a new status (M-40).
 
-        In this order no peer ever sees an old candidate under the new status.
+        It is one change: no peer ever sees an old candidate under the new status.
 
         Args:
             url: Address of the own object.
             status: The status.
+            description: Offer or answer.
         """
-        body = ChangeObject(url, "iceCandidates", [], _ARRAY)
-        void = self._message(MessageType.UPDATE, self._manager, write_body(body))
-        return [void, self.plead(url, status)]
+        return self._change(ChangeObject(url, value=self._value(status, description)))
+
+    def _value(self, status: str, description: str) -> JsonObject:
+        return write_body(
+            ConnectionData(self._context.url, status, ConnectionDescription(description))
+        )
 
     def stop_observing(self, url: str) -> Message:
         """Leave the peer's object (M-42)."""
@@ -268,10 +280,13 @@ _CHANGES: Final = "changes"
 class LinkObjects:
     """Writes the requests of all ends of one stub, and understands what comes of them."""
 
-    def __init__(self, signalling: Signalling, description: str, tracer: Tracer) -> None:
+    def __init__(self, signalling: Signalling, description: str, context: StubContext) -> None:
         self._signalling = signalling
         self._description = description
-        self._tracer = tracer
+        self._tracer = context.tracer
+        self._guard = context.guard
+        self._unverified: list[tuple[LinkEnd, ConnectionData]] = []
+        self._fetching: set[str] = set()
         self._watched: dict[str, LinkEnd] = {}
         self._waiting: dict[LinkEnd, float] = {}
         self._reads: list[tuple[LinkEnd, Message, Understand]] = []
@@ -315,13 +330,27 @@ class LinkObjects:
             case do.Invite():
                 return [(self._signalling.invite(url, end.peer), invitation_answered)]
             case do.Offer(candidates):
-                return [(self._signalling.offer(url, candidates), _nothing)]
+                data = ConnectionData(self._signalling.url, ice_candidates=candidates)
+                signed = self._guard.signed(data, self._own_bond(end, url))
+                offers = self._signalling.offer(url, candidates, signed)
+                return [(offer, _nothing) for offer in offers]
             case do.Plead(status):
                 return [(self._signalling.plead(url, status), _nothing)]
             case do.Renew(_, status):
-                return [(offer, _nothing) for offer in self._signalling.offer_anew(url, status)]
+                void = self._signalling.offer_anew(url, status, self._description)
+                return [(void, _nothing)]
             case _:
                 return []
+
+    def _own_bond(self, end: LinkEnd, url: str) -> Bond:
+        is_answer = self._description == DescriptionType.ANSWER.value
+        return Bond(
+            signer=runtime_of(end.name),
+            reader=end.remote,
+            object=url,
+            answers=(end.peer_object or "") if is_answer else "",
+            negotiation=end.negotiation,
+        )
 
     def _withdraw(self, end: LinkEnd) -> list[tuple[Message, Understand]]:
         asked: list[tuple[Message, Understand]] = []
@@ -436,7 +465,39 @@ class LinkObjects:
         if not applied:
             return None
         data = read_connection(source, applied[-1].data)
-        return data if isinstance(data, ObserveRefused) else PeerObjectSeen(data)
+        if isinstance(data, ObserveRefused):
+            return data
+        end.seen = data
+        return self._verified(end, data)
+
+    def _verified(self, end: LinkEnd, data: ConnectionData) -> PeerObjectSeen:
+        """Say what an offer or answer means; until keys are fetched it counts as unsigned."""
+        if self._guard.lacks_keys(data):
+            if end.name not in self._fetching:
+                self._fetching.add(end.name)
+                self._unverified.append((end, data))
+            return PeerObjectSeen(data)
+        is_answer = self._description == DescriptionType.OFFER.value
+        bond = Bond(
+            signer=end.remote,
+            reader=runtime_of(end.name),
+            object=end.peer_object or "",
+            answers=(end.own_object or "") if is_answer else "",
+            negotiation=negotiation_of(data.status),
+        )
+        return PeerObjectSeen(data, self._guard.standing(data, bond))
+
+    def take_unverified(self) -> list[tuple[LinkEnd, ConnectionData]]:
+        """Return, each once, what needs keys that are not here to be verified."""
+        unverified, self._unverified = self._unverified, []
+        return unverified
+
+    def seen_again(self, end: LinkEnd) -> SideInput | None:
+        """Say what the newest value means, now that keys were fetched."""
+        self._fetching.discard(end.name)
+        if end.seen is None or end.peer_object is None:
+            return None
+        return self._verified(end, end.seen)
 
     def _feed(self, end: LinkEnd, happened: ObserverInput) -> list[ObserverEffect]:
         copy, url = end.copy, end.peer_object

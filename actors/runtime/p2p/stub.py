@@ -3,7 +3,7 @@
 All inputs come by the stub's one mailbox: deliveries of the bus, and reports of its own tasks
 (listeners, dials, links). Requests are posted and not awaited; their answers come back as
 deliveries, so that the order of what a link brings is kept. The tasks of one end of a link
-listen and dial until the end is withdrawn or offers anew; new tasks with new secrets follow.
+listen and dial until the end is withdrawn or offers anew; new tasks with new candidates follow.
 """
 
 from abc import abstractmethod
@@ -19,7 +19,9 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.runtime.link_guard import certificate_of
 from actors.runtime.p2p.handshake import (
+    Meeting,
     Offered,
     ProvenLink,
     dial_candidate,
@@ -29,6 +31,7 @@ from actors.runtime.p2p.handshake import (
 )
 from actors.runtime.p2p.link import (
     Happened,
+    KeysFetched,
     LinkEnd,
     LinkEnded,
     LinkProven,
@@ -53,8 +56,8 @@ from fsm.p2p.link_io import (
     Opening,
     SideInput,
 )
+from specs.bodies.sync import Candidate, ConnectionData
 from specs.errors import BadMessageError
-from specs.identity import SenderIdentity
 from specs.limits.p2p import PENDING_PROOFS
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
@@ -85,13 +88,13 @@ class LinkWork:
         self._end = end.name
         self._remote = end.remote
         self._negotiation = end.negotiation
-        self._keys = end.keys
+        self._tls = end.tls
         self._report = report
         self._scope = trio.CancelScope()
         self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
 
     def do(self, wanted: Listen | Dial) -> None:
-        """Open the own candidates and let diallers prove themselves; or dial one of the peer."""
+        """Open the own candidates and let the peer in; or dial one of the peer."""
         job = partial(self._dial, wanted) if isinstance(wanted, Dial) else self._listen
         self._jobs.send_nowait(job)
 
@@ -109,7 +112,7 @@ class LinkWork:
     async def _dial(self, dial: Dial) -> None:
         network, entropy = self._context.network, self._context.entropy
         try:
-            link = await dial_candidate(network, dial.candidate, self._keys, entropy)
+            link = await dial_candidate(network, dial.candidate, self._tls, entropy)
         except (DialError, LinkError):
             await self._report(Happened(self._end, DialFailed(dial.attempt)))
         else:
@@ -125,14 +128,12 @@ class LinkWork:
 
     async def _listen(self) -> None:
         context = self._context
-        mine = self._policy, self._remote, context.entropy
+        meeting = Meeting(self._policy, self._remote, self._tls)
         async with (
-            open_candidates(context.network, context.config, *mine) as offered,
+            open_candidates(context.network, context.config, meeting, context.entropy) as offered,
             trio.open_nursery() as nursery,
         ):
             for each in offered:
-                secret = bytes.fromhex(each.candidate.secret)
-                self._keys.offer(each.candidate.address, secret)
                 nursery.start_soon(self._accept, each)
             candidates = tuple(each.candidate for each in offered)
             await self._report(Happened(self._end, CandidatesReady(candidates, self._negotiation)))
@@ -150,20 +151,18 @@ class LinkWork:
                     proving.popleft().cancel()
                 patience = trio.CancelScope()
                 proving.append(patience)
-                nursery.start_soon(
-                    self._welcome, pipe, offered.candidate.address, proving, patience
-                )
+                nursery.start_soon(self._welcome, pipe, offered.candidate, proving, patience)
 
     async def _welcome(
         self,
         pipe: Link,
-        address: str,
+        candidate: Candidate,
         proving: deque[trio.CancelScope],
         patience: trio.CancelScope,
     ) -> None:
         link = None
         with patience:
-            link = await welcome(pipe, self._keys, address, self._context.entropy)
+            link = await welcome(pipe, candidate, self._tls, self._context.entropy)
         with suppress(ValueError):
             proving.remove(patience)
         if link is not None:
@@ -184,7 +183,7 @@ class P2PStub(Actor[P2PMessage]):
         self.context = context
         self.policy = DialPolicy(kinds, machine_secret(), context.config.links)
         self.signalling = Signalling(context)
-        self.objects = LinkObjects(self.signalling, description, context.tracer)
+        self.objects = LinkObjects(self.signalling, description, context)
         self._ends: dict[str, tuple[LinkEnd, LinkWork]] = {}
         self._asked: dict[int, tuple[LinkEnd, Understand]] = {}
         self._invitations: dict[str, Message] = {}
@@ -225,6 +224,10 @@ class P2PStub(Actor[P2PMessage]):
                 await self._proven(message)
             case Happened(end, what) | LinkEnded(end, what):
                 await self.perform(self.decide(end, what))
+            case KeysFetched(name):
+                held, _ = self._ends.get(name, (None, None))
+                if held is not None:
+                    await self._feed_input(held, self.objects.seen_again(held))
 
     async def _delivered(self, delivery: Delivery) -> None:
         message = delivery.message
@@ -263,8 +266,15 @@ class P2PStub(Actor[P2PMessage]):
     async def _feed_input(self, end: LinkEnd, what: SideInput | None) -> None:
         for reading, message, understand in self.objects.take_reads():
             await self._ask(reading, message, understand)
+        for asking, data in self.objects.take_unverified():
+            self.spawn(self._fetch_keys, asking, data)
         if what is not None:
             await self.perform(self.decide(end.name, what))
+
+    async def _fetch_keys(self, end: LinkEnd, data: ConnectionData) -> None:
+        await self.context.guard.fetch_keys(data)
+        with suppress(ActorStoppedError):
+            await self.me.tell(KeysFetched(end.name))
 
     @final
     async def copies_overdue(self) -> None:
@@ -323,9 +333,12 @@ class P2PStub(Actor[P2PMessage]):
                 await self._answer_invitation(url, code, why)
             case do.Listen() | do.Dial():
                 work.do(effect)
+            case do.Pin(peer):
+                end.tls.pin(certificate_of(peer.certificate))
+                end.identity = peer.identity
             case do.Renew(negotiation):
                 work.cancel()
-                end.begin_anew(negotiation)
+                end.negotiation = negotiation
                 self.add_end(end)
                 await self._on_objects(end, effect)
             case do.Ended():
@@ -434,9 +447,8 @@ class P2PStub(Actor[P2PMessage]):
         match effect:
             case do.UseLink(name):
                 self._trace_link(Op.OPEN, end, name)
-                sender = SenderIdentity(end.remote)
                 context = self.context
-                use = LinkUse(end.name, context.url, context.bus, context.tracer, sender)
+                use = LinkUse(end.name, context.url, context.bus, context.tracer, end.identity)
                 end.link = P2PLink(end.proven.pop(name), use)
                 self.spawn(self._run, end.name, end.link)
             case do.CloseLink(name) if name in end.proven:

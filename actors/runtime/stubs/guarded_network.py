@@ -6,6 +6,7 @@ the address that was checked is the one that is dialled.
 `NO_NETWORK` is for code that may not dial at all.
 """
 
+import ssl
 from contextlib import AbstractAsyncContextManager
 from typing import Final, final
 
@@ -28,7 +29,13 @@ class _NoNetwork(Network):
     """Neither dials nor listens."""
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         await trio.lowlevel.checkpoint()
         raise DialError(address, _NONE)
 
@@ -57,7 +64,13 @@ class GuardedNetwork(Network):
         self._egress = egress
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         if kind is Kind.UNIX:
             raise DialError(address, "another domain has named a place on this machine")
         try:
@@ -66,7 +79,7 @@ class GuardedNetwork(Network):
             raise DialError(address, exc.reason) from exc
         except ValueError as exc:
             raise DialError(address, str(exc)) from exc
-        return await self._network.dial(kind, place, subprotocol)
+        return await self._network.dial(kind, place, subprotocol, tls)
 
     @override
     def listen(

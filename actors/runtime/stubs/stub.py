@@ -40,6 +40,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.link_guard import LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
@@ -124,6 +125,7 @@ class StubContext:
             used.
         identity: The key of the runtime and what was said of it; None: no key is shown, as in a
             sandbox process.
+        guard: Signs what a P2P stub offers, and verifies what peers offer.
     """
 
     url: str
@@ -137,6 +139,7 @@ class StubContext:
     keep: Callable[[str, bool], None] = _let_go
     remember: Callable[[str], Awaitable[None]] = _forget
     identity: OwnIdentity | None = None
+    guard: LinkGuard = attrs.field(factory=LinkGuard)
     own: OwnSender = attrs.field()
 
     @own.default

@@ -66,6 +66,7 @@ __all__ = [
     "P2P",
     "P2P_AGAIN",
     "P2P_ENDS",
+    "P2P_FORGED",
     "P2P_LATE",
     "SIMULTANEOUS_OPEN",
     "SIMULTANEOUS_OPEN_LATE",
@@ -209,6 +210,7 @@ class Scene:
         dials: How many dials fail although an end listens.
         refusals: How many objects are refused.
         cuts: How many links break, with or without notice.
+        forgeries: How many offers or answers of an end a node alters.
         leaves: Ends that may leave.
         early: How many deadlines are over while something else goes on.
     """
@@ -217,6 +219,7 @@ class Scene:
     dials: int = 0
     refusals: int = 0
     cuts: int = 0
+    forgeries: int = 0
     leaves: Sequence[str] = ()
     early: int = 0
     patience: Patience = Patience.AT_REST
@@ -284,6 +287,9 @@ class Scene:
         def is_linked(now: Situation) -> bool:
             return bool(_stubs(now, place).links)
 
+        def is_honest(now: Situation) -> bool:
+            return bool(now.at(place, Stubs).objects)
+
         name = f"{place}: what it asked of its runtime is done"
         yield Event(name, place, "work", when=waits, budget=None)
         for budget, what, happened, when in (
@@ -291,6 +297,7 @@ class Scene:
             (self.dials, "a dial fails", "fail", dials),
             (self.cuts, "the link is cut", "cut", is_linked),
             (self.cuts, "the link is cut, unseen here", "cut unseen", is_linked),
+            (self.forgeries, "what it shows next is altered", "forge", is_honest),
         ):
             if budget:
                 yield Event(
@@ -510,6 +517,12 @@ P2P_ENDS: Final = _plan(
     "p2p-leave",
     "Either runtime goes while a link is set up or live.",
     Scene(asks=_ONE, leaves=("a", "b"), early=1),
+    _FAULTS,
+)
+P2P_FORGED: Final = _plan(
+    "p2p-forged",
+    "A node alters what either end offers: the set-up fails, and a link that is live stands.",
+    Scene(asks=_ONE, cuts=1, forgeries=1),
     _FAULTS,
 )
 SIMULTANEOUS_OPEN: Final = _plan(

@@ -22,6 +22,7 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.link_end import after_the_end
 from fsm.p2p.negotiation import FIRST
+from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.product.composition import Host, UnsafeError
 from fsm.product.compositions.p2p_inputs import (
@@ -42,6 +43,7 @@ from fsm.product.compositions.p2p_inputs import (
     runtime_of,
 )
 from specs.bodies.sync import Candidate, ConnectionData
+from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD
 from specs.reply_code import Code
 
@@ -56,10 +58,23 @@ _AT_WORK: Final = _ON_WAY | {State.LIVE}
 @final
 @attrs.define(slots=True)
 class Object:
-    """A Connection object, and its observers."""
+    """A Connection object, and its observers.
+
+    Attributes:
+        standing: What its peer finds when it verifies the signature.
+    """
 
     data: ConnectionData
     observer: str = ""
+    standing: Standing = UNSIGNED
+
+
+_FORGED: Final = Distrusted("its signature does not fit")
+
+
+def _believed(end: str) -> Believed:
+    """Return what the peer of an end finds once the end has signed."""
+    return Believed(SenderIdentity(address(runtime_of(end))), f"certificate of {runtime_of(end)}")
 
 
 @final
@@ -88,6 +103,8 @@ class Stubs(Host):
         dials: By the name of the link that comes of it.
         is_gone: Whether the runtime goes, and nothing begins any more.
         is_undone: Whether an end that was live is not any more.
+        pinned: Ends that know whose their peer is.
+        is_forged: Whether a node alters the next object that is shown to the other side.
         waits: What the runtime is still to do for its stubs: objects to return, listeners to open.
     """
 
@@ -109,6 +126,8 @@ class Stubs(Host):
         self._negotiations: dict[str, int] = {}
         self.is_gone = False
         self.is_undone = False
+        self.pinned: set[str] = set()
+        self.is_forged = False
         self._deaf: dict[str, float] = {}
         self.remotes: dict[str, str] = {}
         self._dialled = 0
@@ -208,6 +227,8 @@ class Stubs(Host):
                 self.feed(end, seen.ObjectRefused("403"))
             case "fail":
                 self._dial_fails(next(iter(self.dials)))
+            case "forge":
+                self.is_forged = True
             case "cut" | "cut unseen":
                 self._cut(is_seen=event == "cut")
             case _:
@@ -236,7 +257,7 @@ class Stubs(Host):
             self.signal(runtime, ToStub(end, seen.ObserveRefused("404")))
             return
         self.objects[own].observer = end
-        self.signal(runtime, ToStub(end, seen.PeerObjectSeen(self.objects[own].data)))
+        self.signal(runtime, ToStub(end, self._shown(self.objects[own])))
 
     # --- transport links ------------------------------------------------------------------
 
@@ -324,6 +345,8 @@ class Stubs(Host):
     ) -> None:
         match effect:
             case do.UseLink(link):
+                if end not in self.pinned:
+                    raise UnsafeError("a link is used whose peer is not believed")
                 self.used[end] = link
             case do.ReleaseLink(link):
                 self._close(end, link, seen.Loss.BROKEN)
@@ -358,13 +381,15 @@ class Stubs(Host):
     def _on_value(self, end: str, effect: do.SideEffect) -> None:
         match effect:
             case do.Offer(candidates):
-                self._change(end, ice_candidates=candidates)
+                self._change(end, ice_candidates=candidates, standing=_believed(end))
             case do.Plead(status):
                 self._change(end, status=status)
             case do.Renew(negotiation, status):
                 self._negotiations[end] = negotiation
                 self._stop(end)
-                self._change(end, ice_candidates=(), status=status)
+                self._change(end, ice_candidates=(), status=status, standing=UNSIGNED)
+            case do.Pin():
+                self.pinned.add(end)
             case do.Withdraw():
                 self._withdraw(end)
             case _:
@@ -375,13 +400,21 @@ class Stubs(Host):
         end: str,
         ice_candidates: tuple[Candidate, ...] | None = None,
         status: str | None = None,
+        standing: Standing | None = None,
     ) -> None:
         own = self.objects[end]
         if ice_candidates is not None:
             own.data = attrs.evolve(own.data, ice_candidates=ice_candidates)
         if status is not None:
             own.data = attrs.evolve(own.data, status=status)
-        self._report(own, seen.PeerObjectSeen(own.data))
+        own.standing = standing or own.standing
+        if own.observer:
+            self._report(own, self._shown(own))
+
+    def _shown(self, own: Object) -> seen.PeerObjectSeen:
+        """Return what the other side sees of an object, as its node passes it on."""
+        forged, self.is_forged = self.is_forged, False
+        return seen.PeerObjectSeen(own.data, _FORGED if forged else own.standing)
 
     def _report(self, own: Object, report: seen.SideInput) -> None:
         if own.observer:
@@ -418,6 +451,7 @@ class Stubs(Host):
         if end in self.used:
             raise UnsafeError("an end that is over has a link (I-P3, I-P4)")
         self.controllers.pop(end, None)
+        self.pinned.discard(end)
         self._negotiations.pop(end, None)
 
     @property

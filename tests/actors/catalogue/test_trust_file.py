@@ -141,3 +141,57 @@ async def test_a_domain_that_is_named_comes_before_all_others():
 def test_an_invalid_place_is_reported(texts):
     with pytest.raises(BadPlaceError):
         read_places(texts)
+
+
+ISSUERS = """
+[[issuer]]
+name = "https://idp.example"
+keys = "b.json"
+audience = "a.example"
+clients = ["app", "other"]
+
+[[issuer]]
+name = "https://other.example"
+keys = "https://other.example/keys"
+"""
+
+
+def test_identity_providers_have_keys_audiences_and_clients(write):
+    first, second = read_trust(write(ISSUERS)).issuers.values()
+    assert (list(first.keys), first.audience, first.clients) == (
+        ["b"], frozenset({"a.example"}), frozenset({"app", "other"}),
+    )  # fmt: skip
+    assert (second.keys.text, second.audience) == (
+        "https://other.example:443/keys", frozenset(),
+    )  # fmt: skip
+
+
+def test_a_domain_states_things_by_keys_of_its_own(write):
+    text = '[domains."b.example"]\nkeys = "published"\nstatements = "b.json"'
+    assert list(read_trust(write(text)).of("b.example").statements) == ["b"]
+    assert not read_trust(write(WHOLE)).of("b.example").statements
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[issuer]\nname = "x"', "no list of tables"),
+        ('[[issuer]]\nkeys = "b.json"', "has no name"),
+        ('[[issuer]]\nname = ""\nkeys = "b.json"', "has no name"),
+        ('[[issuer]]\nname = "x"', "keys is missing"),
+        ('[[issuer]]\nname = "x"\nkeys = "gone.json"', "cannot be read"),
+        ('[[issuer]]\nname = "x"\nkeys = "http://idp.example/k"', "keys come by https"),
+        ('[[issuer]]\nname = "x"\nkeys = "ftp://idp.example/k"', "names no HTTP server"),
+        ('[[issuer]]\nname = "x"\nkeys = "b.json"\naudience = [1]', "no list of texts"),
+        ('[[issuer]]\nname = "x"\nkeys = "b.json"\nclients = [""]', "no list of texts"),
+        ('[[issuer]]\nname = "x"\nkeys = "b.json"\nrole = "y"', "'role', which has no meaning"),
+        ('[[issuer]]\nname = "x"\nkeys = "b.json"\n' * 2, "stands there twice"),
+        (
+            '[domains."b.example"]\nkeys = "published"\nstatements = 1',
+            "keys is missing, or no text",
+        ),
+    ],
+)
+def test_a_mistake_about_identity_providers_is_one_sentence(write, text, why):
+    with pytest.raises(TrustFileError, match=why):
+        read_trust(write(text))

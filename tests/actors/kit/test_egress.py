@@ -82,7 +82,7 @@ class Seen(MemoryNetwork):
         super().__init__()
         self.dialled = []
 
-    async def dial(self, kind, address, subprotocol=None):
+    async def dial(self, kind, address, subprotocol=None, tls=None):
         self.dialled.append((kind, address))
         raise DialError(address, "nobody is there")
 

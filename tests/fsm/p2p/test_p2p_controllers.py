@@ -11,10 +11,11 @@ from fsm.p2p.handler import P2PHandlerCore
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
+from tests.support.p2p_objects import believed
 from tests.support.trace.table_edges import declared, edges, states
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
-OFFER = seen.PeerObjectSeen(ConnectionData(f"{MIDDLE}/p2prequester/1"))
+OFFER = believed(ConnectionData(f"{MIDDLE}/p2prequester/1"))
 ACCEPTED, DIALLED = seen.Opening.ACCEPTED, seen.Opening.DIALLED
 
 

@@ -16,6 +16,7 @@ from fsm.p2p.transfer import P2PTransferCore
 from fsm.registry.resolve import resolve_io as rs
 from specs.bodies.sync import ConnectionData
 from specs.limits import protocol as limits
+from tests.support.p2p_objects import believed
 from tests.support.runtime.registry_core import (
     HB,
     PC,
@@ -62,7 +63,7 @@ def record_asked_for():
     return registry.core.deadline() - START
 
 
-ROW, OFFER = seen.RowReported(has_own_request=False), seen.PeerObjectSeen(ConnectionData(PQ))
+ROW, OFFER = seen.RowReported(has_own_request=False), believed(ConnectionData(PQ))
 OWN = seen.ObjectCreated("own")
 
 

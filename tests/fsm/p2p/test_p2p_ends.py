@@ -14,6 +14,7 @@ from fsm.p2p.requester import P2PRequesterCore
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
+from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 PQ, PH, PC = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1", f"{RB}/p2phandler/1/conn/1"
@@ -25,7 +26,7 @@ LATER = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT + 1.0
 
 DIALLING = "link_dialling"
 DIALLED, ACCEPTED = seen.Opening.DIALLED, seen.Opening.ACCEPTED
-OFFER = seen.PeerObjectSeen(ConnectionData(PQ))
+OFFER = believed(ConnectionData(PQ))
 
 
 def requester():
@@ -44,7 +45,8 @@ def fed(core, *inputs, now=0.0):
 
 
 def is_beside_the_connection(effect):
-    return isinstance(effect, Step) and effect.machine != "p2p_connection"
+    is_other = isinstance(effect, Step) and effect.machine != "p2p_connection"
+    return is_other or isinstance(effect, do.Pin)
 
 
 TO_PROGRESS = {
@@ -56,12 +58,15 @@ TO_PROGRESS = {
         seen.ObjectCreated(C2),
     ),
 }
+ANSWERED = {requester: (seen.PeerInvited(C2, PH), believed(ConnectionData(PH))), controller: ()}
+"""What lets an end in progress know whose its peer is, where it does not yet."""
+
 BOTH = pytest.mark.parametrize("make", [requester, controller])
 
 
 def live(make):
     core = make()
-    fed(core, *TO_PROGRESS[make], seen.LinkOpened("L1", ACCEPTED))
+    fed(core, *TO_PROGRESS[make], *ANSWERED[make], seen.LinkOpened("L1", ACCEPTED))
     assert core.state is State.LIVE
     return core
 
@@ -211,12 +216,12 @@ def test_a_requester_accepts_one_answer_object_of_the_handler_it_invited():
 
 def test_a_requester_pleads_once_a_round_and_fails_when_the_handler_cannot_dial_either():
     core = requester()
-    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    offered = believed(ConnectionData(PH, "", None, (TCP,)))
     fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH))
     assert fed(core, offered) == [do.Dial(TCP, 1)]
     assert fed(core, seen.DialFailed(1)) == [do.Plead("unreachable-1")]
     assert fed(core, seen.DialFailed(1)) == []
-    core.feed(seen.PeerObjectSeen(ConnectionData(PH, "unreachable-1", None, (TCP,))), 0.0)
+    core.feed(believed(ConnectionData(PH, "unreachable-1", None, (TCP,))), 0.0)
     assert core.state is State.FAILED
 
 
@@ -224,8 +229,8 @@ def test_a_handler_dials_only_when_asked_to_and_says_when_nothing_opens():
     core = controller()
     held = ConnectionData(PQ, "", None, (TCP,))
     fed(core, *TO_PROGRESS[controller])
-    assert fed(core, seen.PeerObjectSeen(held)) == []
-    pleading = seen.PeerObjectSeen(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
+    assert fed(core, believed(held)) == []
+    pleading = believed(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
     assert fed(core, pleading) == [do.Dial(TCP, 1)]
     assert fed(core, pleading) == []
     assert fed(core, seen.DialFailed(1)) == [do.Plead("unreachable-1")]
@@ -250,13 +255,12 @@ def test_these_are_all_paths_of_a_dialling_end():
         seen.DialFailed(1),
         seen.ConnectAsked(),
     )
-    asked = (*TO_PROGRESS[requester], seen.PeerInvited(C2, PH))
-    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    asked = (*TO_PROGRESS[requester], *ANSWERED[requester])
+    offered = believed(ConnectionData(PH, "", None, (TCP,)))
     late = attrs.evolve(TCP, address="11.0.0.1:2")
-    after = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP, late)))
+    after = believed(ConnectionData(PH, "", None, (TCP, late)))
     pleas = [
-        seen.PeerObjectSeen(ConnectionData(PQ, f"unreachable-{number}", None, (TCP,)))
-        for number in (1, 2)
+        believed(ConnectionData(PQ, f"unreachable-{number}", None, (TCP,))) for number in (1, 2)
     ]
     tails = ((), (offered,), (offered, failed), (offered, failed, after))
     taken = [
@@ -277,9 +281,9 @@ def test_these_are_all_paths_of_a_dialling_end():
 
 
 def test_a_requester_dials_from_the_beginning_and_late_candidates_after_its_plea():
-    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    offered = believed(ConnectionData(PH, "", None, (TCP,)))
     late = attrs.evolve(TCP, address="11.0.0.1:2")
-    after = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP, late)))
+    after = believed(ConnectionData(PH, "", None, (TCP, late)))
     tried = (seen.PeerInvited(C2, PH), offered, seen.DialFailed(1), after, seen.DialFailed(2))
     ended = seen.DisconnectAsked("closing")
     steps = dialled(requester(), *TO_PROGRESS[requester], *tried, ended)
@@ -287,14 +291,15 @@ def test_a_requester_dials_from_the_beginning_and_late_candidates_after_its_plea
 
 
 def test_a_handler_dials_in_the_round_of_a_plea_and_is_idle_again():
-    pleading = seen.PeerObjectSeen(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
+    pleading = believed(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
     steps = dialled(controller(), *TO_PROGRESS[controller], pleading, seen.DialFailed(1))
     assert steps == ["idle", "ready", "dialling", "ready", "idle"]
 
 
 @BOTH
 def test_an_end_dials_nothing_while_its_link_is_live(make):
-    steps = dialled(make(), *TO_PROGRESS[make], seen.LinkOpened("L1", ACCEPTED))
+    opened = (*ANSWERED[make], seen.LinkOpened("L1", ACCEPTED))
+    steps = dialled(make(), *TO_PROGRESS[make], *opened)
     assert steps[-1] == "idle"
 
 
@@ -342,7 +347,7 @@ def test_an_unknown_machine_is_never_the_same():
 
 # ---- a simultaneous open (P2P-27, I-P20)
 
-SEEN = (seen.PeerInvited(C2, PH), seen.PeerObjectSeen(ConnectionData(PC, ice_candidates=(TCP,))))
+SEEN = (seen.PeerInvited(C2, PH), believed(ConnectionData(PC, ice_candidates=(TCP,))))
 
 
 def yielding():
@@ -418,7 +423,7 @@ def test_a_stale_order_to_yield_changes_nothing(number):
 
 def test_a_stale_order_to_go_on_allows_no_second_plea():
     core = requester()
-    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    offered = believed(ConnectionData(PH, "", None, (TCP,)))
     fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH), offered, seen.DialFailed(1))
     (answer,) = core.feed(seen.ResumeAsked(), 0.0)
     assert answer.code == Code.CONFLICT

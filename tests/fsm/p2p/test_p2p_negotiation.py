@@ -13,6 +13,7 @@ from fsm.p2p.requester import P2PRequesterCore
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES, P2P_TIMEOUT, RECONNECT_TRIES, SESSION_IDLE
 from specs.reply_code import Code
+from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 PQ, PH, PC = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1", f"{RB}/p2phandler/1/conn/1"
@@ -26,11 +27,11 @@ LATER = 50.0
 
 
 def of_requester(status, *candidates):
-    return seen.PeerObjectSeen(ConnectionData(PQ, status, None, candidates))
+    return believed(ConnectionData(PQ, status, None, candidates))
 
 
 def of_handler(status, *candidates):
-    return seen.PeerObjectSeen(ConnectionData(PH, status, None, candidates))
+    return believed(ConnectionData(PH, status, None, candidates))
 
 
 def fed(core, *inputs, now=0.0):
@@ -39,7 +40,8 @@ def fed(core, *inputs, now=0.0):
 
 
 def is_of_dialling(effect):
-    return isinstance(effect, Step) and effect.machine == "link_dialling"
+    is_step = isinstance(effect, Step) and effect.machine == "link_dialling"
+    return is_step or isinstance(effect, do.Pin)
 
 
 def announced(effects):

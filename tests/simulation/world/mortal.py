@@ -1,5 +1,6 @@
 """The network as a process has it that can die: then nothing leaves it and nothing enters."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import final
@@ -21,11 +22,17 @@ class MortalNetwork(Network):
         self.is_dead = False
         self._network = network
 
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         if self.is_dead:
             await trio.lowlevel.checkpoint()
             raise DialError(address, "this process is dead")
-        link = await self._network.dial(kind, address, subprotocol)
+        link = await self._network.dial(kind, address, subprotocol, tls)
         await self._bury(link)
         return link
 

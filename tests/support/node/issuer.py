@@ -10,8 +10,8 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from actors.keys.key_set import read_keys
-from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_provider import KeySource, by_keys, terms_of
+from actors.keys.key_source import KeysAwayError, KeySource
+from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 
 ISSUER = "https://idp.ex"

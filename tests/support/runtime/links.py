@@ -111,8 +111,8 @@ class Encrypted(Network):
         self._network = network
         self._certificates = certificates
 
-    async def dial(self, kind, address, subprotocol=PROTOFLY_V1):
-        return await self._network.dial(kind, address, subprotocol)
+    async def dial(self, kind, address, subprotocol=PROTOFLY_V1, tls=None):
+        return await self._network.dial(kind, address, subprotocol, tls)
 
     def listen(self, kind, where, paths=DEFAULT_PATHS, gate=EVERYBODY):
         terms = Everybody() if gate is EVERYBODY else gate

@@ -16,7 +16,7 @@ def given(*options):
 
     @click.command()
     @links_options
-    def command(p2p_use, p2p_peer, p2p_wait):
+    def command(p2p_use, p2p_peer, p2p_wait, p2p_require):
         reported.append(links_of(p2p_use, p2p_peer, p2p_wait))
 
     result = CliRunner().invoke(command, options)

@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from joserfc.jwk import ECKey, RSAKey
 
 from actors.keys.key_set import BadKeysError, read_keys
+from actors.keys.key_source import KeyFile, KeysAwayError, KeyUrl
 from actors.kit.http_client import ServerUrl
-from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_provider import KeyFile, KeyUrl, by_keys, terms_of
+from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login, Nobody
 from specs.limits.node import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
 from tests.support.node.http_server import HangupError, Said, open_http_server

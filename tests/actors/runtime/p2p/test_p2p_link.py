@@ -12,6 +12,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import (
+    Meeting,
     ProvenLink,
     dial_candidate,
     machine_secret,
@@ -24,13 +25,13 @@ from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_io import Dial, Loss
-from fsm.p2p.proof import LinkKeys
 from fsm.sync.value.value import changed
-from specs.bodies.sync import Candidate, ChangeObject
+from specs.bodies.sync import Candidate, ChangeObject, LinkSecurity
 from specs.identity import SenderIdentity
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
+from tests.support.link_tls import own_tls, peer_tls
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
 from transports.bodies import read_body
@@ -84,27 +85,28 @@ def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
 
 def end(proven: ProvenLink, stub: str) -> End:
     port, tracer = KeepingPort(stub), MemoryTracer()
-    return End(P2PLink(proven, LinkUse(stub, stub, port, tracer, SenderIdentity(RB))), port, tracer)
+    use = LinkUse(stub, stub, port, tracer, SenderIdentity(RB))
+    return End(P2PLink(proven, use), port, tracer)
 
 
 def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
-    return open_candidates(MemoryNetwork(), offering(*kinds, host=host), policy, remote, entropy())
+    meeting = Meeting(policy, remote, own_tls())
+    return open_candidates(MemoryNetwork(), offering(*kinds, host=host), meeting, entropy())
 
 
 @asynccontextmanager
 async def offered_pair(kind: Kind) -> AsyncIterator[Pair]:
     network, random = MemoryNetwork(), entropy()
-    keys, proven = LinkKeys(), []
-    async with open_candidates(network, offering(kind), POLICY, RB, random) as (offered,):
-        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+    meeting, proven = Meeting(POLICY, RB, own_tls()), []
+    async with open_candidates(network, offering(kind), meeting, random) as (offered,):
 
         async def accept():
             pipe = await offered.listener.accept()
-            proven.append(await welcome(pipe, keys, offered.candidate.address, random))
+            proven.append(await welcome(pipe, offered.candidate, meeting.tls, random))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
-            dialled = await dial_candidate(network, offered.candidate, LinkKeys(), random)
+            dialled = await dial_candidate(network, offered.candidate, peer_tls(), random)
         yield Pair(network, end(dialled, PQ), end(proven[0], PC))
 
 
@@ -139,7 +141,7 @@ async def test_each_candidate_has_a_secret_of_its_own_and_a_proof_of_its_machine
 async def test_candidates_are_where_the_configuration_says(autojump_clock):
     async with opened_for(RB, Kind.TCP, Kind.WEBSOCKET, host="11.0.0.7") as offered:
         places = [each.candidate.address for each in offered]
-    assert all(place.removeprefix("ws://").startswith("11.0.0.7:") for place in places)
+    assert all(place.removeprefix("wss://").startswith("11.0.0.7:") for place in places)
 
 
 def test_all_processes_of_a_machine_share_one_secret_that_hides_its_boot_id():
@@ -149,53 +151,53 @@ def test_all_processes_of_a_machine_share_one_secret_that_hides_its_boot_id():
 
 
 async def test_an_outsider_gets_nothing_and_the_listener_continues(autojump_clock):
-    network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
-        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+    network, random, meeting = MemoryNetwork(), entropy(), Meeting(POLICY, RB, own_tls())
+    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
 
         async def accept_all():
             while True:
                 pipe = await offered.listener.accept()
-                await welcome(pipe, keys, offered.candidate.address, random)
+                await welcome(pipe, offered.candidate, meeting.tls, random)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept_all)
             for frame in (
                 b"hello?",
                 b"{}",
-                b'{"p2p":"hello","nonce":"00","tag":"00"}',
+                b'{"p2p":"hello","nonce":"00","secret":"00"}',
                 b'{"p2p":1}',
             ):
-                pipe = await network.dial(Kind.TCP, offered.candidate.address)
+                tls = peer_tls().dialling
+                pipe = await network.dial(Kind.TCP, offered.candidate.address, tls=tls)
                 await pipe.send(frame)
                 with pytest.raises(LinkError):
                     await pipe.receive()
-            await dial_candidate(network, offered.candidate, LinkKeys(), random)
+            await dial_candidate(network, offered.candidate, peer_tls(), random)
             nursery.cancel_scope.cancel()
 
 
 async def test_a_silent_dialler_is_disconnected(autojump_clock):
-    network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
-        await network.dial(Kind.TCP, offered.candidate.address)
-        assert await welcome(await offered.listener.accept(), keys, "", random) is None
+    network, random, meeting = MemoryNetwork(), entropy(), Meeting(POLICY, RB, own_tls())
+    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
+        await network.dial(Kind.TCP, offered.candidate.address, tls=peer_tls().dialling)
+        pipe = await offered.listener.accept()
+        assert await welcome(pipe, offered.candidate, meeting.tls, random) is None
 
 
 @pytest.mark.parametrize("secret", ["00" * 16, "not hex"])
 async def test_a_wrong_secret_opens_nothing(secret, autojump_clock):
-    network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
-        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+    network, random, meeting = MemoryNetwork(), entropy(), Meeting(POLICY, RB, own_tls())
+    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
 
         async def accept():
             pipe = await offered.listener.accept()
-            assert await welcome(pipe, keys, offered.candidate.address, random) is None
+            assert await welcome(pipe, offered.candidate, meeting.tls, random) is None
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
             wrong = attrs.evolve(offered.candidate, secret=secret)
             with pytest.raises(DialError):
-                await dial_candidate(network, wrong, LinkKeys(), random)
+                await dial_candidate(network, wrong, peer_tls(), random)
             nursery.cancel_scope.cancel()
 
 
@@ -316,16 +318,6 @@ async def test_a_too_large_message_is_refused(autojump_clock):
 # ---- what a new negotiation leaves of the one before
 
 
-def test_an_end_that_begins_anew_knows_no_secret_any_more():
-    """Whatever the two ends made of the old ones: they may have come apart."""
-    held = LinkEnd(PQ, "hyperty-runtime://b.ex/rb", PC)
-    held.keys.used(b"ratcheted")
-    held.begin_anew(2)
-    assert held.negotiation == 2
-    assert held.keys.to_dial(b"fresh") == (b"fresh",)
-    assert held.keys.to_accept("anywhere") == ()
-
-
 def signalling_of(url):
     reported = (
         KeepingPort(url),
@@ -343,37 +335,37 @@ def test_candidates_are_added_to_those_that_are_there():
     value, signalling = {"iceCandidates": []}, signalling_of(PQ)
     for name in ("1", "2"):
         added = (Candidate("tcp", f"127.0.0.1:{name}", "00"),)
-        value = changed(value, read_body(signalling.offer(OBJECT, added), ChangeObject))
+        written, _ = signalling.offer(OBJECT, added, LinkSecurity("k", "c", "s"))
+        value = changed(value, read_body(written, ChangeObject))
     assert [one["address"][-1] for one in value["iceCandidates"]] == ["1", "2"]
 
 
 async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_clock):
     signalling = signalling_of(PQ)
     value = {"status": "unreachable-1", "owner": PQ, "iceCandidates": [{"address": "old"}]}
-    seen = []
-    for written in signalling.offer_anew(OBJECT, "negotiation-2"):
-        value = changed(value, read_body(written, ChangeObject))
-        seen.append((value["status"], value["iceCandidates"]))
-    assert seen == [("unreachable-1", []), ("negotiation-2", [])]
+    value["security"] = {"key": "old"}
+    void = signalling.offer_anew(OBJECT, "negotiation-2", "offer")
+    value = changed(value, read_body(void, ChangeObject))
+    assert (value["status"], value["iceCandidates"]) == ("negotiation-2", [])
+    assert "security" not in value
 
 
 async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_clock):
     network, random = MemoryNetwork(), entropy()
-    keys = LinkKeys()
+    meeting = Meeting(POLICY, RB, peer_tls())
     reported = (KeepingPort(PQ), offering(Kind.TCP), network, MemoryTracer(), IdSource(), random)
 
     async def never_taken(_):
         await trio.sleep_forever()
 
-    held = LinkEnd(PQ, RB, PC)
+    held = LinkEnd(PQ, RB, PC, own_tls())
     work = LinkWork(StubContext(PQ, *reported, Counters()), POLICY, held, never_taken)
-    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
-        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(work.run)
             work.do(Dial(offered.candidate, 1))
             pipe = await offered.listener.accept()
-            proven = await welcome(pipe, keys, offered.candidate.address, random)
+            proven = await welcome(pipe, offered.candidate, meeting.tls, random)
             work.cancel()
         with pytest.raises(LinkError):
             await proven.pipe.receive()

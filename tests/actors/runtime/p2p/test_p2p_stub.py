@@ -2,6 +2,7 @@
 
 from contextlib import asynccontextmanager
 
+import attrs
 import pytest
 import trio
 
@@ -9,13 +10,15 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
+from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import LinkProven
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.link_io import Opening
-from fsm.p2p.proof import LinkKeys
+from fsm.p2p.negotiation import negotiation_of
+from specs.bodies.sync import Candidate, ConnectionData
 from specs.errors import SpecError
 from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.message import Message, MessageType
@@ -23,12 +26,14 @@ from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
+from transports.bodies import write_body
 from transports.errors import LinkClosedError
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 PQ, PH = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1"
+PEER = LinkGuard()
 C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
 EXECUTE, CREATE, UPDATE = MessageType.EXECUTE, MessageType.CREATE, MessageType.UPDATE
 
@@ -97,7 +102,11 @@ def handler():
 
 
 def data(status="", *candidates):
-    return {"owner": PH, "status": status, "iceCandidates": list(candidates)}
+    """What C2 holds, signed by its runtime for the offer in C1."""
+    listed = tuple(Candidate(**one) for one in candidates)
+    bond = Bond(signer=RB, reader=RA, object=C2, answers=C1, negotiation=negotiation_of(status))
+    held = ConnectionData(PH, status, None, listed)
+    return write_body(attrs.evolve(held, security=PEER.signed(held, bond)))
 
 
 def value(version, held):
@@ -387,10 +396,6 @@ async def test_a_crashed_stub_leaves_no_history_open(autojump_clock):
             "link_dialling": ["idle", "ended"],
             "handler_controller": ["observing", "closed"],
         }
-
-
-def test_keys_that_were_never_offered_open_no_link():
-    assert LinkKeys().to_accept("anywhere") == ()
 
 
 async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():

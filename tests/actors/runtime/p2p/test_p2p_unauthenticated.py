@@ -1,5 +1,8 @@
 """Whoever else comes to a candidate: outsiders, thieves of secrets, crowds (T10, T11).
 
+The crowd has the certificate of the peer here, as nobody else gets beyond TLS: what it says is
+judged all the same.
+
 Each is tried on every kind of link, in memory and over real sockets.
 """
 
@@ -11,6 +14,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from actors.keys.certificate import make_certificate
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import dial_candidate
@@ -19,10 +23,10 @@ from actors.runtime.p2p.stub import LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_io import Listen
-from fsm.p2p.proof import LinkKeys
 from specs.bodies.sync import Candidate
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
+from tests.support.link_tls import own_tls, peer_tls
 from tests.support.runtime.domain import P2P_KINDS
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.growing import Growing
@@ -73,20 +77,20 @@ class Door:
     network: object
     kind: Kind
     candidate: Candidate | None
-    keys: LinkKeys
     proven: Growing
     random: object = attrs.field(factory=entropy)
     pipes: list = attrs.field(factory=list)
 
     async def knock(self):
-        pipe = await self.network.dial(self.kind, self.candidate.address)
+        tls = peer_tls().dialling
+        pipe = await self.network.dial(self.kind, self.candidate.address, tls=tls)
         self.pipes.append(pipe)
         return pipe
 
-    async def enter(self, keys=None, candidate=None):
+    async def enter(self, tls=None, candidate=None):
         """Dial as the peer does."""
-        held, there = keys or LinkKeys(), candidate or self.candidate
-        self.pipes.append((await dial_candidate(self.network, there, held, self.random)).pipe)
+        shown, there = tls or peer_tls(), candidate or self.candidate
+        self.pipes.append((await dial_candidate(self.network, there, shown, self.random)).pipe)
 
     async def has_let_in(self, number):
         """Wait until so many have proven themselves; whether there are no more."""
@@ -97,7 +101,7 @@ class Door:
 
 @asynccontextmanager
 async def open_door(network_of, kind):
-    reported, held = Growing(), LinkEnd(PQ, RB, PC)
+    reported, held = Growing(), LinkEnd(PQ, RB, PC, own_tls())
     ready = trio.Event()
 
     async def tell(what):
@@ -111,7 +115,7 @@ async def open_door(network_of, kind):
         work = LinkWork(
             StubContext(PQ, *parts, Counters()), DialPolicy((kind.value,), MACHINE), held, tell
         )
-        door = Door(network, kind, None, held.keys, reported)
+        door = Door(network, kind, None, reported)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(work.run)
@@ -141,7 +145,7 @@ STRANGE = [
     b"hello?",
     b"{}",
     b'{"p2p":"ping"}',
-    b'{"p2p":"hello","nonce":"00","tag":"00"}',
+    b'{"p2p":"hello","nonce":"00","secret":"00"}',
     b'{"id":1,"type":"read","from":"hyperty://x.ex/1","to":"hyperty://y.ex/2"}',
 ]
 
@@ -160,71 +164,23 @@ async def test_an_outsider_is_reported_nothing_and_hung_up_in_time(network_of, k
         assert await door.has_let_in(1)
 
 
-async def test_a_secret_serves_once(network_of, kind, clock):
-    """SEC-20: Who read it at the node, and comes after the peer, gets nothing."""
+async def test_the_secret_alone_opens_nothing(network_of, kind, clock):
+    """Who read it at the node has another certificate, and may be as early as it likes."""
     async with open_door(network_of, kind) as door:
-        await door.enter()
-        with pytest.raises(DialError):
-            await door.enter()
-        assert await door.has_let_in(1)
-
-
-async def test_the_secret_of_another_pair_opens_nothing(network_of, kind, clock):
-    """SEC-20."""
-    async with open_door(network_of, kind) as door, open_door(network_of, kind) as other:
-        stolen = attrs.evolve(door.candidate, secret="ab" * 16)
-        with pytest.raises(DialError):
-            await door.enter(candidate=stolen)
-        keys = LinkKeys()
-        await other.enter(keys)
-        with pytest.raises(DialError):
-            await door.enter(keys)
+        with pytest.raises((DialError, LinkError)):
+            await door.enter(peer_tls(make_certificate()))
         assert door.proven == []
-
-
-@attrs.define
-class Tape:
-    """A network that records what its diallers write."""
-
-    network: object
-    frames: list = attrs.field(factory=list)
-
-    async def dial(self, kind, address):
-        pipe = await self.network.dial(kind, address)
-        send = pipe.send
-
-        async def record(frame):
-            self.frames.append(frame)
-            await send(frame)
-
-        return _Recorded(pipe, record)
-
-
-@attrs.define
-class _Recorded:
-    pipe: object
-    send: object
-
-    async def receive(self):
-        return await self.pipe.receive()
-
-    async def aclose(self, *why):
-        await self.pipe.aclose(*why)
-
-
-async def test_a_recorded_handshake_opens_nothing(network_of, kind, clock):
-    async with open_door(network_of, kind) as door:
-        tape = Tape(door.network)
-        opened = await dial_candidate(tape, door.candidate, LinkKeys(), door.random)
-        door.pipes.append(opened.pipe)
-        assert len(tape.frames) == 2
-        for frames in (tape.frames, tape.frames[1:]):
-            pipe = await door.knock()
-            with trio.move_on_after(1):
-                for frame in frames:
-                    await pipe.send(frame)
-            assert await is_hung_up(pipe)
+        await door.enter()
         assert await door.has_let_in(1)
+
+
+async def test_the_secret_of_another_candidate_opens_nothing(network_of, kind, clock):
+    """It names the link: a peer that was led to the listener of another one is hung up on."""
+    async with open_door(network_of, kind) as door:
+        elsewhere = attrs.evolve(door.candidate, secret="ab" * 16)
+        with pytest.raises(DialError):
+            await door.enter(candidate=elsewhere)
+        assert door.proven == []
 
 
 async def test_silent_connections_do_not_exclude_other_peers(network_of, kind, clock):

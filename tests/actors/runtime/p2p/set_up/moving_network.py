@@ -1,5 +1,6 @@
 """A network whose P2P listeners can move for good, and whose links can break at one end only."""
 
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import final
@@ -25,6 +26,11 @@ class Line(Link):
         self.is_deaf = False
         self._link = link
         self._is_cut = False
+
+    @property
+    @override
+    def peer_certificate(self) -> bytes | None:
+        return self._link.peer_certificate
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
@@ -97,11 +103,17 @@ class MovingNetwork(Network):
             await line.cut()
 
     @override
-    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+    async def dial(
+        self,
+        kind: Kind,
+        address: str,
+        subprotocol: str | None = PROTOFLY_V1,
+        tls: ssl.SSLContext | None = None,
+    ) -> Link:
         place = address.removesuffix(P2P_DOOR)
         if place in self._lost:
             raise DialError(address, "nobody is there any more")
-        link = await self._network.dial(kind, address, subprotocol)
+        link = await self._network.dial(kind, address, subprotocol, tls)
         if place not in self.places:
             return link
         line = Line(link)

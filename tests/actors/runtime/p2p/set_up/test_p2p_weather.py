@@ -3,9 +3,11 @@
 import pytest
 import trio
 
+from actors.keys.certificate import make_certificate
 from actors.runtime.policy import Policy
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind, Op
+from tests.support.link_tls import peer_tls
 from tests.support.runtime.domain import (
     NODE_PLACE,
     P2P_PLACES,
@@ -14,7 +16,7 @@ from tests.support.runtime.domain import (
     judged,
     open_domain,
 )
-from transports.errors import LinkError
+from transports.errors import DialError
 from transports.link import Kind as Carrier
 
 
@@ -138,12 +140,9 @@ async def test_an_outsider_at_a_candidate_gets_nothing_and_affects_no_link(autoj
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         for wire in domain.network.open_wires(Carrier.TCP):
-            pipe = await domain.network.dial(Carrier.TCP, wire.address)
-            await pipe.send(
-                b'{"id":1,"type":"read","from":"hyperty://x.ex/1","to":"hyperty://y.ex/2"}'
-            )
-            with pytest.raises(LinkError):
-                await pipe.receive()
+            for tls in (None, peer_tls(make_certificate()).dialling):
+                with pytest.raises(DialError):
+                    await domain.network.dial(Carrier.TCP, wire.address, tls=tls)
         assert (await domain["alice"].ask(domain["bob"], 1)).via[0].endswith("/conn/1")
 
 

@@ -1,0 +1,37 @@
+"""The certificate that a runtime shows at its direct links.
+
+It is made in memory, signed by itself, and good for one process: a peer knows it by the offer or
+answer that the runtime's key has signed, and by nothing else. So it has no end and no name.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from transports.tls import OwnCertificate
+
+__all__ = ["make_certificate"]
+
+_NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
+_BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_END: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""Without an end (RFC 5280 section 4.1.2.5)."""
+
+
+def make_certificate() -> OwnCertificate:
+    """Make a certificate with a new key (Ed25519)."""
+    key = Ed25519PrivateKey.generate()
+    certificate = (
+        x509.CertificateBuilder(_NAME, _NAME, key.public_key(), x509.random_serial_number())
+        .not_valid_before(_BEGIN)
+        .not_valid_after(_END)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(key, None)
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pem = certificate.public_bytes(Encoding.PEM) + private
+    return OwnCertificate(certificate.public_bytes(Encoding.DER), pem)

@@ -1,0 +1,203 @@
+"""Sources of public keys: files and HTTP servers of the operator, asked again when due."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Final, final
+
+import structlog
+import trio
+from typing_extensions import override
+
+from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.kit.http_client import HttpClient, HttpError, ServerUrl
+from fsm.session.assertion import KeyCacheCore
+from specs.errors import PlaceError
+from specs.limits.node import (
+    JWKS_BYTES,
+    KEY_FILE_FRESH,
+    KEY_FILE_PAUSE,
+    KEYS_FRESH,
+    KEYS_PAUSE,
+    KEYS_TIMEOUT,
+)
+
+__all__ = ["KeyFile", "KeyRing", "KeySource", "KeyUrl", "KeysAwayError"]
+
+_log = structlog.get_logger("actors.keys")
+
+
+@final
+class KeysAwayError(PlaceError):
+    """A set of keys cannot be had at the moment: the operator must act, or time."""
+
+    summary = "cannot get the keys of {}"
+
+
+class KeySource(ABC):
+    """Gives out the keys of the day.
+
+    Attributes:
+        fresh: Seconds for which what it gave need not be asked for again.
+        pause: Seconds between two attempts.
+    """
+
+    name: str
+    fresh: float
+    pause: float
+
+    @abstractmethod
+    async def fetch(self) -> Keys:
+        """Get the keys as they are now.
+
+        Raises:
+            KeysAwayError: They cannot be had, or are none.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close what was opened."""
+
+
+@final
+class KeyFile(KeySource):
+    """A file with a set of keys; read again at a login, at most once a second."""
+
+    fresh = KEY_FILE_FRESH
+    pause = KEY_FILE_PAUSE
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+
+    @override
+    async def fetch(self) -> Keys:
+        return await trio.to_thread.run_sync(self.read)
+
+    @override
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def read(self) -> Keys:
+        """Read the file; blocks.
+
+        Raises:
+            KeysAwayError: It cannot be read, or holds none.
+        """
+        try:
+            with self._path.open("rb") as file:
+                return read_keys(file.read(JWKS_BYTES + 1))
+        except OSError as exc:
+            raise KeysAwayError(self.name, exc.strerror or "it cannot be read") from exc
+        except BadKeysError as exc:
+            raise KeysAwayError(self.name, exc.reason) from exc
+
+
+_OK: Final = 200
+
+
+@final
+class KeyUrl(KeySource):
+    """A server that gives its keys out over HTTP; nothing it says leads anywhere else."""
+
+    fresh = KEYS_FRESH
+    pause = KEYS_PAUSE
+
+    def __init__(self, url: ServerUrl) -> None:
+        self.name = url.text
+        self._client = HttpClient(url, JWKS_BYTES)
+
+    @override
+    async def fetch(self) -> Keys:
+        try:
+            with trio.fail_after(KEYS_TIMEOUT):
+                answer = await self._client.ask("GET", "")
+        except trio.TooSlowError as exc:
+            raise KeysAwayError(self.name, f"no answer within {KEYS_TIMEOUT} s") from exc
+        except HttpError as exc:
+            raise KeysAwayError(self.name, exc.reason) from exc
+        if answer.status != _OK:
+            raise KeysAwayError(self.name, f"it answers with status {answer.status}")
+        try:
+            return read_keys(answer.body)
+        except BadKeysError as exc:
+            raise KeysAwayError(self.name, exc.reason) from exc
+
+    @override
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+@final
+class KeyRing:
+    """The keys of one source.
+
+    One task gets them at a time; other logins wait for that task.
+    """
+
+    def __init__(self, source: KeySource) -> None:
+        self._source = source
+        self._core = KeyCacheCore(source.fresh, source.pause)
+        self._keys: Keys = {}
+        self._why = "its keys were not asked for yet"
+        self._getting = trio.Lock()
+
+    async def keys_for(self, name: str | None) -> Keys:
+        """Return the keys at hand, got anew if they are due or none of them has this name.
+
+        Args:
+            name: Name of the wanted key; None: any of them may be the one.
+
+        If cancelled, the next login begins anew, after the pause.
+
+        Raises:
+            KeysAwayError: There are none, or those there were are stale.
+        """
+        if self._is_wanted(name):
+            await self._get()
+        elif name is not None and name not in self._keys and self._getting.locked():
+            # A fetch by another task serves this one, too.
+            await self._getting.acquire()
+            self._getting.release()
+        if not self._core.are_usable(trio.current_time()):
+            raise KeysAwayError(self._source.name, self._why)
+        return self._keys
+
+    def at_hand(self) -> Keys:
+        """Return the keys that were got and are not stale."""
+        return self._keys if self._core.are_usable(trio.current_time()) else {}
+
+    async def newer(self) -> Keys | None:
+        """Return the keys got anew; None: they were got just now, or cannot be had.
+
+        If cancelled, the next login begins anew, after the pause.
+        """
+        if not self._core.may_be_tried(trio.current_time()):
+            return None
+        await self._get()
+        return self._keys if self._core.are_usable(trio.current_time()) else None
+
+    async def why_not(self) -> str | None:
+        """Get the keys if they are due; return why there are none to use, if there are none."""
+        if self._core.is_due(trio.current_time()):
+            await self._get()
+        return None if self._core.are_usable(trio.current_time()) else self._why
+
+    async def aclose(self) -> None:
+        """Close the source."""
+        await self._source.aclose()
+
+    def _is_wanted(self, name: str | None) -> bool:
+        now = trio.current_time()
+        is_known = name in self._keys if name is not None else bool(self._keys)
+        return self._core.is_due(now) if is_known else self._core.may_be_tried(now)
+
+    async def _get(self) -> None:
+        async with self._getting:
+            self._core.tried(trio.current_time())
+            try:
+                self._keys = await self._source.fetch()
+            except KeysAwayError as exc:
+                self._why = exc.reason
+                _log.warning("login keys", source=exc.where, why=exc.reason)
+            else:
+                self._core.got(trio.current_time())

@@ -1,0 +1,312 @@
+"""Signs what this runtime offers at direct links, and verifies what peers offer.
+
+An offer or answer is signed by the key of its runtime (`specs.bodies.sync.LinkSecurity`). A copy
+of one is of no use elsewhere: the signature covers both runtimes, the object, the offer that an
+answer answers, and the number of the negotiation. What identity providers and domains say of that
+key is verified here; `fsm.p2p.peer_identity` decides whether it is enough.
+"""
+
+import hashlib
+import math
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, final
+
+import attrs
+import orjson
+import trio
+
+from actors.keys.key_set import BadKeysError, Keys
+from actors.keys.key_source import KeyRing, KeysAwayError, KeyUrl
+from actors.keys.runtime_key import is_signed, make_runtime_key, thumbprint_of
+from actors.keys.statement import BadStatementError, read_statement
+from actors.keys.token import BadTokenError, SignedToken, read_token, verified
+from actors.runtime.own_identity import OwnIdentity
+from fsm.p2p.negotiation import FIRST
+from fsm.p2p.peer_identity import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
+from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
+from specs.addresses.address import domain_of, is_below, message_node
+from specs.bodies.sync import ConnectionData, LinkSecurity
+from specs.identity import VouchedBy
+from specs.limits.node import KEYS_PAUSE, STATEMENT_LIFE
+from transports.tls import OwnCertificate, PinnedTls
+
+if TYPE_CHECKING:
+    from actors.catalogue.trust_file import IssuerTrust, Trust
+
+__all__ = ["Beliefs", "Bond", "LinkGuard", "certificate_of"]
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Bond:
+    """What an offer or answer is good for.
+
+    Attributes:
+        signer: Address of the runtime whose it is.
+        reader: Address of the other runtime.
+        object: Address of the Connection object that holds it.
+        answers: Address of the object with the offer that it answers; empty: it is an offer.
+        negotiation: Number of the negotiation.
+    """
+
+    signer: str
+    reader: str
+    object: str
+    answers: str = ""
+    negotiation: int = FIRST
+
+    @property
+    def purpose(self) -> str:
+        """What its signature is for."""
+        return "p2p-answer" if self.answers else "p2p-offer"
+
+
+_NOTHING: Final = hashlib.sha256(b"").hexdigest()
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Beliefs:
+    """Whom a runtime believes.
+
+    Attributes:
+        domain: Its own domain, whose keys it has from its node.
+        trust: Other domains, and identity providers; None: none are believed.
+        require: Who has to vouch for a peer, at least.
+        clock_offset: Seconds from the Trio clock to the epoch.
+    """
+
+    domain: str = ""
+    trust: "Trust | None" = None
+    require: VouchedBy = VouchedBy.NONE
+    clock_offset: float = 0.0
+
+
+@final
+class LinkGuard:
+    """What a runtime shows at its direct links, and whom it believes.
+
+    Args:
+        identity: The runtime's key, and what was said of it; None: a key of its own, of which
+            nothing was said.
+        beliefs: Whom it believes; None: nobody, and nobody has to vouch for a peer.
+    """
+
+    def __init__(self, identity: OwnIdentity | None = None, beliefs: Beliefs | None = None) -> None:
+        self._identity = identity or OwnIdentity(make_runtime_key())
+        self._beliefs = beliefs or Beliefs()
+        self._certificate: OwnCertificate | None = None
+        self._rings: dict[str, KeyRing] = {}
+        self._asked: dict[str, float] = {}
+
+    def tls(self) -> PinnedTls:
+        """Return the TLS of one link: it shows the certificate of this runtime."""
+        return PinnedTls(self.certificate)
+
+    def certificate(self) -> OwnCertificate:
+        """Return the certificate of this runtime; it is made at the first call."""
+        if self._certificate is None:
+            # Certificates are slow to import, and not needed without direct links.
+            from actors.keys.certificate import make_certificate  # noqa: PLC0415
+
+            self._certificate = make_certificate()
+        return self._certificate
+
+    # --- what is shown ----------------------------------------------------------------------
+
+    def signed(self, data: ConnectionData, bond: Bond) -> LinkSecurity:
+        """Sign what an object of this runtime holds.
+
+        Args:
+            data: What it holds, but for the signature.
+            bond: What it is good for.
+        """
+        identity = self._identity
+        shown = LinkSecurity(
+            key=identity.key.public,
+            certificate=_text(self.certificate().der),
+            signature="-",
+            assertion=identity.assertion,
+            statement=identity.statement,
+        )
+        covered = list(_covered(data, shown, bond))
+        return attrs.evolve(shown, signature=identity.key.signature(bond.purpose, covered))
+
+    # --- whom it believes -------------------------------------------------------------------
+
+    def standing(self, data: ConnectionData, bond: Bond) -> Standing:
+        """Return whether what a peer's object holds is believed.
+
+        Args:
+            data: What it holds.
+            bond: What it must be good for.
+        """
+        shown = data.security
+        if shown is None:
+            return UNSIGNED
+        try:
+            thumbprint = thumbprint_of(shown.key)
+            certificate_of(shown.certificate)
+        except (BadKeysError, ValueError):
+            return Distrusted("the peer offers no key, or no certificate")
+        covered = list(_covered(data, shown, bond))
+        found = Shown(
+            is_signed=is_below(data.owner, bond.signer)
+            and is_signed(shown.key, bond.purpose, covered, shown.signature),
+            thumbprint=thumbprint,
+            certificate=shown.certificate,
+        )
+        if found.is_signed:
+            found = attrs.evolve(
+                found,
+                assertion=self._asserted(shown.assertion, bond.signer, thumbprint),
+                statement=self._stated(shown.statement, bond.signer),
+            )
+        return standing_of(found, bond.signer, self._beliefs.require)
+
+    def _now(self) -> float:
+        return trio.current_time() + self._beliefs.clock_offset
+
+    def _stated(self, text: str | None, runtime: str) -> Vouching | str | None:
+        """Return what the peer's domain says of a key."""
+        if text is None:
+            return None
+        domain = domain_of(runtime)
+        keys = self._keys_of(domain)
+        if not keys:
+            return f"the keys of {domain} are not known here"
+        try:
+            said = read_statement(text, domain, keys, self._now())
+        except BadStatementError as exc:
+            return exc.reason
+        return Vouching(
+            thumbprint=said.thumbprint,
+            until=said.until - self._beliefs.clock_offset,
+            user=said.user,
+            runtime=said.runtime,
+        )
+
+    def _keys_of(self, domain: str) -> Keys:
+        """Return the keys by which a domain states things: the operator's word comes first."""
+        trust, identity = self._beliefs.trust, self._identity
+        said = None if trust is None else trust.of(domain)
+        if said is not None and said.statements:
+            return said.statements
+        is_own = domain == self._beliefs.domain
+        return identity.domain_keys if is_own else identity.foreign_keys.get(domain, {})
+
+    def _asserted(self, text: str | None, runtime: str, key: str) -> Vouching | str | None:
+        """Return what an identity provider says of a key."""
+        if text is None:
+            return None
+        try:
+            token = read_token(text)
+            issuer = self._issuer(token)
+            if issuer is None:
+                return "the trust file does not name its issuer"
+            name = str(token.claims["iss"])
+            claims = verified(token, self._keys_of_issuer(name, issuer))
+        except BadTokenError as exc:
+            return exc.reason
+        domain = domain_of(runtime)
+        meant = issuer.audience or frozenset({domain, message_node(domain)})
+        terms = AssertionTerms(meant, frozenset({name}), issuer.clients)
+        # A token is shown at many links: only the node that it opens a session at counts its uses.
+        verdict = AssertionCore(terms).judge(claims, token.digest, self._now(), key)
+        if isinstance(verdict, Unacceptable):
+            return verdict.why
+        if verdict.identity.key is None:
+            return "it is bound to no key"
+        return Vouching(
+            thumbprint=verdict.identity.key,
+            # As at a node, a login outlives the token that it was proven by.
+            until=trio.current_time() + STATEMENT_LIFE,
+            user=verdict.identity.user,
+            runtime=verdict.identity.runtime,
+        )
+
+    def _issuer(self, token: SignedToken) -> "IssuerTrust | None":
+        name, trust = token.claims.get("iss"), self._beliefs.trust
+        return trust.issuers.get(name) if trust is not None and isinstance(name, str) else None
+
+    def _keys_of_issuer(self, name: str, issuer: "IssuerTrust") -> Keys:
+        if isinstance(issuer.keys, Mapping):
+            return issuer.keys
+        ring = self._rings.get(name)
+        return {} if ring is None else ring.at_hand()
+
+    # --- keys that have to be fetched -------------------------------------------------------
+
+    def lacks_keys(self, data: ConnectionData) -> bool:
+        """Return whether keys can be fetched by which an offer or answer may be verified."""
+        return self._wanted(data) is not None
+
+    async def fetch_keys(self, data: ConnectionData) -> None:
+        """Get these keys, if they are to be had; each source is asked once in a while only.
+
+        Args:
+            data: What the object of a peer holds.
+
+        If cancelled, some keys may be missing until the next attempt.
+        """
+        wanted = self._wanted(data)
+        if wanted is None:
+            return
+        name, key = wanted
+        with suppress(KeysAwayError):
+            await self._rings[name].keys_for(key)
+        self._asked[name] = trio.current_time()
+
+    def _wanted(self, data: ConnectionData) -> tuple[str, str | None] | None:
+        """Return the issuer whose keys are fetched now, and the name of the wanted key."""
+        text = None if data.security is None else data.security.assertion
+        try:
+            token = None if text is None else read_token(text)
+        except BadTokenError:
+            return None
+        issuer = None if token is None else self._issuer(token)
+        if token is None or issuer is None or isinstance(issuer.keys, Mapping):
+            return None
+        name = str(token.claims["iss"])
+        ring = self._rings.setdefault(name, KeyRing(KeyUrl(issuer.keys)))
+        held, asked = ring.at_hand(), self._asked.get(name, -math.inf)
+        is_held = token.key_name in held if token.key_name is not None else bool(held)
+        is_late = trio.current_time() - asked >= KEYS_PAUSE
+        return (name, token.key_name) if is_late and not is_held else None
+
+    async def aclose(self) -> None:
+        """Close the connections to identity providers.
+
+        If cancelled, some are closed by force.
+        """
+        for ring in self._rings.values():
+            await ring.aclose()
+
+
+def certificate_of(text: str) -> bytes:
+    """Return a certificate in DER form.
+
+    Args:
+        text: The certificate as an offer or answer has it.
+
+    Raises:
+        ValueError: It is no base64url.
+    """
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
+    """Return what a signature covers, in order; candidates come last, as their number varies."""
+    yield from (bond.signer, bond.reader, data.owner, bond.object, bond.answers)
+    yield str(bond.negotiation)
+    yield hashlib.sha256(certificate_of(shown.certificate)).hexdigest()
+    for said in (shown.assertion, shown.statement):
+        yield _NOTHING if said is None else hashlib.sha256(said.encode()).hexdigest()
+    for one in data.ice_candidates:
+        yield orjson.dumps([one.kind, one.address, one.secret, one.host]).decode()

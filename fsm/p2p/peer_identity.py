@@ -1,0 +1,148 @@
+"""Whether the offer or answer of a peer is believed: by what it shows, and what is required.
+
+The signature, the assertion of an identity provider and the statement of a domain are verified
+before; what was found is the input here. Nothing of an offer or answer counts before it is
+believed: no candidate is dialled, no certificate is accepted.
+"""
+
+import math
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from specs.identity import SenderIdentity, VouchedBy
+
+__all__ = [
+    "UNSIGNED",
+    "Believed",
+    "Distrusted",
+    "Shown",
+    "Standing",
+    "Unsigned",
+    "Vouching",
+    "standing_of",
+]
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Vouching:
+    """What an identity provider or a domain has said of a key, and it was verified.
+
+    Attributes:
+        thumbprint: Name of the key.
+        until: Seconds on the host's clock; from then on it counts no more.
+        user: Address of the user for whom the key speaks; None: it names none.
+        runtime: The only runtime for which the key speaks; None: it names none.
+    """
+
+    thumbprint: str
+    until: float = math.inf
+    user: str | None = None
+    runtime: str | None = None
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Shown:
+    """What an offer or answer shows, verified as far as cryptography goes.
+
+    Attributes:
+        is_signed: Whether its key has signed it, as it is and for this link.
+        thumbprint: Name of its key.
+        certificate: The certificate that its end will show, as it is written there.
+        assertion: What an identity provider says; or why it is not believed; None: nothing.
+        statement: The same of the peer's domain.
+    """
+
+    is_signed: bool
+    thumbprint: str
+    certificate: str
+    assertion: Vouching | str | None = None
+    statement: Vouching | str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Unsigned:
+    """It is not signed yet: nothing of it counts."""
+
+
+UNSIGNED: Final = Unsigned()
+
+
+@final
+@attrs.frozen(slots=True)
+class Believed:
+    """It is of the peer.
+
+    Attributes:
+        identity: Who the peer is.
+        certificate: The only certificate that is accepted of it.
+        until: Seconds on the host's clock; from then on nobody vouches for the peer.
+    """
+
+    identity: SenderIdentity
+    certificate: str
+    until: float = math.inf
+
+
+@final
+@attrs.frozen(slots=True)
+class Distrusted:
+    """It is not of the peer, or too little is known of the peer."""
+
+    why: str
+
+
+Standing: TypeAlias = Unsigned | Believed | Distrusted
+
+_RANKS: Final = (VouchedBy.NONE, VouchedBy.DOMAIN, VouchedBy.IDENTITY_PROVIDER)
+_WORDS: Final = {
+    VouchedBy.DOMAIN: "its domain",
+    VouchedBy.IDENTITY_PROVIDER: "an identity provider",
+}
+
+
+def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Distrusted:
+    """Return whether an offer or answer is believed.
+
+    What an identity provider says comes first. If a domain says something else of the user, one
+    of the two is wrong, and neither is believed.
+
+    Args:
+        shown: What it shows.
+        remote: Address of the runtime that it must be of.
+        require: Who has to vouch for that runtime, at least.
+    """
+    if not shown.is_signed:
+        return Distrusted("what the peer offers is not signed by the key that it names")
+    assertion = _usable(shown.assertion, shown.thumbprint, remote)
+    statement = _usable(shown.statement, shown.thumbprint, remote)
+    if isinstance(statement, Vouching) and statement.runtime != remote:
+        statement = "it names no runtime"
+    vouched_by, said = VouchedBy.NONE, None
+    if isinstance(assertion, Vouching):
+        vouched_by, said = VouchedBy.IDENTITY_PROVIDER, assertion
+        if isinstance(statement, Vouching) and statement.user not in {None, assertion.user}:
+            return Distrusted("its domain and its identity provider name different users")
+    elif isinstance(statement, Vouching):
+        vouched_by, said = VouchedBy.DOMAIN, statement
+    if _RANKS.index(vouched_by) < _RANKS.index(require):
+        found = assertion if require is VouchedBy.IDENTITY_PROVIDER else statement
+        why = found if isinstance(found, str) else "it shows nothing of the kind"
+        return Distrusted(f"{_WORDS[require]} has to vouch for the peer: {why}")
+    if said is None:
+        return Believed(SenderIdentity(remote), shown.certificate)
+    return Believed(SenderIdentity(remote, said.user, vouched_by), shown.certificate, said.until)
+
+
+def _usable(said: Vouching | str | None, thumbprint: str, remote: str) -> Vouching | str | None:
+    """Return what was said of this key and this runtime, or why it does not count."""
+    if not isinstance(said, Vouching):
+        return said
+    if said.thumbprint != thumbprint:
+        return "it is about another key"
+    if said.runtime not in {None, remote}:
+        return f"it is about {said.runtime}"
+    return said

@@ -1,0 +1,178 @@
+"""What a runtime shows at its direct links, and by which keys it believes others."""
+
+import attrs
+import pytest
+import trio
+
+from actors.catalogue.trust_file import DomainTrust, IssuerTrust, KeyTrust, Trust
+from actors.keys.key_set import read_keys
+from actors.keys.runtime_key import make_runtime_key
+from actors.keys.signing import make_key
+from actors.keys.statement import Statement, write_statement
+from actors.kit.http_client import ServerUrl
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.link_guard import Beliefs, Bond, LinkGuard
+from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.stubs.credentials import GivenToken
+from fsm.p2p.peer_identity import Believed, Distrusted
+from specs.bodies.sync import Candidate, ConnectionData
+from specs.identity import SenderIdentity, VouchedBy
+from specs.limits.node import STATEMENT_LIFE
+from tests.support.catalogues import keys_of
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.issuer import ISSUER, Issuer
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+BOND = Bond(signer=RB, reader=RA, object="connection://b.ex/1", answers="connection://a.ex/1")
+DATA = ConnectionData(f"{RB}/p2phandler/1", ice_candidates=(Candidate("tcp", "h:1", "00"),))
+USER = "user://idp.ex/bob"
+
+
+def shown_by(identity):
+    """What Bob's runtime offers to Alice's."""
+    return attrs.evolve(DATA, security=LinkGuard(identity).signed(DATA, BOND))
+
+
+def stated(key, **changed):
+    """Bob's identity with a statement of his domain."""
+    identity = OwnIdentity(make_runtime_key())
+    now = trio.current_time()
+    said = Statement(
+        domain="b.ex",
+        runtime=RB,
+        thumbprint=identity.key.thumbprint,
+        issued=now,
+        until=now + 500,
+        user=USER,
+    )
+    identity.statement = write_statement(attrs.evolve(said, **changed), key)
+    return identity
+
+
+def alice(require=VouchedBy.DOMAIN, trust=None, **identity):
+    own = OwnIdentity(make_runtime_key(), **identity)
+    return LinkGuard(own, Beliefs(domain="a.ex", trust=trust, require=require))
+
+
+async def test_the_keys_of_another_domain_are_those_it_has_shown(autojump_clock):
+    key = make_key("EdDSA", "of-b")
+    offered = shown_by(stated(key))
+    unknown = alice().standing(offered, BOND)
+    assert unknown.why.endswith("the keys of b.ex are not known here")
+    known = alice(foreign_keys={"b.ex": keys_of(key)}).standing(offered, BOND)
+    assert known.identity == SenderIdentity(RB, USER, VouchedBy.DOMAIN)
+    assert known.until == trio.current_time() + 500
+
+
+async def test_keys_in_the_trust_file_count_more_than_those_that_were_shown(autojump_clock):
+    pinned, shown = make_key("EdDSA", "pinned"), make_key("EdDSA", "shown")
+    domain = DomainTrust(KeyTrust.PUBLISHED, statements=keys_of(pinned))
+    guard = alice(trust=Trust({"b.ex": domain}), foreign_keys={"b.ex": keys_of(shown)})
+    assert isinstance(guard.standing(shown_by(stated(pinned)), BOND), Believed)
+    assert isinstance(guard.standing(shown_by(stated(shown)), BOND), Distrusted)
+
+
+async def test_the_keys_of_the_own_domain_say_nothing_about_others(autojump_clock):
+    key = make_key("EdDSA", "of-a")
+    offered = shown_by(stated(key, domain="a.ex"))
+    guard = alice(domain_keys=keys_of(key), foreign_keys={"b.ex": keys_of(key)})
+    assert isinstance(guard.standing(offered, BOND), Distrusted)
+
+
+async def test_a_statement_counts_in_the_time_of_the_world(autojump_clock):
+    key, offset = make_key("EdDSA", "of-b"), 1_000_000.0
+    now = trio.current_time() + offset
+    offered = shown_by(stated(key, issued=now, until=now + 50))
+    own = OwnIdentity(make_runtime_key(), foreign_keys={"b.ex": keys_of(key)})
+    beliefs = Beliefs(domain="a.ex", require=VouchedBy.DOMAIN, clock_offset=offset)
+    guard = LinkGuard(own, beliefs)
+    assert guard.standing(offered, BOND).until == trio.current_time() + 50
+    await trio.sleep(50)
+    assert isinstance(guard.standing(offered, BOND), Distrusted)
+
+
+def with_token(issuer, **claims):
+    identity = OwnIdentity(make_runtime_key())
+    bound = {"cnf": {"jkt": identity.key.thumbprint}, "sub": USER, "aud": "b.ex"}
+    identity.assertion = issuer.token(**{**bound, **claims})
+    return identity
+
+
+@pytest.mark.parametrize(
+    ("audience", "claims", "is_believed"),
+    [
+        ((), {}, True),
+        ((), {"aud": "domain://msg-node.b.ex"}, True),
+        ((), {"aud": "elsewhere"}, False),
+        (("elsewhere",), {"aud": "elsewhere"}, True),
+        (("elsewhere",), {}, False),
+    ],
+)
+async def test_a_token_is_for_the_domain_of_the_peer_or_as_the_trust_file_says(
+    audience, claims, is_believed, autojump_clock
+):
+    issuer = Issuer()
+    trusted = IssuerTrust(read_keys(issuer.jwks()), frozenset(audience))
+    guard = alice(VouchedBy.IDENTITY_PROVIDER, Trust({}, issuers={ISSUER: trusted}))
+    standing = guard.standing(shown_by(with_token(issuer, **claims)), BOND)
+    assert isinstance(standing, Believed) is is_believed
+    if is_believed:
+        assert standing.identity == SenderIdentity(RB, USER, VouchedBy.IDENTITY_PROVIDER)
+        assert standing.until == trio.current_time() + STATEMENT_LIFE
+
+
+async def test_the_keys_of_an_identity_provider_are_fetched_when_a_peer_shows_its_token():
+    now = trio.current_time()
+    issuer = Issuer(now=int(now))
+
+    async def handler(_call):
+        await trio.lowlevel.checkpoint()
+        return Said(raw=issuer.jwks())
+
+    async with open_http_server(handler) as server:
+        trusted = IssuerTrust(ServerUrl.read(server.url))
+        guard = alice(VouchedBy.IDENTITY_PROVIDER, Trust({}, issuers={ISSUER: trusted}))
+        offered = shown_by(with_token(issuer))
+        assert isinstance(guard.standing(offered, BOND), Distrusted)
+        assert guard.lacks_keys(offered)
+        await guard.fetch_keys(offered)
+        assert not guard.lacks_keys(offered)
+        assert isinstance(guard.standing(offered, BOND), Believed)
+        await guard.fetch_keys(offered)
+        assert len(server.calls) == 1
+        await guard.aclose()
+
+
+async def test_a_provider_that_is_away_is_asked_once_in_a_while(autojump_clock):
+    issuer = Issuer()
+    trusted = IssuerTrust(ServerUrl.read("http://127.0.0.1:9"))
+    guard = alice(VouchedBy.IDENTITY_PROVIDER, Trust({}, issuers={ISSUER: trusted}))
+    offered = shown_by(with_token(issuer))
+    await guard.fetch_keys(offered)
+    assert not guard.lacks_keys(offered)
+    await trio.sleep(10)
+    assert guard.lacks_keys(offered)
+    await guard.aclose()
+
+
+def config(**more):
+    return RuntimeConfig(domain="a.ex", name="ra", node="ws://127.0.0.1:1/link", **more)
+
+
+@pytest.mark.parametrize(
+    ("more", "required"),
+    [
+        ({}, VouchedBy.NONE),
+        ({"credentials": GivenToken("x")}, VouchedBy.DOMAIN),
+        ({"p2p_require": VouchedBy.IDENTITY_PROVIDER}, VouchedBy.IDENTITY_PROVIDER),
+        ({"credentials": GivenToken("x"), "p2p_require": VouchedBy.NONE}, VouchedBy.NONE),
+    ],
+)
+def test_a_runtime_that_logs_in_requires_the_domain_of_its_peers(more, required):
+    assert config(**more).link_requirement is required
+
+
+def test_no_token_and_no_statement_is_in_a_text():
+    security = LinkGuard(OwnIdentity(make_runtime_key(), "a.b.c", "d.e.f")).signed(DATA, BOND)
+    assert "a.b.c" not in repr(security)
+    assert "d.e.f" not in repr(security)

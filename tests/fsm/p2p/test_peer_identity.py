@@ -1,0 +1,214 @@
+"""Whether an offer or answer is believed, and what an end of a link does then."""
+
+import attrs
+import pytest
+
+from fsm.machines.p2p_connection import State
+from fsm.p2p import link_io as do
+from fsm.p2p import link_io as seen
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.handler import P2PControllerCore
+from fsm.p2p.peer_identity import (
+    UNSIGNED,
+    Believed,
+    Distrusted,
+    Shown,
+    Vouching,
+    standing_of,
+)
+from fsm.p2p.requester import P2PRequesterCore
+from specs.bodies.sync import Candidate, ConnectionData
+from specs.identity import SenderIdentity, VouchedBy
+from specs.limits.protocol import P2P_TIMEOUT
+from tests.support.p2p_objects import believed
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+PQ, PH, PC = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1", f"{RB}/p2phandler/1/conn/1"
+C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
+POLICY = DialPolicy(("tcp",))
+TCP = Candidate("tcp", "11.0.0.1:1", "00")
+NONE, DOMAIN, PROVIDER = VouchedBy.NONE, VouchedBy.DOMAIN, VouchedBy.IDENTITY_PROVIDER
+BOB, CAROL = "user://idp.ex/bob", "user://idp.ex/carol"
+
+TOKEN = Vouching(thumbprint="key", user=BOB, until=70.0)
+STATED = Vouching(thumbprint="key", user=BOB, runtime=RB, until=90.0)
+
+
+def shown(assertion=None, statement=None):
+    held = {"assertion": assertion, "statement": statement}
+    return Shown(is_signed=True, thumbprint="key", certificate="der", **held)
+
+
+def known_as(standing):
+    """User, voucher and end of who is believed; or None."""
+    if isinstance(standing, Distrusted):
+        return None
+    assert standing.identity.runtime == RB
+    return standing.identity.user, standing.identity.vouched_by, standing.until
+
+
+FOREVER = float("inf")
+NOBODY = (None, NONE, FOREVER)
+BY_TOKEN, BY_DOMAIN = (BOB, PROVIDER, 70.0), (BOB, DOMAIN, 90.0)
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+CASES = [
+    # assertion                                   statement                                 none       domain     provider
+    (None,                                        None,                                     NOBODY,    None,      None),
+    (None,                                        STATED,                                   BY_DOMAIN, BY_DOMAIN, None),
+    (TOKEN,                                       None,                                     BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
+    (TOKEN,                                       STATED,                                   BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
+    ("it expired",                                STATED,                                   BY_DOMAIN, BY_DOMAIN, None),
+    (TOKEN,                                       "its time is over",                       BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
+    (attrs.evolve(TOKEN, thumbprint="other"),     STATED,                                   BY_DOMAIN, BY_DOMAIN, None),
+    (attrs.evolve(TOKEN, runtime=RA),             None,                                     NOBODY,    None,      None),
+    (attrs.evolve(TOKEN, runtime=RB),             None,                                     BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
+    (None,                                        attrs.evolve(STATED, thumbprint="other"), NOBODY,    None,      None),
+    (None,                                        attrs.evolve(STATED, runtime=RA),         NOBODY,    None,      None),
+    (None,                                        attrs.evolve(STATED, runtime=None),       NOBODY,    None,      None),
+    (TOKEN,                                       attrs.evolve(STATED, user=None),          BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
+    (TOKEN,                                       attrs.evolve(STATED, user=CAROL),         None,      None,      None),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("assertion", "statement", "none", "domain", "provider"), CASES)
+def test_what_is_said_of_a_key_decides(assertion, statement, none, domain, provider):
+    found = shown(assertion, statement)
+    for require, expected in ((NONE, none), (DOMAIN, domain), (PROVIDER, provider)):
+        assert known_as(standing_of(found, RB, require)) == expected
+
+
+@pytest.mark.parametrize("require", [NONE, DOMAIN, PROVIDER])
+def test_what_is_not_signed_is_never_believed(require):
+    found = attrs.evolve(shown(TOKEN, STATED), is_signed=False)
+    assert isinstance(standing_of(found, RB, require), Distrusted)
+
+
+def test_the_reason_says_who_has_to_vouch_and_why_that_fails():
+    stale = standing_of(shown(None, "its time is over"), RB, DOMAIN)
+    assert stale.why == "its domain has to vouch for the peer: its time is over"
+    nothing = standing_of(shown(), RB, PROVIDER)
+    assert nothing.why.startswith("an identity provider has to vouch for the peer: ")
+
+
+# ---- what an end does
+
+
+def requester():
+    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
+    return core, [seen.Started(), seen.ObjectCreated(C1), seen.PeerInvited(C2, PH)], PH
+
+
+def controller():
+    core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
+    return core, [seen.Started(), seen.RowReported(has_own_request=False)], PQ
+
+
+BOTH = pytest.mark.parametrize("make", [requester, controller])
+
+
+def data(owner, status=""):
+    return ConnectionData(owner, status, None, (TCP,))
+
+
+def begun(make):
+    core, inputs, owner = make()
+    for one in inputs:
+        core.feed(one, 0.0)
+    return core, owner
+
+
+def live(make, standing=None):
+    """An end with a live link to its peer, which it believes."""
+    core, owner = begun(make)
+    shown_now = believed(data(owner))
+    core.feed(attrs.evolve(shown_now, standing=standing or shown_now.standing), 0.0)
+    if make is controller:
+        core.feed(seen.ObjectCreated(C2), 0.0)
+    core.feed(seen.LinkOpened("L1", seen.Opening.ACCEPTED), 0.0)
+    assert core.state is State.LIVE
+    return core, owner
+
+
+UNTIL = Believed(SenderIdentity(RB, BOB, DOMAIN), "der", 50.0)
+
+
+@BOTH
+def test_nothing_counts_before_it_is_signed(make):
+    core, owner = begun(make)
+    assert core.feed(seen.PeerObjectSeen(data(owner), UNSIGNED), 0.0) == []
+    assert core.feed(seen.LinkOpened("L1", seen.Opening.ACCEPTED), 0.0) == [do.CloseLink("L1")]
+
+
+@BOTH
+def test_the_certificate_is_pinned_before_anything_is_dialled_or_answered(make):
+    core, owner = begun(make)
+    effects = core.feed(believed(data(owner)), 0.0)
+    assert isinstance(effects[0], do.Pin)
+    assert len(effects) > 1
+    again = core.feed(believed(data(owner)), 0.0)
+    assert not [one for one in again if isinstance(one, do.Pin)]
+
+
+@BOTH
+def test_a_peer_that_is_not_believed_fails_the_set_up_with_the_reason(make):
+    core, owner = begun(make)
+    effects = core.feed(seen.PeerObjectSeen(data(owner), Distrusted("no domain")), 0.0)
+    assert core.state is State.FAILED
+    assert core.has_ended
+    assert do.Announce(State.FAILED, "no domain") in effects
+    assert not [one for one in effects if isinstance(one, do.Dial | do.Pin)]
+
+
+@BOTH
+def test_a_set_up_without_a_signature_says_so_at_its_end(make):
+    core, owner = begun(make)
+    core.feed(seen.PeerObjectSeen(data(owner), UNSIGNED), 0.0)
+    effects = core.feed(seen.TimePassed(), P2P_TIMEOUT)
+    (announced,) = [one for one in effects if isinstance(one, do.Announce)]
+    assert announced == do.Announce(State.FAILED, "timeout: the peer has signed nothing")
+
+
+@BOTH
+@pytest.mark.parametrize("standing", [UNSIGNED, Distrusted("altered")])
+def test_a_live_link_stands_whatever_is_shown_by_the_node(make, standing):
+    core, owner = live(make)
+    assert core.feed(seen.PeerObjectSeen(data(owner), standing), 1.0) == []
+    assert core.state is State.LIVE
+
+
+@BOTH
+def test_another_certificate_is_not_accepted_for_the_same_link(make):
+    core, owner = begun(make)
+    first = believed(data(owner))
+    core.feed(first, 0.0)
+    other = attrs.evolve(first, standing=attrs.evolve(first.standing, certificate="another"))
+    effects = core.feed(other, 0.0)
+    assert core.state is State.FAILED
+    assert not [one for one in effects if isinstance(one, do.Pin)]
+
+
+@BOTH
+def test_a_link_ends_when_nobody_vouches_for_the_peer_any_more(make):
+    core, _ = live(make, UNTIL)
+    assert core.deadline() == 50.0
+    effects = core.feed(seen.TimePassed(), 50.0)
+    assert do.CloseLink("L1") in effects
+    assert core.has_ended
+
+
+@BOTH
+def test_a_newer_statement_lets_a_live_link_last(make):
+    core, owner = live(make, UNTIL)
+    newer = attrs.evolve(UNTIL, until=90.0)
+    assert core.feed(seen.PeerObjectSeen(data(owner), newer), 2.0) == [do.Pin(newer)]
+    assert core.deadline() == 90.0
+
+
+def test_an_offer_of_an_earlier_negotiation_is_void():
+    core, owner = live(controller)
+    core.feed(believed(data(owner, "negotiation-2")), 1.0)
+    dialled = core.feed(believed(data(owner, "unreachable-1")), 1.0)
+    assert dialled == []
