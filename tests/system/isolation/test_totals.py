@@ -43,14 +43,9 @@ async def crowd(memory):
             caller = Caller()
             await runtime.deploy("caller", lambda: caller)
             echo = await runtime.deploy("echo", Echo)
-            rough = []
-
-            async def deploy():
-                rough.append(await runtime.deploy_apart("rough", HypertyCode.of(Rough)))
-
-            async with trio.open_nursery() as nursery:
-                for _ in range(COUNT):
-                    nursery.start_soon(deploy)
+            # One after the other: all at once they may be too slow on a busy machine.
+            code = HypertyCode.of(Rough)
+            rough = [await runtime.deploy_apart("rough", code) for _ in range(COUNT)]
             yield runtime, caller, echo, rough
 
 
