@@ -24,7 +24,7 @@ _output_option = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("fsm", context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Look at the declared state machines, and judge runs by them."""
 

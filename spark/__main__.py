@@ -125,7 +125,7 @@ _conf = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("spark", context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Judge traces of any size by all claims, with Spark."""
 

@@ -194,6 +194,7 @@ class Ask:
 
     method: SessionMethod
     token: str | None = attrs.field(default=None, repr=False)
+    challenge: str | None = None
 
 
 @final

@@ -288,7 +288,7 @@ class Scene:
             return bool(_stubs(now, place).links)
 
         def is_honest(now: Situation) -> bool:
-            return bool(now.at(place, Stubs).objects)
+            return bool(_stubs(now, place).objects)
 
         name = f"{place}: what it asked of its runtime is done"
         yield Event(name, place, "work", when=waits, budget=None)
