@@ -24,8 +24,8 @@ from spark.files import part_of
 from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.run import convert
-from spark.screen import screened
 from spark.session import Cluster, Effort, open_session
+from spark.workers.screen import screened
 from specs.trace import trace_folder
 
 __all__ = ["LAST", "by_columns", "by_fsm", "main", "many", "median_rate", "write_process"]

@@ -19,7 +19,7 @@ from pyspark.sql.types import ArrayType, StructType
 from spark.errors import TraceMissingError
 from spark.files import QUARANTINED, SILENT, base_of, plain
 from spark.schemas import DECODED, PLACE, QUARANTINE, READ, REST, WRITER
-from spark.worker import decode, iterating
+from spark.workers.folds import decode, iterating
 from specs.jsonvalue import Json
 from specs.trace import writer_of
 

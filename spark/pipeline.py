@@ -50,7 +50,7 @@ from spark.findings import (
 )
 from spark.load import small_frame
 from spark.schemas import FILE, SAID, VIOLATION, What
-from spark.worker import iterating, judging, judging_keys
+from spark.workers.folds import iterating, judging, judging_keys
 from specs.claims import CLAIMS
 from specs.trace import writer_of
 

@@ -133,7 +133,7 @@ _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
 _LOCAL: Final[dict[str, bool | float | int | str | None]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.daemon.module": "spark.daemon",
+    "spark.python.daemon.module": "spark.workers.daemon",
 }
 
 

@@ -28,7 +28,7 @@ from fsm.judge.live import LiveJudge, LiveProcess
 from fsm.judge.process import judge_across
 from spark.files import shared_out
 from spark.schemas import PIECE, What
-from spark.worker import (
+from spark.workers.folds import (
     Said,
     of_bad_line,
     of_finding,

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from fsm.judge.trace_line import BadTraceLineError, read_line
-from spark import columns
-from spark.columns import UndecidedError, batches_of
 from spark.files import part_of
+from spark.workers import columns
+from spark.workers.columns import UndecidedError, batches_of
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 CASES = 1500

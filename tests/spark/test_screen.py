@@ -9,8 +9,8 @@ import pytest
 from fsm.judge.trace_files import local_part
 from fsm.judge.trace_line import Claim
 from fsm.judge.verdict import judge_folder
-from spark.columns import UndecidedError
-from spark.screen import screened
+from spark.workers.columns import UndecidedError
+from spark.workers.screen import screened
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 TRACES = 300
@@ -92,6 +92,6 @@ def test_figures_do_not_depend_on_where_batches_end(tmp_path, monkeypatch):
     part = local_part(str(write_trace(tmp_path, lines)))
     together = by_columns(part)
 
-    monkeypatch.setattr("spark.columns._BYTES", 1)
+    monkeypatch.setattr("spark.workers.columns._BYTES", 1)
 
     assert by_columns(part) == together is not None

@@ -31,7 +31,7 @@ from fsm.judge.replay import (
 from fsm.judge.trace_files import Part
 from fsm.judge.trace_line import TraceLine
 from fsm.machine_list import MACHINES
-from spark.columns import ROWS, Batch, UndecidedError, batches_of, records_about
+from spark.workers.columns import ROWS, Batch, UndecidedError, batches_of, records_about
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = ["Screened", "screened"]

@@ -28,11 +28,11 @@ from fsm.judge.replay import Violation
 from fsm.judge.trace_files import BadLine, Part, TraceFileError
 from fsm.judge.trace_line import BadTraceLineError, Flaw, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
-from spark.columns import UndecidedError
 from spark.files import NotesPart, part_of
 from spark.findings import Scope
 from spark.schemas import DECODED, SAID, What
-from spark.screen import Screened, screened
+from spark.workers.columns import UndecidedError
+from spark.workers.screen import Screened, screened
 from specs.trace import writer_of
 
 __all__ = [

@@ -8,7 +8,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from spark.worker import iterating
+from spark.workers.folds import iterating
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
