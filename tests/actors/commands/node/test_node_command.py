@@ -73,11 +73,12 @@ def test_a_place_that_is_none_is_reported_in_one_sentence(where):
     assert "no address such as 127.0.0.1:4123" in ended.err[-1]
 
 
-def test_bodies_of_no_trace_are_refused():
-    ended = typed(*NODE, "--trace-bodies")
+@pytest.mark.parametrize("option", ["--trace-bodies", "--trace-names"])
+def test_details_of_no_trace_are_refused(option):
+    ended = typed(*NODE, option)
 
     assert ended.status == 2
-    assert ended.err[-1] == ("Error: --trace-bodies needs --trace, the directory of the trace.")
+    assert ended.err[-1] == f"Error: {option} needs --trace, the directory of the trace."
 
 
 def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):

@@ -22,6 +22,8 @@ from actors.kit.trace_file import (
     open_part,
     open_trace,
 )
+from specs.identity import SenderIdentity, VouchedBy
+from specs.message import Message, MessageType
 from specs.trace import SCHEMA, Fact, Kind, Op, Stamp, trace_folder, writer_of
 
 FACT = Fact(k=Kind.MSG, op=Op.SUBMIT, from_="hyperty://a.ex/1", to="hyperty://b.ex/2", id=1)
@@ -290,3 +292,20 @@ def test_any_facts_give_lines_that_parse_without_gaps(reported, buffer, part_byt
     assert is_gap_free(records)
     assert len(records) - 2 - len(counted) + dropped == len(reported)
     assert sum(counted) == dropped
+
+
+@pytest.mark.parametrize("names", [False, True])
+async def test_a_user_is_named_only_if_that_was_asked_for(names, tmp_path):
+    user = "user://idp.ex/alice"
+    sender = SenderIdentity("hyperty-runtime://a.ex/ra", user, VouchedBy.IDENTITY_PROVIDER)
+    ends = "hyperty://a.ex/1", "hyperty://b.ex/2"
+    async with open_trace(tmp_path, "ra", names=names) as tracer:
+        for identity in (sender, None, SenderIdentity(sender.runtime)):
+            message = Message(1, MessageType.CREATE, *ends, {}, identity)
+            tracer.message("bus", Op.SUBMIT, message)
+            tracer.record("bus", tracer.message_fact(Op.RELAY, message))
+    told = [record.get("user") for record in read(tmp_path) if record["k"] == "msg"]
+    shown = user if names else "192b6a6305ee2dfb"
+    assert told == [shown, shown, None, None, None, None]
+    text = "".join(part.read_text() for part in tmp_path.rglob("*.jsonl"))
+    assert ("alice" in text) is names
