@@ -87,7 +87,7 @@ MAX_JSON_DEPTH: Final = 32
 MAX_LIST: Final = 256
 """Addresses in one list of a body (RELIABILITY L4)."""
 
-MAX_SPELLINGS: Final = 64
+MAX_SPELLINGS: Final = 32
 """Addresses of one peer whose spelling is remembered; of more, the latest (ours)."""
 
 OUTBOX_MESSAGES: Final = 1000
