@@ -101,7 +101,8 @@ SEARCH_WAITING: Final = 16
 
 SEARCH_CURSOR_CHARS: Final = 1024
 """Characters of the cursor of a search (ours; it has a place for each of SEARCH_WAITING)."""
-MAX_SPELLINGS: Final = 64
+
+MAX_SPELLINGS: Final = 32
 """Addresses of one peer whose spelling is remembered; of more, the latest (ours)."""
 
 OUTBOX_MESSAGES: Final = 1000

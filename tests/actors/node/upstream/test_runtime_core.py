@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 import actors
 from actors.node.links.acceptor import spelt
@@ -16,6 +17,7 @@ from actors.runtime.config import RuntimeConfig
 from fsm.registry.node_rights import Observation
 from fsm.session.node_session_io import OutboundMessage
 from specs.dialects.dialect import UPSTREAM, dialect_of
+from specs.limits.protocol import MAX_SPELLINGS
 from specs.message import Message, MessageType
 from tests.support.node.legacy_peer import OLD
 from tests.support.node.node_peer import DR, MN, RA, RB, SM, open_world
@@ -71,18 +73,28 @@ async def test_what_others_send_to_it_is_addressed_as_it_writes_itself(door, aut
 
 
 @DOORS
-async def test_the_spelling_of_a_few_addresses_is_remembered_and_survives_the_link(
-    door, autojump_clock
-):
+async def test_the_spelling_of_the_latest_addresses_is_remembered(door, autojump_clock):
     async with met(door) as (_, old, _):
-        for number in range(70):
+        for number in range(MAX_SPELLINGS + 2):
             await reported(old, "read", f"{MN}/x", {}, from_=f"{OLD}/part-{number}/")
-        await old.say(id=7, type="read", from_=f"{OLD}/ua", to=f"{OLD}/part-69", body={})
+        latest = f"{OLD}/part-{MAX_SPELLINGS + 1}"
+        await old.say(id=7, type="read", from_=f"{OLD}/ua", to=latest, body={})
         await old.say(id=8, type="read", from_=f"{OLD}/ua", to=f"{OLD}/part-0", body={})
-        assert {(await old.hear())["from"] for _ in range(2)} == {
-            f"{OLD}/part-69/",
-            f"{OLD}/part-0",
-        }
+
+        answers = {(await old.hear())["from"] for _ in range(2)}
+        assert answers == {f"{latest}/", f"{OLD}/part-0"}
+
+
+@DOORS
+async def test_the_spelling_of_addresses_outlives_the_link(door, autojump_clock):
+    async with met(door) as (world, old, new):
+        await reported(old, "read", DR, {"resource": GUID}, from_=f"{OLD}/registry/")
+        await old.link.aclose()
+        await wait_all_tasks_blocked()
+        await new.post("read", f"{RA}/registry", "hyperty-runtime://a.ex/old/registry", resource=1)
+        await new.silence()
+
+        assert (await (await door(world)).hear())["to"] == f"{OLD}/registry/"
 
 
 async def test_peers_that_spell_alike_share_a_line_unless_one_is_named_in_it():
