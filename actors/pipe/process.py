@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, final
 
-import structlog
 import trio
 
+from actors.kit.log import get_logger
 from actors.pipe.code import code_of, stub_code
 from actors.pipe.errors import SandboxError
 from actors.pipe.message import Word, parts_of, write_message
@@ -27,7 +27,7 @@ from transports.socket_link import StreamLink
 
 __all__ = ["open_process_sandbox", "process_sandboxes"]
 
-_log = structlog.get_logger("actors.sandbox")
+_log = get_logger("actors.sandbox")
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 """Folder of the packages: an isolated interpreter does not look where it was started."""

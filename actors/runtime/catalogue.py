@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import RefusedDescriptorError
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
@@ -116,7 +116,7 @@ class Evidence:
     counters: Counters
 
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 
 @final

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, final
 
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
+from actors.kit.log import get_logger
 from actors.node.login.errors import (
     BadTokenError,
     KeysAwayError,
@@ -215,7 +215,7 @@ class KeyRing:
                 self._core.got(trio.current_time())
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 @final

@@ -11,12 +11,12 @@ from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 import orjson
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Gauge
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
@@ -176,7 +176,7 @@ def _fitting(found: list[Json]) -> tuple[list[Json], int]:
 
 _Message: TypeAlias = Asked | RuntimeLeft
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 

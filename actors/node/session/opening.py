@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 
 from actors.kit.counters import Outcome, Tally
+from actors.kit.log import get_logger
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login
@@ -226,7 +226,7 @@ def _granted(request: Message, granted: Granted) -> Message:
     return reply_to(request, Code.OK, {"value": write_body(body)})
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _AWAY = "your login cannot be verified now; try again"
 

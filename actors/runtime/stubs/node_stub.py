@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
@@ -253,7 +253,7 @@ class NodeLink:
         self._scope.cancel()
 
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 NodeStubMessage: TypeAlias = Delivery | LinkEvents
 

@@ -3,7 +3,6 @@
 import io
 
 import pytest
-import structlog
 
 from actors.hyperties import Caller, Echo
 from actors.kit.counters import Counters
@@ -19,6 +18,7 @@ from fsm.bus.transactions import is_sampled
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind, Op
+from tests.support.log import unchanged_log
 from transports.memory import MemoryNetwork
 
 HOME = "hyperty-runtime://a.ex/ra"
@@ -28,9 +28,9 @@ SAMPLED, OTHER = 17, 18
 @pytest.fixture(autouse=True)
 def log():
     stream = io.StringIO()
-    configure_log(style=Style.TEXT, stream=stream)
-    yield stream
-    structlog.reset_defaults()
+    with unchanged_log():
+        configure_log(style=Style.TEXT, stream=stream)
+        yield stream
 
 
 def answer(number, code=Code.OK):
