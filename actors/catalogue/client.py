@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar, final
 
 import attrs
-import structlog
 import trio
 
 from actors.catalogue.errors import (
@@ -43,6 +42,7 @@ from actors.catalogue.seal import (
 from actors.catalogue.source import DOMAIN_KEYS, REVOKED, BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.kit.log import get_logger
 from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
 from specs.addresses.descriptor import Entry
@@ -108,7 +108,7 @@ def _read(text: str) -> Keys:
         raise RefusalError(Refused(Reason.WRONG_KEY, why, "ask the domain to mend them")) from exc
 
 
-_log = structlog.get_logger("actors.catalogue")
+_log = get_logger("actors.catalogue")
 
 T = TypeVar("T")
 

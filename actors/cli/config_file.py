@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import click
-import structlog
 from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError
 from actors.cli.group import SUMMARIES
+from actors.kit.log import get_logger
 
 __all__ = [
     "CONFIG",
@@ -27,7 +27,7 @@ __all__ = [
     "warn_unknown",
 ]
 
-_log = structlog.get_logger("actors.commands")
+_log = get_logger("actors.commands")
 
 _LOADED: Final = "actors.cli.config_file"
 """Key of the path of the file that was read, in the context."""

@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeVar, final
 
-import structlog
 import trio
 
 from actors.cli.command_error import ExitCode
+from actors.kit.log import get_logger
 from specs.limits.protocol import DRAIN_TIMEOUT
 
 __all__ = ["serve"]
@@ -85,7 +85,7 @@ T = TypeVar("T")
 
 _STOP: Final = (signal.SIGINT, signal.SIGTERM)
 
-_log = structlog.get_logger("actors.commands")
+_log = get_logger("actors.commands")
 
 _EXIT_SHARE: Final = 0.8
 """Part of the drain that is the service's; the rest is for the interpreter's exit (ours)."""

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, final
 
 import click
-import structlog
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
 from actors.cli.output import open_tracer
-from actors.kit.log import Level, Style, configure_log
+from actors.kit.log import Level, Style, configure_log, get_logger
 from actors.kit.trace import Tracer
 from specs.addresses.address import canonical, domain_name, runtime_name
 from specs.errors import BadUrlError
@@ -294,7 +293,7 @@ def log_option(command: Handler) -> Handler:
     return _level_option(_style_option(logged))
 
 
-_log = structlog.get_logger("actors.cli")
+_log = get_logger("actors.cli")
 
 insecure_option = click.option(
     "--insecure",

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import click
-import structlog
 
 from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
@@ -45,6 +44,7 @@ from actors.commands.catalogues import (
     trust_option,
 )
 from actors.kit.ids import fresh_ids
+from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.pipe.errors import SandboxError
 from actors.runtime.app import open_runtime, own_identity
@@ -69,7 +69,7 @@ from transports.system import open_system_network
 
 __all__ = ["command", "crashed", "links_of", "links_options"]
 
-_log = structlog.get_logger("actors.commands")
+_log = get_logger("actors.commands")
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)=([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 

@@ -1,12 +1,21 @@
-"""The log: for people, on stderr; never evidence, never a body, never a token."""
+"""The log: for people; never evidence, never a body, never a token.
+
+Each module logs through the standard `logging` module, below the logger `actors`, with structlog
+in front: an event and its fields. An import configures nothing, so a program that embeds nodes or
+runtimes gets its log where it sends its own, and without any configuration warnings on stderr.
+"""
 
 import sys
+import traceback
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TextIO
 
 import structlog
+from typing_extensions import override
 
-__all__ = ["Level", "Style", "configure_log", "log_quietly"]
+__all__ = ["Level", "Style", "configure_log", "get_logger"]
 
 
 class Level(StrEnum):
@@ -25,7 +34,7 @@ class Style(StrEnum):
     """`console` on a terminal, `text` elsewhere."""
     CONSOLE = "console"
     TEXT = "text"
-    """key=value."""
+    """key=value; a traceback follows on lines of its own."""
     JSON = "json"
 
 

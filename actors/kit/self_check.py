@@ -8,11 +8,11 @@ next to nothing. A claim that is broken becomes a log line, a count and a record
 from typing import Final, Unpack, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
+from actors.kit.log import get_logger
 from actors.kit.trace import More, Ruling, Tracer
 from fsm.bus.transactions import is_sampled
 from fsm.engine import Step
@@ -24,7 +24,7 @@ from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = ["SelfCheck"]
 
-_log = structlog.get_logger("actors.kit")
+_log = get_logger("actors.kit")
 
 _KINDS: Final = frozenset({Kind.TABLE, Kind.RESOLVE, Kind.LINK, Kind.SESSION})
 _FIELDS: Final = tuple(

@@ -21,11 +21,11 @@ from weakref import ref
 
 import attrs
 import orjson
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
+from actors.kit.log import get_logger
 from actors.kit.trace import More, Ruling, Tracer, message_fields, ruling_fields, step_fields
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
@@ -35,7 +35,7 @@ from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 
 __all__ = ["FileTracer", "TraceParts", "keep_trace", "node_directory", "open_part", "open_trace"]
 
-_log = structlog.get_logger("actors.kit")
+_log = get_logger("actors.kit")
 
 _WIRE_NAMES: Final = {
     field.name: "from" if field.name == "from_" else field.name for field in attrs.fields(Fact)

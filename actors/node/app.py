@@ -22,7 +22,6 @@ from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
-from actors.kit.log import log_quietly
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
@@ -365,7 +364,6 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         PolicyFileError: A policy file cannot be used.
         RestartLimitError: A part of the node crashes again and again; in an exception group.
     """
-    log_quietly()
     bounds = Bounds(config.limits, config.origins, Counters())
     bounds.gate.tls = config.tls
     async with open_background() as nursery:

@@ -9,10 +9,10 @@ refused request is answered over the link it came from; any other refused messag
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, assert_never, final
 
-import structlog
 import trio
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError

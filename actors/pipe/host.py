@@ -14,11 +14,11 @@ from enum import Enum, auto
 from typing import ClassVar, Final, TypeAlias, TypeVar, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError, SandboxError
@@ -108,7 +108,7 @@ def count_drops(counters: Counters, item: PipeMessage) -> None:
         counters.dropped_elsewhere(DropReason(reason), count)
 
 
-_log = structlog.get_logger("actors.pipe")
+_log = get_logger("actors.pipe")
 
 M = TypeVar("M")
 

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, final
 
-import structlog
 import trio
 
 from actors.pipe.cgroup import Cgroup, home_cgroup, open_cgroup
@@ -39,7 +38,7 @@ from transports.socket_link import StreamLink
 
 __all__ = ["ProcessSandboxes", "open_process_sandbox", "process_sandboxes"]
 
-_log = structlog.get_logger("actors.sandbox")
+_log = get_logger("actors.sandbox")
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 """Folder of the packages: an isolated interpreter does not look where it was started."""

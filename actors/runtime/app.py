@@ -6,13 +6,12 @@ from functools import partial
 from typing import final
 
 import attrs
-import structlog
 import trio
 
 from actors.keys.key_file import open_key_file
 from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
 from actors.kit.counters import Counters, DropLedger
-from actors.kit.log import log_quietly
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
@@ -66,7 +65,7 @@ from transports.link import Network
 
 __all__ = ["open_runtime", "own_identity"]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 _ONE_LIFE = Intensity(restarts=0)
 """The core parts share tables: a crash of one is a bug, and ends the runtime."""
@@ -164,7 +163,6 @@ async def open_runtime(
         RestartLimitError: A core part crashed, which is a bug; in a group.
         HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
     """
-    log_quietly()
     counters = Counters()
     if config.monitor:
         # Most processes judge nothing, and the claims take a while to import.

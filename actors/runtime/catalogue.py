@@ -21,6 +21,7 @@ from actors.catalogue.errors import RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
@@ -124,7 +125,7 @@ class Evidence:
     identity: OwnIdentity
 
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 
 @final

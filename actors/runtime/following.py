@@ -13,10 +13,10 @@ from itertools import count
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar, Unpack, final
 
-import structlog
 import trio
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
@@ -33,7 +33,7 @@ __all__ = ["Followers", "Following", "StepFeed"]
 
 M = TypeVar("M")
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 
 @final

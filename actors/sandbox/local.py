@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import structlog
 import trio
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.sandbox.sandbox import run_sandbox
 from transports.background import open_background
@@ -14,7 +14,7 @@ from transports.memory import Wire
 
 __all__ = ["open_local_sandbox"]
 
-_log = structlog.get_logger("actors.sandbox")
+_log = get_logger("actors.sandbox")
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ Exit code 1: a rule was broken; the shrunk plan is on stdout, to be put into a f
 """
 
 import argparse
+import logging
 import subprocess
 import sys
 import time
@@ -17,7 +18,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import cattrs
-import structlog
 
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--plan", type=_plan, metavar="FILE")
     parser.add_argument("--digest", action="store_true")
     reported = parser.parse_args()
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_silence])
+    logging.getLogger("actors").setLevel(logging.CRITICAL)
     if reported.jobs > 1:
         return _share(reported)
     plans = map(plan_of, range(reported.first, reported.first + reported.seeds))
@@ -67,10 +67,6 @@ def _plan(name: str) -> Plan:
         raise argparse.ArgumentTypeError(
             f"{name} holds no plan; take what a run that failed has printed"
         ) from exc
-
-
-def _silence(_logger, _method, _event):
-    raise structlog.DropEvent
 
 
 def _share(reported: argparse.Namespace) -> int:

@@ -13,12 +13,12 @@ import attrs
 import click
 import orjson
 import pytest
-import structlog
 import trio
 from click.testing import CliRunner
 
 from actors.__main__ import main
 from actors.cli.command_error import CommandError
+from tests.support.log import unchanged_log
 from tests.support.warm import WarmProcess, fork_warm
 
 ROOT = Path(__file__).parents[2]
@@ -51,13 +51,12 @@ def called(command: click.Command, *arguments: str) -> Ended:
 
 def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
     """Run `python -m actors ...` to its end within this process, which saves the start of one."""
-    configured = structlog.get_config()
-    with CliRunner().isolation(env=env) as (out, err, _), pytest.MonkeyPatch.context() as patch:
+    isolated = CliRunner().isolation(env=env)
+    with unchanged_log(), isolated as (out, err, _), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["protofly", *arguments])
         with pytest.raises(SystemExit) as exiting:
             main()
         reported = [stream.getvalue().decode().splitlines() for stream in (out, err)]
-    structlog.configure(**configured)
     return Ended(int(exiting.value.code or 0), *reported)
 
 

@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 
 import attrs
 import click
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.cli.topic import Topic, topic_options
+from actors.kit.log import get_logger
 from actors.node.app import Node
 from actors.node.config import NodeConfig, PolicyConfig
 from fsm.policy.terms import Algorithm, Result
@@ -22,7 +22,7 @@ from transports.tls import TlsFileError
 
 __all__ = ["check_zone", "policy_options", "reloading"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 DEFAULTS = (str(Result.PERMIT), str(Result.DENY))
 

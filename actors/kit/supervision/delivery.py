@@ -5,9 +5,9 @@ from enum import Enum, auto
 from typing import Final, final
 
 import attrs
-import structlog
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from fsm.p2p.transfer import Behind
 from specs.message import Message
 
@@ -50,7 +50,7 @@ class Delivery:
     purpose: Purpose = Purpose.SEND
 
 
-_log = structlog.get_logger("actors.kit")
+_log = get_logger("actors.kit")
 
 
 class DeadLetters(ABC):

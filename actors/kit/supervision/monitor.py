@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Final, final
 from weakref import WeakSet
 
-import structlog
-
 from actors.kit.counters import Counters
+from actors.kit.log import get_logger
 from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
 from fsm.errors import UndeclaredTransitionError
 from specs.trace import ABSENT
@@ -70,7 +69,7 @@ class Crash:
             self._heard(error)
 
 
-_log = structlog.get_logger("actors.kit")
+_log = get_logger("actors.kit")
 
 
 @final

@@ -15,10 +15,10 @@ from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar, final
 
 import attrs
-import structlog
 import trio
 
 from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import LOGGED, DeadLetters
 from actors.kit.supervision.mailbox import Asked, Mailbox, Nothing
@@ -39,7 +39,7 @@ __all__ = [
 
 M = TypeVar("M")
 
-_log = structlog.get_logger("actors.kit")
+_log = get_logger("actors.kit")
 
 
 BATCH: Final = 64

@@ -6,7 +6,6 @@ from itertools import count
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
@@ -14,6 +13,7 @@ from actors.kit.counters import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError, ServerUrl
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import attach, detach
@@ -49,7 +49,7 @@ from specs.trace import Op
 
 __all__ = ["BackEnds", "Home", "served_by", "start_connectors"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 RELAY_LIMITS: Final = RelayLimits(BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT)
 """Default limits of the requests to a back end."""

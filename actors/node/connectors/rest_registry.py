@@ -10,12 +10,12 @@ from functools import partial
 from typing import Final, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.node.connectors.service import (
     BackEndError,
     Plan,
@@ -65,7 +65,7 @@ from specs.reply_code import Code
 
 __all__ = ["RestRegistry"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _UPDATED: Final = RestCall("GET", ("registry", "updated"))
 _MANY: Final = Answered(Code.TOO_LARGE, f"a runtime has at most {MAX_RECORDS} records")

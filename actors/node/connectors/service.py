@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 
 from actors.kit.http_client import HttpAnswer, HttpError
+from actors.kit.log import get_logger
 from actors.node.messages import Asked
 from fsm.registry.relay import RetryQueue
 from specs.errors import ReasonError
@@ -141,7 +141,7 @@ def code_of(answer: HttpAnswer) -> Code:
     return code
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 @final

@@ -17,11 +17,11 @@ from urllib.parse import parse_qsl
 
 import attrs
 import h11
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
@@ -63,7 +63,7 @@ from transports.urls import own_origin, read_host_port, split_target
 
 __all__ = ["Conversation", "open_http", "rest_services", "site_of"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _ALWAYS: Final = (("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
 _CLOSE: Final = ("connection", "close")

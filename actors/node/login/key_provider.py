@@ -32,7 +32,7 @@ from specs.limits.node import (
 
 __all__ = ["KeyProvider", "by_keys", "terms_of"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 @final

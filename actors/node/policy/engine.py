@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Final, final
 
 import attrs
-import structlog
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
@@ -55,7 +55,7 @@ from transports.codec import encode
 
 __all__ = ["Order", "Policing", "PolicyEngine", "Tasks", "policing_of"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 STAMP: Final = "stamp"

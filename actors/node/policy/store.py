@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.node.config import PolicyConfig
 from actors.node.errors import PolicyFileError
@@ -134,7 +134,7 @@ class PolicyStore:
         return self.adopt([one for one in self.book.sets if one.id != name])
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _LASTS: Final = "until the node reads its policy files again or gets other policies"
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Gauge
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
@@ -162,7 +163,7 @@ def notification(number: int, registry: str, url: str, status: str) -> Message:
 
 _Message: TypeAlias = Asked | RuntimeLeft
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 

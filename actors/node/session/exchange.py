@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Final, assert_never, final
 
 import attrs
-import structlog
 import trio
 
 from actors.kit.counters import Tally
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.node.components import Components, DisconnectNotices
 from actors.node.links.port import Port
 from actors.node.messages import RuntimeLeft
@@ -59,7 +59,7 @@ from transports.errors import CloseReason
 __all__ = ["Exchange", "Session", "note"]
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _EVENTS: Final = MappingProxyType(
     {

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Final, Never, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Tally
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
@@ -50,7 +50,7 @@ __all__ = ["AcceptorMaker", "Connection", "LinkSources", "ListenerActor", "Sessi
 MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 @final

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 
 from actors.keys.key_set import BadKeysError
 from actors.keys.runtime_key import is_signed, thumbprint_of
 from actors.kit.counters import Outcome, Tally
+from actors.kit.log import get_logger
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login
@@ -377,7 +377,7 @@ class Opening:
         return reply_to(request.message, Code.OK, {"value": write_body(value)})
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 _AWAY = "your login cannot be verified now; try again"
 

@@ -4,11 +4,11 @@ import math
 from typing import Final, Protocol, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters, Timing
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.errors import StateFileError
 from actors.node.state.file import Change, StateFile, key_of
@@ -16,7 +16,7 @@ from specs.limits.node import STORE_RETRY
 
 __all__ = ["StateChanges", "StateWriter", "Store"]
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 class HeldLink(Protocol):

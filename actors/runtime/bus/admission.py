@@ -7,8 +7,7 @@ over a link until its sender is proven by a registry record (I-B10, S1).
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never, final
 
-import structlog
-
+from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.outbound import Outbound
@@ -45,7 +44,7 @@ from specs.trace import Op
 
 __all__ = ["Admission", "SenderProofs", "Stage"]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
 """The work of one row of the pipelines, for a message and its submitter.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, final
 
 import attrs
-import structlog
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.admission import Admission, Stage
 from actors.runtime.policy import Refusal
@@ -85,7 +85,7 @@ class Interceptor(ABC):
 NO_INTERCEPTORS: Final[tuple[Interceptor, ...]] = ()
 """The application has no stages of its own."""
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 
 @final

@@ -11,11 +11,11 @@ from traceback import format_exception_only
 from typing import Final, TypeAlias, TypeVarTuple, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.errors import RestartLimitError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Monitor
@@ -39,7 +39,7 @@ __all__ = [
     "Refused",
 ]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 _ID_BYTES: Final = 6
 

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
@@ -56,7 +56,7 @@ __all__ = [
     "open_store",
 ]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 Stored: TypeAlias = StoreFileError | None
 """The result of a commit: an error, and nothing of it is durable; or None, and all is."""

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final, Protocol, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.ports import CorePort
 from specs.addresses.address import session_manager
@@ -137,7 +137,7 @@ def _error(answer: Message) -> SessionError:
     return SessionError(answer.code, reason_in(answer))
 
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 
 @final

@@ -19,6 +19,7 @@ from actors.keys.key_set import BadKeysError, read_keys
 from actors.keys.statement import BadStatementError, read_statement
 from actors.keys.token import is_bound_to
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import HopTrace
@@ -271,7 +272,7 @@ class NodeLink:
         self._scope.cancel()
 
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 NodeStubMessage: TypeAlias = Delivery | LinkEvents
 

@@ -14,11 +14,11 @@ from typing import Final, final
 from urllib.parse import quote_plus, urlencode
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, HttpUrlError, ServerUrl
+from actors.kit.log import get_logger
 from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word, read_secret
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_ANSWER_BYTES, TOKEN_CHARS
@@ -27,7 +27,7 @@ from specs.reply_code import Code
 
 __all__ = ["OAuthCredentials", "TokenCommand"]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 _AUDIENCE: Final = "PROTOFLY_AUDIENCE"
 """Variable that tells a command for which domain the token is."""

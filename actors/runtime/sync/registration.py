@@ -12,9 +12,9 @@ many that waited in a line at the node would be given up before its answer comes
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, final
 
-import structlog
 import trio
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
@@ -49,7 +49,7 @@ __all__ = [
     "scheme_for",
 ]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 _LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
 """Answers that say: the address is another's now."""

@@ -1,11 +1,12 @@
 import pytest
-import structlog
+
+from tests.support.log import captured_log
 
 
 @pytest.fixture(autouse=True)
 def log_lines():
     """What was logged; crashes are reported there and nowhere else."""
-    with structlog.testing.capture_logs() as lines:
+    with captured_log() as lines:
         yield lines
 
 

@@ -3,7 +3,6 @@
 import io
 
 import pytest
-import structlog
 
 from actors.hyperties import Caller, Echo
 from actors.kit.counters import Counters
@@ -29,9 +28,9 @@ SAMPLED, OTHER = 17, 18
 @pytest.fixture(autouse=True)
 def log():
     stream = io.StringIO()
-    configure_log(style=Style.TEXT, stream=stream)
-    yield stream
-    structlog.reset_defaults()
+    with unchanged_log():
+        configure_log(style=Style.TEXT, stream=stream)
+        yield stream
 
 
 def answer(number, code=Code.OK):

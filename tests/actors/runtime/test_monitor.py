@@ -4,7 +4,6 @@ import io
 from contextlib import asynccontextmanager
 
 import pytest
-import structlog
 import trio
 import trio.testing
 
@@ -23,6 +22,7 @@ from fsm.session.stub_client import StubClientCore
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
+from tests.support.log import unchanged_log
 from tests.support.runtime.misstep import KEY, TASK, WRONG, Misstep
 from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
@@ -33,9 +33,9 @@ from transports.memory import MemoryNetwork
 def log():
     """The log as a command writes it."""
     stream = io.StringIO()
-    configure_log(style=Style.TEXT, stream=stream)
-    yield stream
-    structlog.reset_defaults()
+    with unchanged_log():
+        configure_log(style=Style.TEXT, stream=stream)
+        yield stream
 
 
 class World:

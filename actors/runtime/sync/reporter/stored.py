@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, final
 
 import attrs
-import structlog
 import trio
 
+from actors.kit.log import get_logger
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.messages import Report, StillObserved
 from actors.runtime.sync.registration import SUBSCRIPTION, ObjectRegistrations
@@ -26,7 +26,7 @@ from transports.bodies import write_body
 
 __all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "RestoredObjects", "StoredReports"]
 
-_log = structlog.get_logger("actors.runtime")
+_log = get_logger("actors.runtime")
 
 NO_STORE: Final = "this runtime stores nothing: open it with a store"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"

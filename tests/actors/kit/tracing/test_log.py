@@ -1,12 +1,17 @@
-"""The log: on stderr, in the style asked for, from the level on, never with local variables."""
+"""The log: by `logging`, in the style asked for, from the level on, without local variables."""
 
 import io
 import json
+import logging
+import subprocess
+import sys
 
 import pytest
-import structlog
 
-from actors.kit.log import Level, Style, configure_log, log_quietly
+from actors.kit.log import Level, Style, configure_log, get_logger
+from tests.support.log import unchanged_log
+
+LOG = get_logger("actors.somewhere")
 
 
 class Terminal(io.StringIO):
@@ -15,11 +20,11 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def log_lines():
-    """Leave the log as it was."""
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
+def restored():
+    with unchanged_log() as root:
+        root.setLevel(logging.NOTSET)
+        root.handlers[:] = []
+        yield
 
 
 def fail(pass_phrase):
@@ -30,12 +35,12 @@ def crash():
     try:
         fail("NEK0T"[::-1])
     except ValueError as error:
-        structlog.get_logger().error("crashed", exc_info=error)
+        LOG.error("crashed", exc_info=error)  # noqa: TRY400 - as modules do
 
 
 def test_the_log_goes_to_stderr_and_never_to_stdout(capsys):
     configure_log()
-    structlog.get_logger().warning("told", actor="a")
+    LOG.warning("told", actor="a")
 
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -45,18 +50,30 @@ def test_the_log_goes_to_stderr_and_never_to_stdout(capsys):
 def test_lines_below_the_level_are_not_logged():
     stream = io.StringIO()
     configure_log(Level.ERROR, Style.TEXT, stream)
-    structlog.get_logger().warning("not told")
+    LOG.warning("not told")
 
     assert stream.getvalue() == ""
+
+
+def test_a_second_configuration_replaces_the_first():
+    streams = io.StringIO(), io.StringIO()
+    for stream in streams:
+        configure_log(Level.INFO, Style.TEXT, stream)
+    LOG.info("told")
+
+    assert [stream.getvalue().count("told") for stream in streams] == [0, 1]
 
 
 def test_json_is_one_object_a_line():
     stream = io.StringIO()
     configure_log(Level.INFO, Style.JSON, stream)
-    structlog.get_logger().info("told", actor="a")
+    LOG.info("told", actor="a")
+    crash()
 
-    reported = json.loads(stream.getvalue())
-    assert (reported["event"], reported["actor"], reported["level"]) == ("told", "a", "info")
+    told, crashed = map(json.loads, stream.getvalue().splitlines())
+    assert (told["event"], told["actor"], told["level"]) == ("told", "a", "info")
+    assert told["timestamp"].endswith("+00:00")
+    assert "ValueError: 5" in crashed["exception"]
 
 
 @pytest.mark.parametrize("style", [Style.TEXT, Style.CONSOLE, Style.JSON])
@@ -69,34 +86,64 @@ def test_a_traceback_shows_no_local_variables(style):
     assert "T0KEN" not in stream.getvalue()
 
 
+@pytest.mark.parametrize("style", [Style.TEXT, Style.CONSOLE])
+def test_a_traceback_has_lines_of_its_own(style):
+    stream = io.StringIO()
+    configure_log(Level.INFO, style, stream)
+    crash()
+
+    first, *trace = stream.getvalue().splitlines()
+    assert "crashed" in first
+    assert trace[0] == "Traceback (most recent call last):"
+    assert trace[-1] == "ValueError: 5"
+
+
 def test_a_terminal_gets_colours_by_itself():
     stream = Terminal()
     configure_log(Level.INFO, Style.AUTO, stream)
-    structlog.get_logger().info("told")
+    LOG.info("told")
 
     assert "\x1b[" in stream.getvalue()
 
 
-def test_a_program_that_has_set_up_no_log_hears_warnings_only(capsys):
-    structlog.reset_defaults()
-    log_quietly()
-    structlog.get_logger().info("routine")
-    structlog.get_logger().warning("trouble")
-    heard = capsys.readouterr()
-    assert heard.out == ""
-    assert "trouble" in heard.err
-    assert "routine" not in heard.err
+def test_a_closed_stream_ends_no_caller():
+    stream = io.StringIO()
+    configure_log(Level.INFO, Style.TEXT, stream)
+    stream.close()
+    LOG.info("told")
 
 
-def test_a_program_that_has_set_up_its_log_keeps_it():
-    reported = []
+def test_another_program_gets_the_log_as_standard_records(caplog):
+    caplog.set_level(logging.INFO, "actors")
+    LOG.info("told", actor="a b", count=3)
+    crash()
 
-    def keep(_, name, event):
-        reported.append((name, event["event"]))
-        raise structlog.DropEvent
+    told, crashed = caplog.records
+    assert told.getMessage() == 'told actor="a b" count=3'
+    assert (told.name, told.event, told.fields) == (
+        "actors.somewhere",
+        "told",
+        {"actor": "a b", "count": 3},
+    )
+    assert told.pathname == __file__
+    assert "ValueError: 5" in caplog.text
+    assert crashed.exc_info[0] is ValueError
 
-    structlog.reset_defaults()
-    structlog.configure(processors=[keep])
-    log_quietly()
-    structlog.get_logger().info("routine")
-    assert reported == [("info", "routine")]
+
+def test_a_percent_sign_in_an_event_is_no_format(caplog):
+    LOG.warning("100 %s done", share="5 %d")
+    assert caplog.records[0].getMessage() == '100 %s done share="5 %d"'
+
+
+def test_a_program_that_has_set_up_no_log_hears_warnings_only():
+    program = (
+        "import actors, logging\n"
+        "actors.open_node, actors.open_runtime\n"
+        "from actors.kit.log import get_logger\n"
+        "assert not logging.getLogger().handlers + logging.getLogger('actors').handlers\n"
+        "get_logger('actors.x').info('routine')\n"
+        "get_logger('actors.x').warning('trouble', port=1)\n"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert (ended.stdout, ended.stderr) == ("", "trouble port=1\n")

@@ -3,7 +3,6 @@
 import io
 
 import pytest
-import structlog
 from typing_extensions import override
 
 from actors.kit.log import Style, configure_log
@@ -20,6 +19,7 @@ from fsm.registry import registration
 from fsm.registry.records import Row
 from specs.message import Message
 from specs.trace import Kind, Op
+from tests.support.log import unchanged_log
 from tests.support.node.node_peer import DR, RA, RB, open_world
 from tests.support.trace.trace_files import records, whole
 from transports.errors import LinkBrokenError
@@ -46,9 +46,9 @@ class Clumsy(Policy):
 def log():
     """The log as a command writes it."""
     stream = io.StringIO()
-    configure_log(style=Style.TEXT, stream=stream)
-    yield stream
-    structlog.reset_defaults()
+    with unchanged_log():
+        configure_log(style=Style.TEXT, stream=stream)
+        yield stream
 
 
 def refused(world):

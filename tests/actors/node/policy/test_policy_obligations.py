@@ -1,7 +1,6 @@
 """What is done along with decisions: POL-13, POL-14, POL-15, I-K3, I-K4."""
 
 import pytest
-import structlog
 
 from actors.node.policy.engine import Order, Tasks
 from actors.node.policy_hook import Asker
@@ -9,6 +8,7 @@ from fsm.policy.model import Task
 from fsm.policy.terms import Moment
 from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
+from tests.support.log import captured_log
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.node.policing import (
@@ -42,7 +42,7 @@ LOG = '{ do = "log", text = "look" }'
 
 @pytest.mark.parametrize("effect", ["permit", "deny"])
 async def test_a_log_line_has_sender_and_message_without_body(effect, tmp_path, autojump_clock):
-    with structlog.testing.capture_logs() as logs:
+    with captured_log() as logs:
         async with open_world(**policed(tmp_path, duty(effect, LOG))) as world:
             await tell(world, token=SECRET)
             assert rulings(world)[-1].obligations == "log"
@@ -55,7 +55,7 @@ async def test_a_log_line_has_sender_and_message_without_body(effect, tmp_path, 
 async def test_a_log_line_names_the_user(tmp_path, autojump_clock):
     issuer = Issuer()
     reported = {**policed(tmp_path, duty("deny", LOG)), **optional_login(issuer)}
-    with structlog.testing.capture_logs() as logs:
+    with captured_log() as logs:
         async with open_world(**reported) as world:
             peer = await logged_in(world, issuer)
             await peer.ask("create", f"{RA}/ua", f"{RB}/ua")
@@ -158,7 +158,7 @@ def watched(world) -> list[str]:
 async def test_an_undecidable_message_is_denied_and_its_cause_logged(tmp_path, autojump_clock):
     """POL-14, I-K4."""
     text = one_policy(rule("r", f'effect = "permit"\n{CREATES}condition.srcIDP.equals = "x"'))
-    with structlog.testing.capture_logs() as logs:
+    with captured_log() as logs:
         async with open_world(**policed(tmp_path, text)) as world:
             answer = await tell(world)
             ruling = rulings(world)[-1]

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-import structlog
 import trio
 
 from actors.node.errors import PolicyFileError
 from specs.limits.node import MAX_POLICY_BYTES
+from tests.support.log import captured_log
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.node.policing import (
@@ -81,7 +81,7 @@ async def test_a_file_that_cannot_be_used_changes_nothing_and_is_reported_once(
         bad.unlink() if content is None else bad.write_bytes(
             content if isinstance(content, bytes) else content.encode()
         )
-        with structlog.testing.capture_logs() as logs:
+        with captured_log() as logs:
             reported = await world.node.reload_policies()
 
         assert why in reported

@@ -4,9 +4,9 @@ import sqlite3
 from contextlib import contextmanager
 
 import pytest
-import structlog
 import trio
 
+from tests.support.log import captured_log
 from tests.support.node.node_peer import RA, RB, SM, open_world
 from tests.support.trace.records import create, read, record, registered, update
 
@@ -30,7 +30,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def lines():
-    with structlog.testing.capture_logs() as captured:
+    with captured_log() as captured:
         yield captured
 
 

@@ -3,7 +3,6 @@
 import attrs
 import pytest
 import trio
-from structlog.testing import capture_logs
 
 from actors.kit.counters import Counters
 from actors.kit.log import Level, configure_log
@@ -17,6 +16,7 @@ from specs.limits.bus import DROPS_KEPT
 from specs.message import MessageType
 from specs.reply_code import DropReason
 from tests.actors.runtime.bus.deaf import deaf
+from tests.support.log import captured_log
 from tests.support.runtime.domain import DOMAIN, open_domain
 from tests.support.runtime.runtime_parts import open_bus
 from tests.support.wire.wire import A, B, answer, ask, event
@@ -138,7 +138,7 @@ async def test_a_runtime_and_a_node_show_their_drops(autojump_clock):
 
 async def test_a_runtime_says_at_its_end_what_it_did_not_deliver(autojump_clock, talkative):
     """OBS-06: to its operator, by reasons."""
-    with capture_logs() as log:
+    with captured_log() as log:
         async with open_domain("ra") as domain:
             one = domain["ra"]
             lost = event(10**6, one.address, f"{one.runtime.url}/changes")

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 import trio.testing
-from structlog.testing import capture_logs
 
 import actors
 from actors.kit.supervision.monitor import Crash
 from tests.actors.runtime.hyperty.mirror import Mirror
+from tests.support.log import captured_log
 from transports.memory import MemoryNetwork
 
 ID = re.compile(r"error ([0-9a-f]{12})$")
@@ -88,7 +88,7 @@ async def test_fifty_exceptions_in_a_burst_leave_the_hyperty_and_its_state(autoj
 
 
 async def test_an_exception_is_logged_once_under_the_id_of_its_answer(autojump_clock):
-    with capture_logs() as lines:
+    with captured_log() as lines:
         async with runtime() as here, await here.deploy(Shop, "shop") as shop:
             answer = await (await here.deploy(Mirror)).request(shop.url, "raise")
             url = shop.url
@@ -102,7 +102,7 @@ async def test_an_exception_is_logged_once_under_the_id_of_its_answer(autojump_c
 
 
 async def test_a_group_of_a_handlers_nursery_is_one_error(autojump_clock):
-    with capture_logs() as lines:
+    with captured_log() as lines:
         async with runtime() as here, await here.deploy(Shop) as shop:
             caller = await here.deploy(Mirror)
             assert (await caller.request(shop.url, "group")).code == 500
@@ -115,7 +115,7 @@ async def test_a_group_of_a_handlers_nursery_is_one_error(autojump_clock):
 async def test_cancellation_passes_a_handler_that_fails_on_it(autojump_clock):
     """The error is on record, the hyperty stops at once, and the requester is notified."""
     answers = []
-    with capture_logs() as lines:
+    with captured_log() as lines:
         async with runtime() as here:
             caller, shop = await here.deploy(Mirror), await here.deploy(Shop)
 
@@ -168,7 +168,7 @@ async def test_no_handler_of_an_application_ends_it(autojump_clock):
 
 
 async def test_a_hyperty_that_is_given_up_says_why(autojump_clock):
-    with capture_logs() as lines:
+    with captured_log() as lines:
         async with runtime() as here:
             caller, shop = await here.deploy(Mirror), await here.deploy(Shop, "shop")
             for _ in range(4):
@@ -224,7 +224,7 @@ async def test_a_policy_that_fails_refuses_and_ends_nothing(autojump_clock):
 
 @pytest.mark.timeout(90)
 async def test_in_a_process_a_hyperty_continues_after_an_error_that_is_logged_here():
-    with capture_logs() as lines:
+    with captured_log() as lines:
         async with (
             actors.open_node("a.example") as node,
             actors.open_runtime("a.example", "ra", node=node.url) as here,

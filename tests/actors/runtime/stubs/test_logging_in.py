@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 import attrs
 import pytest
-import structlog
 import trio
 from typing_extensions import override
 
@@ -25,6 +24,7 @@ from actors.runtime.stubs.credentials import (
 from specs.limits.node import KEYS_PAUSE, TOKEN_TIMEOUT
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
+from tests.support.log import captured_log
 from tests.support.node.issuer import FakeKeySource, Issuer, login_by, written
 from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes
 from tests.support.trace.memory import MemoryTracer
@@ -172,7 +172,7 @@ async def test_a_file_without_a_token_gives_none_and_says_why(tmp_path, content)
 
     with pytest.raises(CredentialsError, match="cannot use the token file"):
         source.read()
-    with structlog.testing.capture_logs() as logs:
+    with captured_log() as logs:
         assert (await obtained(source, "a.ex")).code == 503
     assert [one["event"] for one in logs] == ["login token"]
     assert "two words" not in str(logs)
@@ -268,7 +268,7 @@ async def test_whatever_a_source_does_the_runtime_goes_on(bad, autojump_clock):
             raise bad
         return bad
 
-    with structlog.testing.capture_logs() as logs:
+    with captured_log() as logs:
         async with opened(login_by(issuer), Source(work)) as runtime:
             with pytest.raises(SessionError):
                 await runtime.enter()
@@ -299,7 +299,7 @@ async def test_a_login_that_is_refused_later_is_logged_with_the_reason(autojump_
     token = issuer.token()
     async with opened(login_by(issuer, life=100.0), given(token)) as runtime:
         await runtime.enter()
-        with structlog.testing.capture_logs() as logs:
+        with captured_log() as logs:
             await trio.sleep(130)
 
     [mine] = [one for one in logs if one["event"] == "login refused" and "code" in one]
