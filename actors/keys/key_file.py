@@ -5,16 +5,15 @@ import secrets
 from pathlib import Path
 from typing import Final, final
 
-import structlog
-
 from actors.keys.key_set import BadKeysError
 from actors.keys.runtime_key import RuntimeKey, make_runtime_key, read_runtime_key
+from actors.kit.log import get_logger
 from specs.errors import PlaceError
 from specs.limits.node import JWKS_BYTES
 
 __all__ = ["KeyFileError", "open_key_file", "write_private"]
 
-_log = structlog.get_logger("actors.keys")
+_log = get_logger("actors.keys")
 
 _PRIVATE: Final = 0o600
 _OTHERS: Final = 0o077

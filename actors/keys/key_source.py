@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final, final
 
-import structlog
 import trio
 from typing_extensions import override
 
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
+from actors.kit.log import get_logger
 from fsm.session.assertion import KeyCacheCore
 from specs.errors import PlaceError
 from specs.limits.node import (
@@ -23,7 +23,7 @@ from specs.limits.node import (
 
 __all__ = ["KeyFile", "KeyRing", "KeySource", "KeyUrl", "KeysAwayError"]
 
-_log = structlog.get_logger("actors.keys")
+_log = get_logger("actors.keys")
 
 
 @final

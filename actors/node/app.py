@@ -15,13 +15,13 @@ from types import MappingProxyType
 from typing import Final, final
 
 import attrs
-import structlog
 import trio
 
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
@@ -76,7 +76,7 @@ _MINT_KEY: Final = 32
 """Bytes of the secret by which a node knows the addresses that it made."""
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:

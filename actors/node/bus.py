@@ -345,7 +345,7 @@ def _identified(message: Message, asker: Asker) -> Message:
     return identified(message, sender)
 
 
-_log = structlog.get_logger("actors.node")
+_log = get_logger("actors.node")
 
 
 @final

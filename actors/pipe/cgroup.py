@@ -15,14 +15,13 @@ from itertools import count
 from pathlib import Path
 from typing import Final, final
 
-import structlog
-
+from actors.kit.log import get_logger
 from fsm.limits.sandbox_totals import SandboxTotals
 from specs.limits.foreign_code import SANDBOXES_PERIOD, SANDBOXES_WEIGHT
 
 __all__ = ["Cgroup", "home_cgroup", "open_cgroup"]
 
-_log = structlog.get_logger("actors.sandbox")
+_log = get_logger("actors.sandbox")
 
 _NEEDED: Final = frozenset({"cpu", "memory"})
 """Controllers."""

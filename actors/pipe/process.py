@@ -13,6 +13,7 @@ from typing import Final, final
 
 import trio
 
+from actors.kit.log import get_logger
 from actors.pipe.cgroup import Cgroup, home_cgroup, open_cgroup
 from actors.pipe.code import code_of, stub_code
 from actors.pipe.errors import SandboxError

@@ -13,7 +13,6 @@ from typing import Final, TypeAlias, final
 
 import attrs
 import orjson
-import structlog
 from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found

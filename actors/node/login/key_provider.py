@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import final
 
-import structlog
 from typing_extensions import override
 
 from actors.keys.key_source import KeyRing, KeysAwayError, KeySource
 from actors.keys.token import BadTokenError, SignedToken, read_token, verified
+from actors.kit.log import get_logger
 from actors.node.login.errors import (
     LoginRefusedError,
     ProviderAwayError,

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
-import structlog
 import trio
 from typing_extensions import override
 

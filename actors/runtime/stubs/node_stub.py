@@ -11,7 +11,6 @@ from typing import Final, TypeAlias, final
 
 import attrs
 import orjson
-import structlog
 import trio
 from typing_extensions import override
 

@@ -5,10 +5,10 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from structlog.testing import capture_logs
 
 from actors.keys.key_file import KeyFileError, open_key_file
 from actors.keys.runtime_key import make_runtime_key
+from tests.support.log import captured_log
 
 
 def test_a_file_that_is_not_there_is_made_for_its_owner(tmp_path):
@@ -35,7 +35,7 @@ def test_a_file_that_others_may_read_is_used_and_reported(mode, tmp_path):
     path = tmp_path / "ra.key.json"
     key = open_key_file(path)
     path.chmod(mode)
-    with capture_logs() as logs:
+    with captured_log() as logs:
         assert open_key_file(path).thumbprint == key.thumbprint
     [line] = logs
     assert (line["log_level"], line["mode"]) == ("warning", f"{mode:o}")
@@ -43,7 +43,7 @@ def test_a_file_that_others_may_read_is_used_and_reported(mode, tmp_path):
 
 
 def test_a_safe_file_causes_no_warning(tmp_path):
-    with capture_logs() as logs:
+    with captured_log() as logs:
         open_key_file(tmp_path / "ra.key.json")
         open_key_file(tmp_path / "ra.key.json")
     assert logs == []

@@ -18,6 +18,7 @@ from fsm.bus.transactions import is_sampled
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind, Op
+from tests.support.log import unchanged_log
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
