@@ -133,8 +133,8 @@ _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
 _LOCAL: Final[dict[str, bool | float | int | str | None]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.daemon.module": "spark.workers.daemon",
 }
+_DAEMON: Final = "spark.workers.daemon"
 
 
 _SHORT: Final[dict[str, bool | float | int | str | None]] = {
@@ -214,6 +214,8 @@ def open_session(
             if master.startswith("local"):
                 stack.enter_context(_environment({"SPARK_LOCAL_IP": "127.0.0.1"}))
                 builder = builder.config(map=_LOCAL)
+                if not submitted:
+                    builder = builder.config("spark.python.daemon.module", _DAEMON)
         builder = builder.config(map=dict(cluster.settings))
         with failures_told(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
             session = builder.getOrCreate()
