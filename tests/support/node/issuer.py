@@ -57,7 +57,7 @@ class Issuer:
             "aud": self.domain,
             "iat": self.now,
             "exp": self.now + 300,
-            "jti": f"{self.name}-{self.issued}",
+            "jti": f"{self.name}-{self.algorithm}-{self.issued}",
         }
         return {name: value for name, value in {**good, **changed}.items() if value is not None}
 
