@@ -1,4 +1,4 @@
-"""The file of a runtime's key: made once, for its owner alone, and never replaced."""
+"""The file of a runtime's key: made once, for its owner alone, never replaced (SEC-40)."""
 
 import os
 import stat

@@ -1,6 +1,6 @@
 """A receiver is told who sent a message, by its own node and by nobody else.
 
-The peers here are programs that know only the documents: they write and read JSON.
+SEC-15. The peers here are programs that know only the documents: they write and read JSON.
 """
 
 import json

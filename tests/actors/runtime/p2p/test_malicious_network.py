@@ -1,6 +1,6 @@
 """Whoever is between two runtimes on the network, over real sockets of every kind, gets nothing.
 
-It has read every offer and answer, secrets included.
+SEC-20. It has read every offer and answer, secrets included.
 """
 
 import ssl

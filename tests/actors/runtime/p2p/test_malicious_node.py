@@ -1,4 +1,4 @@
-"""A node that alters, swaps, replays, dials and relays gets nothing of a direct link.
+"""A node that alters, swaps, replays, dials and relays gets nothing of a direct link (SEC-22).
 
 Each attack has a name. In each the two runtimes go on to talk by the node, no link is in use with
 anybody but the runtime that is meant, nobody else is told a byte, and no forged message is heard.
@@ -474,7 +474,7 @@ async def impersonated(world, ends, nursery):
 async def test_a_false_statement_of_the_own_domain_needs_an_identity_provider_to_be_stopped(
     require, ends, autojump_clock
 ):
-    """A node that has the key of the domain can say of any key that it is a runtime's."""
+    """SEC-23. A node that has the key of the domain can say of any key that it is a runtime's."""
     issuer = provider()
     terms = {"require": require, "trust": trusting(issuer)}
     async with victims(Attack("bob"), **terms) as world, trio.open_nursery() as nursery:

@@ -6,6 +6,8 @@ import pytest
 import trio
 
 import actors
+from actors.node.limits import NodeLimits
+from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from specs.trace import Op
@@ -22,10 +24,11 @@ def is_change(frame):
 
 @asynccontextmanager
 async def untraced():
-    """Two runtimes of whose every message no record is kept."""
+    """Two runtimes at a node that is slower than they are; no record of a message is kept."""
     network = MemoryNetwork()
+    slow = actors.NodeConfig(domain="a.ex", limits=NodeLimits(messages=Rate(100.0, 200)))
     async with (
-        actors.open_node("a.ex", network=network) as node,
+        actors.open_node(slow, network=network) as node,
         actors.open_runtime("a.ex", "ra", node=node.url, network=network) as here,
         actors.open_runtime("a.ex", "rb", node=node.url, network=network) as there,
     ):
