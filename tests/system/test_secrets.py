@@ -23,6 +23,9 @@ pytestmark = pytest.mark.timeout(180)
 DOMAIN = ("--domain", "a.example")
 HTTP_TOKEN = "a-token-of-the-metrics-that-nobody-shows"  # noqa: S105 - it is looked for
 
+KEY = ".store-identity"
+"""What the file of a runtime's key is called, after the name of its store."""
+
 
 class System:
     """A node with logins, TLS, HTTP and files, and commands at it; all write into one folder."""
@@ -58,6 +61,7 @@ class System:
             "--registry": self.made / "registry",
             "--state": self.made / "state",
             "--used-tokens": self.made / "used",
+            "--domain-key": self.key["key"],
         }
         named = [str(one) for pair in files.items() for one in pair]
         http = ("--http", "127.0.0.1:0", "--rest")
@@ -85,8 +89,9 @@ class System:
         return done
 
     def sessions(self):
-        """Note the session tokens, which runtimes keep in their stores."""
+        """Note the session tokens and keys of runtimes, which they keep in files."""
         for name in ("ra", "rb"):
+            self.secrets.append(json.loads((self.made / f"{name}{KEY}").read_text())["d"])
             with closing(sqlite3.connect(self.made / f"{name}.store")) as store:
                 tokens = [text for (text,) in store.execute("SELECT token FROM session")]
             assert tokens
@@ -108,7 +113,7 @@ class System:
         for log in self.logs:
             yield log.name, Path(log.name).read_text()
         for file in self.files():
-            if not file.name.endswith((".key.json", ".store", ".store-wal")):
+            if not file.name.endswith((".key.json", ".store", ".store-wal", KEY)):
                 yield str(file), file.read_bytes().decode(errors="replace")
 
     def files(self):
@@ -164,11 +169,13 @@ async def test_secrets_are_in_files_of_their_owner_and_nowhere_else(tmp_path):
     assert found == []
     traces = "".join(text for where, text in shown.items() if "/traces/" in where)
     assert '"machine":"p2p_connection"' in traces
-    # Secrets of links are not known here; no field that may have one is there with its value.
-    assert set(re.findall(r'"(?:secret|token|sessionToken)":"([^"]*)"', traces)) <= {"..."}
+    # Secrets of links, and what keys sign, are not known here; no field that may have one is
+    # there with its value.
+    fields = re.findall(r'"(?:secret|token|sessionToken|proof|challenge)":"([^"]*)"', traces)
+    assert set(fields) <= {"..."}
 
     open_files = [one.name for one in system.files() if mode_of(one) & 0o077]
     assert open_files == ["jwks.json"]
     assert {mode_of(one) for one in system.made.rglob("*") if one.is_dir()} == {0o700}
     names = {one.name for one in system.files()}
-    assert names >= {"registry", "state", "used", "ra.store", "rb.store"}
+    assert names >= {"registry", "state", "used", "ra.store", "rb.store", f"ra{KEY}", f"rb{KEY}"}

@@ -1,7 +1,7 @@
 """Sessions and tokens that belong to a key: what is stolen without the key opens nothing (S4, T1).
 
-SEC-09. The peers here know the documents only: they sign with `cryptography`, and read statements with
-PyJWT.
+SEC-09. The peers here know the documents only: they sign with `cryptography`, and read statements
+with PyJWT.
 """
 
 import json
