@@ -28,7 +28,7 @@ from fsm.p2p.peer_identity import UNSIGNED, Distrusted, Shown, Standing, Vouchin
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node
 from specs.bodies.sync import ConnectionData, LinkSecurity
-from specs.identity import VouchedBy
+from specs.identity import SenderIdentity, VouchedBy, said_by
 from specs.limits.node import KEYS_PAUSE, STATEMENT_LIFE
 from transports.tls import OwnCertificate, PinnedTls
 
@@ -181,10 +181,14 @@ class LinkGuard:
             said = read_statement(text, domain, keys, self._now())
         except BadStatementError as exc:
             return exc.reason
+        user = said.user
+        if domain != self._beliefs.domain:
+            believed = said_by(domain, SenderIdentity(said.runtime, user))
+            user = None if believed is None else believed.user
         return Vouching(
             thumbprint=said.thumbprint,
             until=said.until - self._beliefs.clock_offset,
-            user=said.user,
+            user=user,
             runtime=said.runtime,
         )
 

@@ -26,6 +26,8 @@ RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 BOND = Bond(signer=RB, reader=RA, object="connection://b.ex/1", answers="connection://a.ex/1")
 DATA = ConnectionData(f"{RB}/p2phandler/1", ice_candidates=(Candidate("tcp", "h:1", "00"),))
 USER = "user://idp.ex/bob"
+OWN_USER = "user://idp.b.ex/bob"
+"""A user of Bob's domain."""
 
 
 def shown_by(identity):
@@ -43,7 +45,7 @@ def stated(key, **changed):
         thumbprint=identity.key.thumbprint,
         issued=now,
         until=now + 500,
-        user=USER,
+        user=OWN_USER,
     )
     identity.statement = write_statement(attrs.evolve(said, **changed), key)
     return identity
@@ -60,8 +62,16 @@ async def test_the_keys_of_another_domain_are_those_it_has_shown(autojump_clock)
     unknown = alice().standing(offered, BOND)
     assert unknown.why.endswith("the keys of b.ex are not known here")
     known = alice(foreign_keys={"b.ex": keys_of(key)}).standing(offered, BOND)
-    assert known.identity == SenderIdentity(RB, USER, VouchedBy.DOMAIN)
+    assert known.identity == SenderIdentity(RB, OWN_USER, VouchedBy.DOMAIN)
     assert known.until == trio.current_time() + 500
+
+
+async def test_another_domain_names_users_of_its_own_only(autojump_clock):
+    """As its node does (`said_by`): a user of an identity provider is vouched for by that."""
+    key = make_key("EdDSA", "of-b")
+    guard = alice(foreign_keys={"b.ex": keys_of(key)})
+    believed = guard.standing(shown_by(stated(key, user=USER)), BOND)
+    assert believed.identity == SenderIdentity(RB, None, VouchedBy.DOMAIN)
 
 
 async def test_keys_in_the_trust_file_count_more_than_those_that_were_shown(autojump_clock):
