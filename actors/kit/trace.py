@@ -110,7 +110,12 @@ def _text(key: str, value: str) -> str:
     return REDACTED
 
 
-_SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret", IDENTITY})
+_SECRET: Final = frozenset(
+    {
+        *("via", "auth", "token", "runtimeToken", "secret", IDENTITY),
+        *("publicKey", "certificate", "signature", "assertion", "statement"),
+    }
+)
 """Body keys that never count for a digest; their values are not recorded, except for `via`."""
 
 _USER_DIGITS: Final = 16

@@ -69,7 +69,7 @@ class LinkSecurity:
         statement: Statement of the domain about runtime and key.
     """
 
-    key: Filled
+    key: Filled = attrs.field(metadata=wire("publicKey"))
     certificate: Filled
     signature: Filled
     assertion: str | None = attrs.field(default=None, repr=False)

@@ -30,6 +30,7 @@ from specs.identity import VouchedBy
 from tests.support.catalogues import keys_of
 from tests.support.runtime.domain import DOMAIN, Echo, Member, counted_bytes
 from tests.support.trace.awaitable_tracer import AwaitableTracer
+from transports.bodies import write_body
 from transports.errors import CloseReason, DialError, LinkError
 from transports.gate import EVERYBODY, Everybody, Gate
 from transports.link import DEFAULT_PATHS, PROTOFLY_V1, Kind, Link, Listener, Network, ServedPaths
@@ -217,7 +218,7 @@ class MaliciousNode:
         self.identity.statement = said.get("statement")
         self.identity.assertion = said.get("assertion")
         made = self.guard.signed(data, bond)
-        return {name: one for name, one in attrs.asdict(made).items() if one is not None}
+        return write_body(made)
 
     # --- what it does by itself -------------------------------------------------------------
 

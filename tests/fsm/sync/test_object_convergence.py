@@ -355,8 +355,8 @@ DEFECTS = [
     (Convergence, "reporter", NobodyLeaves, "who left is no observer"),
     (Deletions, "reporter", DeletedInWords, "I-D8"),
 ]
-# Which examples are tried depends on the modules that are loaded, as Hypothesis takes constants from
-# them: a search ends with the first example that fails, so a high limit costs nothing.
+# Which examples are tried depends on the modules that are loaded: Hypothesis takes constants from
+# them. A search ends with the first example that fails, so a high limit costs nothing.
 SEARCH = settings(
     COMMON, max_examples=4000, stateful_step_count=40, derandomize=True, database=None,
     phases=[Phase.generate], print_blob=False, report_multiple_bugs=False,

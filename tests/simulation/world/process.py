@@ -22,6 +22,7 @@ from actors.sandbox.local import open_local_sandbox
 from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
+from specs.identity import VouchedBy
 from specs.message import Message
 from tests.simulation.judgement.evidence import Evidence, ProcessTracer
 from tests.simulation.judgement.history import Died, History
@@ -223,6 +224,8 @@ class RuntimeProcess(Process):
             node=place_of(self.domain),
             nodes=nodes,
             kinds=tuple(map(Kind, plan.kinds)),
+            # In a trapezoid no runtime knows the keys of another domain.
+            p2p_require=VouchedBy.NONE,
             topology=Topology(plan.topology),
             credentials=Logins(self.air.issuer, runtime(domain_of(self.domain), self.name)),
             entropy=self.entropy(),

@@ -124,9 +124,9 @@ ELSEWHERE = {"kind": "tcp", "address": "127.0.0.1:9", "secret": "00"}
 CAROL = f"hyperty-runtime://{DOMAIN}/carol"
 
 WRITTEN = {
-    "key swapped": within("key", lambda _: OTHER._identity.key.public),
-    "key is none": within("key", lambda _: "AAAA"),
-    "key taken out": within("key", lambda _: GONE),
+    "key swapped": within("publicKey", lambda _: OTHER._identity.key.public),
+    "key is none": within("publicKey", lambda _: "AAAA"),
+    "key taken out": within("publicKey", lambda _: GONE),
     "certificate swapped": within("certificate", other_certificate),
     "certificate with more behind it": within("certificate", lambda held: held + "AAAA"),
     "certificate is none": within("certificate", lambda _: "!"),
