@@ -17,16 +17,26 @@ from transports.tls import OwnCertificate
 __all__ = ["make_certificate"]
 
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
+_SERIAL: Final = 1
+"""Each certificate is the only one of its issuer, which is its key."""
+
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _END: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 """Without an end (RFC 5280 section 4.1.2.5)."""
 
 
-def make_certificate() -> OwnCertificate:
-    """Make a certificate with a new key (Ed25519)."""
-    key = Ed25519PrivateKey.generate()
+def make_certificate(seed: bytes | None = None) -> OwnCertificate:
+    """Make a certificate with a new key (Ed25519).
+
+    Args:
+        seed: `SEED_BYTES` random bytes to make the key of; None: those of the operating system.
+    """
+    if seed is None:
+        key = Ed25519PrivateKey.generate()
+    else:
+        key = Ed25519PrivateKey.from_private_bytes(seed)
     certificate = (
-        x509.CertificateBuilder(_NAME, _NAME, key.public_key(), x509.random_serial_number())
+        x509.CertificateBuilder(_NAME, _NAME, key.public_key(), _SERIAL)
         .not_valid_before(_BEGIN)
         .not_valid_after(_END)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -212,7 +212,7 @@ def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
         require=config.link_requirement,
         clock_offset=config.clock_offset,
     )
-    return LinkGuard(identity, beliefs)
+    return LinkGuard(identity, beliefs, config.entropy)
 
 
 @asynccontextmanager

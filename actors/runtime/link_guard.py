@@ -8,8 +8,9 @@ key is verified here; `fsm.p2p.peer_identity` decides whether it is enough.
 
 import hashlib
 import math
+import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, final
 
@@ -19,7 +20,7 @@ import trio
 
 from actors.keys.key_set import BadKeysError, Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeyUrl
-from actors.keys.runtime_key import is_signed, make_runtime_key, thumbprint_of
+from actors.keys.runtime_key import SEED_BYTES, is_signed, make_runtime_key, thumbprint_of
 from actors.keys.statement import BadStatementError, read_statement
 from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.runtime.own_identity import OwnIdentity
@@ -92,9 +93,16 @@ class LinkGuard:
         identity: The runtime's key, and what was said of it; None: a key of its own, of which
             nothing was said.
         beliefs: Whom it believes; None: nobody, and nobody has to vouch for a peer.
+        entropy: Source of random bytes for the key of its certificate.
     """
 
-    def __init__(self, identity: OwnIdentity | None = None, beliefs: Beliefs | None = None) -> None:
+    def __init__(
+        self,
+        identity: OwnIdentity | None = None,
+        beliefs: Beliefs | None = None,
+        entropy: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        self._entropy = entropy
         self._identity = identity or OwnIdentity(make_runtime_key())
         self._beliefs = beliefs or Beliefs()
         self._certificate: OwnCertificate | None = None
@@ -111,7 +119,7 @@ class LinkGuard:
             # Certificates are slow to import, and not needed without direct links.
             from actors.keys.certificate import make_certificate  # noqa: PLC0415
 
-            self._certificate = make_certificate()
+            self._certificate = make_certificate(self._entropy(SEED_BYTES))
         return self._certificate
 
     # --- what is shown ----------------------------------------------------------------------
