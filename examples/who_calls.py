@@ -2,8 +2,10 @@
 
 Run it: `python examples/who_calls.py`
 
-Each of two domains has its own identity provider, and trusts no other one. The requests of the
-caller in the other domain come by both nodes at first, and then by a direct link.
+Each of two domains has its own identity provider, and its node trusts no other one. The requests
+of the caller in the other domain come by both nodes at first: what the greeter is told, the other
+domain says. Then they come by a direct link: there the runtimes show each other their login
+tokens, which name their keys, and the trust file of each names both identity providers.
 """
 
 import json
@@ -17,14 +19,25 @@ import trio
 from transitions import EventData
 
 import actors
+from actors.keys.key_file import open_key_file
+from actors.keys.key_source import KeyFile
 from actors.keys.signing import make_key
 from actors.node.config import Endpoint, ForeignPlan
-from actors.node.login.key_provider import KeyFile, by_keys, terms_of
+from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from actors.pipe.process import open_process_sandbox
 from fsm.registry.resolve.resolve_io import Topology
 
 A, B = "a.example", "b.example"
+ISSUERS = f"""
+[[issuer]]
+name = "{A}"
+keys = "{A}.jwks"
+
+[[issuer]]
+name = "{B}"
+keys = "{B}.jwks"
+"""
 
 
 class Greeter(actors.Hyperty):
@@ -59,8 +72,8 @@ class IdentityProvider:
         self.keys = folder / f"{domain}.jwks"
         self.keys.write_text(json.dumps({"keys": [self._key.public()]}))
 
-    def token(self, user: str, node: str | None = None) -> str:
-        """Issue a token that opens one session: of a runtime, or of the node of a domain."""
+    def token(self, user: str, *, node: str | None = None, key: str | None = None) -> str:
+        """Issue a token that opens one session: of a runtime's key, or of a domain's node."""
         now, self._issued = time.time_ns() // 1_000_000_000, self._issued + 1
         claims: actors.JsonObject = {
             "iss": self._domain,
@@ -72,6 +85,8 @@ class IdentityProvider:
         }
         if node is not None:
             claims["runtime"] = f"domain://msg-node.{node}"
+        if key is not None:
+            claims["cnf"] = {"jkt": key}
         return self._key.signed(claims)
 
 
@@ -95,13 +110,20 @@ async def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         providers = {domain: IdentityProvider(domain, folder) for domain in (A, B)}
         nodes = await open_nodes(stack, providers)
+        trust = folder / "trust.toml"
+        trust.write_text(ISSUERS)
 
         async def log_in(domain: str, user: str) -> actors.Runtime:
+            key = folder / f"{user}.key"
+            token = providers[domain].token(user, key=open_key_file(key).thumbprint)
             config = actors.RuntimeConfig(
                 domain=domain,
                 name=user,
                 node=nodes[domain],
-                credentials=actors.GivenToken(providers[domain].token(user)),
+                credentials=actors.GivenToken(token),
+                identity=key,
+                trust=actors.read_trust(trust),
+                p2p_require=actors.VouchedBy.IDENTITY_PROVIDER,
                 topology=Topology.TRAPEZOID,
                 kinds=(actors.Kind.TCP,),
             )
@@ -138,7 +160,7 @@ async def open_nodes(
 
 async def node_token(provider: IdentityProvider, domain: str) -> str:
     """Issue a token for the node of the other domain."""
-    return provider.token("node", domain)
+    return provider.token("node", node=domain)
 
 
 if __name__ == "__main__":
