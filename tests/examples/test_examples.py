@@ -56,7 +56,6 @@ bob, at home:        hello, user://b.example/bob (says the identity-provider)
 alice, by the nodes: hello, user://a.example/alice (says the domain)
 alice, by the link:  hello, user://a.example/alice (says the identity-provider)
 """
-"""Then comes a line about what a direct link has proven."""
 
 SENSOR = [
     "display: 19.5 degrees to begin with",

@@ -57,6 +57,11 @@ HISTORIES = {
         "test_a_node_that_refuses_the_session_fails_the_stub",
     ),
     "tests.fsm.session.test_stub_client": ("test_wherever_a_link_is_it_can_be_lost_or_left",),
+    "tests.fsm.session.test_possession": (
+        "test_a_session_that_is_refused_with_the_proof_is_opened_anew",
+        "test_a_node_that_is_silent_after_the_proof_is_given_up",
+        "test_a_stub_that_leaves_while_it_proves_is_done",
+    ),
     "tests.fsm.bus.test_transactions": ("test_a_request_is_repeated_so_often_and_then_over",),
     "tests.actors.runtime.test_runtime": ("test_a_domain_without_a_known_node_is_503",),
     "tests.actors.runtime.sync.test_sync_machines": (
