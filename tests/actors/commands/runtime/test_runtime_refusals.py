@@ -43,7 +43,7 @@ async def test_a_hyperty_that_crashes_before_it_runs_is_named_with_its_error(whe
 def test_where_a_hyperty_crashed_is_in_the_log():
     more = ("--hyperty", "x=tests.actors.commands.runtime.broken_module:Any", "--log", "info")
     ended = typed("runtime", *NAMED, "ws://127.0.0.1:1/link", *more)
-    assert "broken_module.py" in ended.err[0]
+    assert any("broken_module.py" in line for line in ended.err)
     assert ended.status == ExitCode.CONFIGURATION
 
 
