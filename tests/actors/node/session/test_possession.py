@@ -72,7 +72,7 @@ async def test_who_shows_no_key_is_a_bearer_as_ever(autojump_clock):
         peer = await world.outsider()
         answer = await peer.control("open", runtimeURL=RA, token=issuer.token())
         assert answer.code == 200
-        assert answer.body["value"].keys() == {"sessionToken"}
+        assert answer.body["value"].keys() == {"sessionToken", "identity"}
         again = await world.outsider()
         token = answer.body["value"]["sessionToken"]
         assert (await again.control("re-open", runtimeURL=RA, token=token)).code == 200
@@ -101,7 +101,7 @@ async def test_of_runtimes_of_other_domains_nothing_is_stated(autojump_clock):
     async with open_world() as world:
         answer = await ALICES.enter(await world.outsider(RX))
         assert answer.code == 200
-        assert answer.body["value"].keys() == {"sessionToken", "domainKeys"}
+        assert answer.body["value"].keys() == {"sessionToken", "domainKeys", "identity"}
 
 
 async def test_a_challenge_is_no_refusal_and_no_failure(autojump_clock):
