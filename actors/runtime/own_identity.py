@@ -7,6 +7,7 @@ import attrs
 
 from actors.keys.key_set import Keys
 from actors.keys.runtime_key import RuntimeKey
+from actors.keys.statement import BadStatementError, read_statement
 from specs.limits.node import DOMAINS_KEPT
 
 __all__ = ["OwnIdentity"]
@@ -34,6 +35,27 @@ class OwnIdentity:
     domain_keys: Keys = attrs.field(factory=lambda: MappingProxyType({}), repr=False)
     foreign_keys: dict[str, Keys] = attrs.field(factory=dict, repr=False)
     _signed: set[str] = attrs.field(factory=set, repr=False)
+
+    def state(self, statement: str, keys: Keys, runtime: str, domain: str) -> float:
+        """Keep what the own domain states of the key, once it is verified.
+
+        Args:
+            statement: The statement.
+            keys: Public keys of the domain.
+            runtime: Address of this runtime.
+            domain: Its domain.
+
+        Returns:
+            Seconds for which the statement is good, as the domain counts them.
+
+        Raises:
+            BadStatementError: It is not of the domain, or about another runtime or key.
+        """
+        said = read_statement(statement, domain, keys, None)
+        if (said.runtime, said.thumbprint) != (runtime, self.key.thumbprint):
+            raise BadStatementError("it is about another runtime or another key")
+        self.statement, self.domain_keys = statement, keys
+        return said.until - said.issued
 
     def learn(self, domain: str, keys: Keys, *, is_signed: bool) -> None:
         """Keep the keys of another domain; beyond `DOMAINS_KEPT` the oldest ones go.

@@ -15,7 +15,7 @@ import trio
 from typing_extensions import override
 
 from actors.keys.key_set import BadKeysError, read_keys
-from actors.keys.statement import BadStatementError, read_statement
+from actors.keys.statement import BadStatementError
 from actors.keys.token import is_bound_to
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
@@ -423,7 +423,9 @@ class NodeStub(Actor[NodeStubMessage]):
         if answer.token is not None:
             self._context.keep(answer.token, answer.is_anew)
             await self._context.remember(answer.token)
-            self._is_known_as(answer)
+            if self._is_own:
+                runtime = self._context.config.runtime
+                self._context.own.identity = answer.sender or SenderIdentity(runtime)
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
@@ -445,22 +447,11 @@ class NodeStub(Actor[NodeStubMessage]):
             if stated.statement is None or not self._is_own:
                 identity.learn(config.domain, keys, is_signed=False)
                 return
-            said = read_statement(stated.statement, config.domain, keys, None)
+            life = identity.state(stated.statement, keys, config.runtime, config.domain)
         except (BadKeysError, BadStatementError) as exc:
             _log.warning("statement refused", domain=config.domain, why=exc.reason)
             return
-        if (said.runtime, said.thumbprint) != (config.runtime, identity.key.thumbprint):
-            why = "it is about another runtime or another key"
-            _log.warning("statement refused", domain=config.domain, why=why)
-            return
-        identity.statement, identity.domain_keys = stated.statement, keys
-        await self._feed(ev.StatementGiven(said.until - said.issued))
-
-    def _is_known_as(self, granted: ev.SessionAnswered) -> None:
-        """Note who this runtime is to the receivers of its messages, if this is its own node."""
-        config = self._context.config
-        if config.domain == domain_of(config.runtime):
-            self._context.own.identity = granted.sender or SenderIdentity(config.runtime)
+        await self._feed(ev.StatementGiven(life))
 
     async def _inbound(self, message: Message) -> None:
         if self._url in message.via:

@@ -11,6 +11,7 @@ from typing_extensions import override
 import actors
 from actors.kit.trace import user_digest
 from actors.node.login.provider import Admission
+from actors.pipe.process import ProcessSandboxes
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.sandbox.local import open_local_sandbox
 from specs.identity import SenderIdentity, VouchedBy, said_by
@@ -154,11 +155,16 @@ async def test_the_own_word_of_a_hyperty_counts_nowhere(autojump_clock):
             assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
 
 
-async def test_a_hyperty_in_a_sandbox_knows_its_caller_too_and_cannot_lie(autojump_clock):
+async def test_a_hyperty_in_a_sandbox_knows_its_caller_too_and_cannot_lie(
+    autojump_clock, monkeypatch
+):
+    monkeypatch.setattr(
+        ProcessSandboxes, "open", lambda _, label, module: open_local_sandbox(label)
+    )
     async with open_domains(A) as world:
         here = await world.runtime(A, "ra", ALICE)
         code = HypertyCode(f"{__name__}:Liar")
-        life = await here._running.settle_apart("liar", code, open_local_sandbox)
+        life = await here._running.settle_apart("liar", code)
         caller, called = await here.deploy(Keeper), await here.deploy(Keeper)
         expected = [here.url, ALICE, "identity-provider"]
         assert (await caller.request(life.url, called.url)).body["value"] == [expected, expected]
