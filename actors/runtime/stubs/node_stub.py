@@ -424,13 +424,12 @@ class NodeStub(Actor[NodeStubMessage]):
             self._context.keep(answer.token, answer.is_anew)
             await self._context.remember(answer.token)
             if self._is_own:
-                runtime = self._context.config.runtime
-                self._context.own.identity = answer.sender or SenderIdentity(runtime)
+                unknown = SenderIdentity(self._context.config.runtime)
+                self._context.own.identity = answer.sender or unknown
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
-                key = self._identity.key.thumbprint
-                is_bound = shown is not None and is_bound_to(shown, key)
+                is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None
         self._log_refusal(answer)
         # With a login, the name belongs to another user, and the token is used up.
