@@ -122,7 +122,7 @@ async def main() -> None:
         print("alice, by the link: ", (await by_link(alice, greeter.url)).body["value"])
 
 
-async def by_link(caller: Caller, to: str) -> actors.Message:
+async def by_link(caller: actors.Deployed, to: str) -> actors.Message:
     """Send requests until one takes the direct link that the first one asked for."""
     while True:
         answer = await caller.request(to)
