@@ -22,6 +22,7 @@ from actors.runtime.stubs.credentials import shown
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
+from specs.identity import SenderIdentity
 from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE, SANDBOX_YIELD
 from specs.limits.protocol import PEER_OFFENCES
 from specs.message import Message, identified, refuse, stamped
@@ -125,7 +126,7 @@ class SandboxedStub(StubHost[Delivery]):
     @override
     async def asked(self, message: Message) -> None:
         if message.from_ == self.plan.url:
-            await self._mail.ask(message)
+            await self._mail.ask(self._by_itself(message))
         else:
             await self.posted(message)
 
@@ -144,9 +145,13 @@ class SandboxedStub(StubHost[Delivery]):
     async def _own(self, message: Message) -> None:
         """Take what the stub says as itself; of its status the bus has heard already."""
         if not is_below(message.to, status_of(self.plan.url)):
-            await self._context.bus.post(message)
+            await self._context.bus.post(self._by_itself(message))
         elif message.body.get("value") != self.state:
             raise PipeError("it reported a status that is not so")
+
+    def _by_itself(self, message: Message) -> Message:
+        """Return what the stub says as itself: foreign code of this runtime, and no user."""
+        return identified(message, SenderIdentity(self.plan.runtime))
 
     async def _answer(self, message: Message) -> None:
         if self._mail.answered(message):

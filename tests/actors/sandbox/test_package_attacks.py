@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from actors.kit.supervision.delivery import Delivery
+from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
@@ -228,6 +229,31 @@ async def test_a_stub_that_sends_for_another_domain_is_dropped():
         assert (await world.ask("now")).body["value"] == "said"
         assert beside == []
         assert world.bus.counters.drops[DropReason.UNKNOWN_SOURCE] == 1
+
+
+BY_ITSELF = """from specs.identity import SenderIdentity, VouchedBy
+        alice = SenderIdentity("{runtime}/alice", "user://a.ex/alice", VouchedBy.IDENTITY_PROVIDER)
+        said = Message(7, MessageType.EXECUTE, url, "{to}", {{"value": 1}}, alice)
+        {send}
+        return "said\""""
+
+
+SENT = {
+    "event": "await bus.post(said)",
+    "request": "with trio.move_on_after(0.3): await bus.request(said)",
+}
+
+
+@pytest.mark.parametrize("send", SENT.values(), ids=SENT)
+async def test_as_itself_it_speaks_for_no_user(send):
+    """SEC-15, SEC-35: what it writes about its identity is not what a hyperty is told."""
+    to = f"{R}/beside"
+    async with open_sandbox_world(guest(BY_ITSELF.format(runtime=R, to=to, send=send))) as world:
+        assert await world.load() is None
+        beside = await world.bus.component(to)
+        assert (await world.ask("now")).body["value"] == "said"
+        assert beside[0].message.body == {"value": 1}
+        assert beside[0].message.identity == SenderIdentity(R)
 
 
 async def test_an_answer_to_what_it_was_not_asked_goes_nowhere():
