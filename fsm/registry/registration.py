@@ -85,6 +85,7 @@ class RegistrationCore:
         self._rows: dict[str, Row] = {}
         self._entities: dict[str, Entity] = {}
         self._buried = 0
+        self._buried_before = 0
         self._last = 0
         self._index = RecordIndex()
         self._alarms = Alarms[str]()
@@ -108,6 +109,7 @@ class RegistrationCore:
     def settle(self) -> None:
         """Note that all changes so far are durable."""
         self._before.clear()
+        self._buried_before = self._buried
 
     def revert(self) -> None:
         """Undo the changes since the last `settle`: they were lost."""
@@ -117,6 +119,7 @@ class RegistrationCore:
             if before.reported is not None:
                 self._entities[url] = Entity.recalled(REGISTRATION, *before.reported)
         self._before.clear()
+        self._buried = self._buried_before
 
     def _undo(self, url: str, row: Row | None) -> None:
         held = self._rows.pop(url, None)

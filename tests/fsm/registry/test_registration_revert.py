@@ -131,3 +131,14 @@ def test_a_record_may_name_any_stub_that_may_be_a_requester(name):
     core.feed(create(URLS[0]), 0.0)
     fields = {"p2pHandler": "r1/p2phandler/1", "p2pRequester": f"{CATALOGUE}/protostub/{name}"}
     assert core.feed(Touch(URLS[0], "r1", fields), 0.0)[-1].code == 200
+
+
+def test_a_lost_end_of_a_record_moves_no_key():
+    """The steps of a lost group are reported to nobody, so the next life is the second one."""
+    core = RegistrationCore()
+    core.feed(create(URLS[1]), 0.0)
+    core.feed(Touch(URLS[1], "r1", {"status": "disconnected"}), 0.0)
+    core.settle()
+    core.feed(Tick(), 172800.0)
+    core.revert()
+    assert steps(core.feed(create(URLS[0]), 2.0)) == [(URLS[0], None, "live")]
