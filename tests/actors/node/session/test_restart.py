@@ -2,6 +2,7 @@
 
 import sqlite3
 import stat
+from contextlib import closing
 
 import pytest
 
@@ -102,6 +103,16 @@ async def test_a_file_that_is_none_of_ours_is_refused(path):
         other.execute("CREATE TABLE songs (name TEXT)")
     with pytest.raises(StateFileError, match="another program"):
         await opened(path)
+
+
+async def test_a_file_of_the_form_before_keys_is_converted(path):
+    token = await opened(path)
+    with closing(sqlite3.connect(path)) as older, older:
+        older.execute("ALTER TABLE session DROP COLUMN key")
+        older.execute("PRAGMA user_version = 1")
+    async with open_world(state=path) as world:
+        again = await world.outsider()
+        assert (await again.control("re-open", runtimeURL=RA, token=token)).code == 200
 
 
 async def test_one_node_at_a_time_uses_a_file(path):
