@@ -25,7 +25,7 @@ from specs.jsonvalue import Json
 
 __all__ = ["FORM", "Change", "SessionForgotten", "SessionRow", "StateFile", "Stored", "key_of"]
 
-_VERSION: Final = 2
+_VERSION: Final = 1
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS session (
@@ -122,8 +122,8 @@ class StateFile:
             self._file.lock()
             connection = self._file.connection()
             with connection:
-                (written,) = connection.execute("PRAGMA user_version").fetchone()
-                if written == 1:
+                columns = {one[1] for one in connection.execute("PRAGMA table_info(session)")}
+                if columns and "key" not in columns:
                     connection.execute("ALTER TABLE session ADD COLUMN key TEXT")
                 # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")

@@ -109,7 +109,6 @@ async def test_a_file_of_the_form_before_keys_is_converted(path):
     token = await opened(path)
     with closing(sqlite3.connect(path)) as older, older:
         older.execute("ALTER TABLE session DROP COLUMN key")
-        older.execute("PRAGMA user_version = 1")
     async with open_world(state=path) as world:
         again = await world.outsider()
         assert (await again.control("re-open", runtimeURL=RA, token=token)).code == 200
