@@ -21,7 +21,7 @@ from typing import Final, final
 
 import attrs
 
-from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
+from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, parse
 from specs.errors import BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
@@ -138,12 +138,19 @@ class AssertionTerms:
         issuers: The accepted issuers; empty: every holder of a key of the set.
         clients: The accepted clients that a token says it was issued to, beside the audiences.
         life: Seconds from when a token is issued until it must be over.
+        is_one_of_several: Whether other issuers are believed besides, so that each may name only
+            the users of its own host.
     """
 
     audiences: frozenset[str]
     issuers: frozenset[str] = frozenset()
     clients: frozenset[str] = frozenset()
     life: float = TOKEN_LIFE
+    is_one_of_several: bool = attrs.field()
+
+    @is_one_of_several.default
+    def _is_one_of_several(self) -> bool:
+        return len(self.issuers) > 1
 
 
 @final
@@ -217,8 +224,11 @@ class AssertionCore:
         bound = _key(claims.get("cnf"))
         if bound is not None and bound != key:
             raise _BadClaimError(BOUND)
+        user = _user(_text(claims, "sub"), issuer)
+        if self._terms.is_one_of_several and not _is_of(host_of(user), _host(issuer)):
+            raise _BadClaimError("its claim 'sub' names a user of another issuer")
         return Identity(
-            user=_user(_text(claims, "sub"), issuer),
+            user=user,
             issuer=issuer,
             until=math.inf,
             roles=_roles(claims.get("roles")),
@@ -280,8 +290,7 @@ def _time(claims: JsonObject, name: str) -> float:
 def _user(subject: str, issuer: str) -> str:
     """Return the address of the user: the subject, or the subject at the issuer's host."""
     if "://" not in subject:
-        host = issuer.partition("://")[2] or issuer
-        subject = f"{_USER}://{host.partition('/')[0].partition(':')[0]}/{_segment(subject)}"
+        subject = f"{_USER}://{_host(issuer)}/{_segment(subject)}"
     try:
         url = parse(subject)
     except BadUrlError as exc:
@@ -289,6 +298,15 @@ def _user(subject: str, issuer: str) -> str:
     if url.scheme != _USER or not url.path:
         raise _BadClaimError("its claim 'sub' names no user")
     return url.text
+
+
+def _host(issuer: str) -> str:
+    where = issuer.partition("://")[2] or issuer
+    return where.partition("/")[0].partition(":")[0]
+
+
+def _is_of(host: str, domain: str) -> bool:
+    return host == domain or host.endswith(f".{domain}")
 
 
 def _segment(subject: str) -> str:

@@ -122,6 +122,25 @@ def test_a_subject_that_is_no_address_is_a_user_of_its_issuer(sub, issuer, user)
 
 
 @pytest.mark.parametrize(
+    ("sub", "is_good"),
+    [
+        ("bob", True),
+        ("user://idp.ex/bob", True),
+        ("user://mail.idp.ex/bob", True),
+        ("user://other.ex/bob", False),
+        ("user://notidp.ex/bob", False),
+        ("user://ex/bob", False),
+    ],
+)
+def test_one_of_several_issuers_names_users_of_its_own_host_only(sub, is_good):
+    """SEC-03: or each could speak for the users of the others."""
+    terms = AssertionTerms(frozenset({"a.ex"}), frozenset({"https://idp.ex/r", "https://other.ex"}))
+    alone = AssertionTerms(frozenset({"a.ex"}), frozenset({"https://idp.ex/r"}))
+    assert is_refused(judged(terms=terms, sub=sub, iss="https://idp.ex/r")) is not is_good
+    assert not is_refused(judged(terms=alone, sub=sub, iss="https://idp.ex/r"))
+
+
+@pytest.mark.parametrize(
     ("claims", "now", "is_good"),
     [
         ({}, NOW + 359.9, True),
