@@ -9,7 +9,6 @@ key is verified here; `fsm.p2p.peer_identity` decides whether it is enough.
 import hashlib
 import math
 import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, final
@@ -18,6 +17,7 @@ import attrs
 import orjson
 import trio
 
+from actors.keys.base64url import read_base64url, write_base64url
 from actors.keys.key_set import BadKeysError, Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeyUrl
 from actors.keys.runtime_key import SEED_BYTES, is_signed, make_runtime_key, thumbprint_of
@@ -36,7 +36,7 @@ from transports.tls import OwnCertificate, PinnedTls
 if TYPE_CHECKING:
     from actors.catalogue.trust_file import IssuerTrust, Trust
 
-__all__ = ["Beliefs", "Bond", "LinkGuard", "certificate_of"]
+__all__ = ["Beliefs", "Bond", "LinkGuard"]
 
 
 @final
@@ -134,7 +134,7 @@ class LinkGuard:
         identity = self._identity
         shown = LinkSecurity(
             key=identity.key.public,
-            certificate=_text(self.certificate().der),
+            certificate=write_base64url(self.certificate().der),
             signature="-",
             assertion=identity.assertion,
             statement=identity.statement,
@@ -156,9 +156,14 @@ class LinkGuard:
             return UNSIGNED
         try:
             thumbprint = thumbprint_of(shown.key)
-            certificate_of(shown.certificate)
+            certificate = read_base64url(shown.certificate)
         except (BadKeysError, ValueError):
             return Distrusted("the peer offers no key, or no certificate")
+        # Certificates are slow to import, and not needed without direct links.
+        from actors.keys.certificate import is_certificate  # noqa: PLC0415
+
+        if not is_certificate(certificate):
+            return Distrusted("the peer offers no certificate")
         covered = list(_covered(data, shown, bond))
         found = Shown(
             is_signed=is_below(data.owner, bond.signer)
@@ -297,27 +302,11 @@ class LinkGuard:
             await ring.aclose()
 
 
-def certificate_of(text: str) -> bytes:
-    """Return a certificate in DER form.
-
-    Args:
-        text: The certificate as an offer or answer has it.
-
-    Raises:
-        ValueError: It is no base64url.
-    """
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _text(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
 def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
     """Return what a signature covers, in order; candidates come last, as their number varies."""
     yield from (bond.signer, bond.reader, data.owner, bond.object, bond.answers)
     yield str(bond.negotiation)
-    yield hashlib.sha256(certificate_of(shown.certificate)).hexdigest()
+    yield hashlib.sha256(read_base64url(shown.certificate)).hexdigest()
     for said in (shown.assertion, shown.statement):
         yield _NOTHING if said is None else hashlib.sha256(said.encode()).hexdigest()
     for one in data.ice_candidates:

@@ -1,17 +1,24 @@
 """What a runtime shows at its direct links, and by which keys it believes others."""
 
+import hashlib
+from base64 import urlsafe_b64decode
+
 import attrs
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actors.catalogue.trust_file import DomainTrust, IssuerTrust, KeyTrust, Trust
+from actors.keys.base64url import write_base64url
+from actors.keys.certificate import make_certificate
 from actors.keys.key_set import read_keys
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.statement import Statement, write_statement
 from actors.kit.http_client import ServerUrl
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import Beliefs, Bond, LinkGuard
+from actors.runtime.link_guard import Beliefs, Bond, LinkGuard, _covered
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.peer_identity import Believed, Distrusted
@@ -186,3 +193,74 @@ def test_no_token_and_no_statement_is_in_a_text():
     security = LinkGuard(OwnIdentity(make_runtime_key(), "a.b.c", "d.e.f")).signed(DATA, BOND)
     assert "a.b.c" not in repr(security)
     assert "d.e.f" not in repr(security)
+
+
+# ---- what a peer writes by itself, and signs
+
+DER = make_certificate().der
+CERTIFICATES = {
+    "no DER": b"none",
+    "a part of one": DER[:-1],
+    "one with more behind it": DER + b"\0",
+    "two": DER * 2,
+    "something large": bytes(1_000_000),
+    "a sequence of nothing": b"\x30\x00",
+}
+
+
+def with_certificate(text):
+    """An offer that is signed by its key as a peer without the checks of our own does it."""
+    identity = OwnIdentity(make_runtime_key())
+    proper = LinkGuard(identity).signed(DATA, BOND)
+    covered = list(_covered(DATA, proper, BOND))
+    raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    covered[covered.index(hashlib.sha256(urlsafe_b64decode(padded(proper))).hexdigest())] = (
+        hashlib.sha256(raw).hexdigest()
+    )
+    signature = identity.key.signature(BOND.purpose, covered)
+    return attrs.evolve(DATA, security=attrs.evolve(proper, certificate=text, signature=signature))
+
+
+def padded(security):
+    return security.certificate + "=" * (-len(security.certificate) % 4)
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+async def test_a_signed_offer_without_a_certificate_is_not_believed(name):
+    offered = with_certificate(write_base64url(CERTIFICATES[name]))
+    assert isinstance(alice(VouchedBy.NONE).standing(offered, BOND), Distrusted)
+
+
+@pytest.mark.parametrize("spelling", ["....", "====", "{}.", "{}=", "{}\n", " {}", "{}AAAA"])
+async def test_a_certificate_has_one_spelling(spelling):
+    text = write_base64url(DER)
+    assert isinstance(alice(VouchedBy.NONE).standing(with_certificate(text), BOND), Believed)
+    odd = with_certificate(spelling.format(text))
+    assert isinstance(alice(VouchedBy.NONE).standing(odd, BOND), Distrusted)
+
+
+ODD = st.one_of(
+    st.text(min_size=1),
+    st.binary(min_size=1, max_size=200).map(write_base64url),
+    st.binary(max_size=40).map(lambda raw: f"{write_base64url(raw)}.{write_base64url(raw)}.AA"),
+    st.sampled_from([".", "..", "....", "A", "=", "null", "\0", "\u00e9", "A" * 1_000_000]),
+    st.just(write_base64url(DER)),
+)
+
+
+@pytest.mark.parametrize("name", ["key", "certificate", "signature", "assertion", "statement"])
+@given(odd=ODD)
+def test_no_text_of_a_peer_raises_an_error(name, odd):
+    async def found():
+        await trio.lowlevel.checkpoint()
+        issuer = IssuerTrust(read_keys(Issuer().jwks()))
+        guard = alice(VouchedBy.NONE, Trust({}, issuers={ISSUER: issuer}))
+        proper = LinkGuard(OwnIdentity(make_runtime_key())).signed(DATA, BOND)
+        altered = attrs.evolve(DATA, security=attrs.evolve(proper, **{name: odd}))
+        assert not guard.lacks_keys(altered)
+        assert isinstance(guard.standing(altered, BOND), Distrusted | Believed)
+        if name in ("assertion", "statement"):
+            shown = OwnIdentity(make_runtime_key(), **{name: odd})
+            assert isinstance(guard.standing(shown_by(shown), BOND), Believed)
+
+    trio.run(found)

@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from actors.catalogue.trust_file import IssuerTrust, Trust
+from actors.keys.base64url import read_base64url
 from actors.keys.key_set import read_keys
-from actors.runtime.link_guard import Bond, LinkGuard, certificate_of
+from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.p2p import stub as p2p_stub
 from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
@@ -458,7 +459,7 @@ async def impersonated(world, ends, nursery):
     own = attrs.asdict(near)
 
     def signed(_):
-        tls.pin(certificate_of(node.last("alice", "security")["certificate"]))
+        tls.pin(read_base64url(node.last("alice", "security")["certificate"]))
         false = world.says("bob", thumbprint=node.key.thumbprint)
         return node.signed(world, statement=false)
 
