@@ -110,7 +110,7 @@ async def test_a_statement_counts_in_the_time_of_the_world(autojump_clock):
 
 def with_token(issuer, **claims):
     identity = OwnIdentity(make_runtime_key())
-    bound = {"cnf": {"jkt": identity.key.thumbprint}, "sub": USER, "aud": "b.ex"}
+    bound = {"cnf": {"jkt": identity.key.thumbprint}, "sub": USER, "aud": "b.ex", "runtime": RB}
     identity.assertion = issuer.token(**{**bound, **claims})
     return identity
 
@@ -123,9 +123,11 @@ def with_token(issuer, **claims):
         ((), {"aud": "elsewhere"}, False),
         (("elsewhere",), {"aud": "elsewhere"}, True),
         (("elsewhere",), {}, False),
+        ((), {"runtime": RA}, False),
+        ((), {"runtime": None}, False),
     ],
 )
-async def test_a_token_is_for_the_domain_of_the_peer_or_as_the_trust_file_says(
+async def test_a_token_is_for_the_domain_and_the_runtime_of_the_peer_or_as_the_trust_file_says(
     audience, claims, is_believed, autojump_clock
 ):
     issuer = Issuer()
