@@ -184,6 +184,28 @@ def test_a_live_link_stands_whatever_is_shown_by_the_node(make, standing):
     assert core.state is State.LIVE
 
 
+STRANGERS = [UNSIGNED, Distrusted("forged"), Believed(SenderIdentity(RA), "another")]
+
+
+@pytest.mark.parametrize("standing", STRANGERS)
+@pytest.mark.parametrize("number", [2, 999_999_999])
+def test_a_live_link_is_renewed_only_by_its_peer(standing, number):
+    core, owner = live(controller)
+    anew = seen.PeerObjectSeen(data(owner, f"negotiation-{number}"), standing)
+    assert core.feed(anew, 1.0) == []
+    effects = core.feed(believed(data(owner, "negotiation-2")), 1.0)
+    assert do.Renew(2, "negotiation-2") in effects
+    assert core.state is State.IN_PROGRESS
+
+
+def test_a_lost_link_is_renewed_at_once_but_by_the_next_offer_only():
+    core, owner = live(controller)
+    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN, "gone"), 1.0)
+    assert core.feed(seen.PeerObjectSeen(data(owner, "negotiation-3"), UNSIGNED), 1.0) == []
+    effects = core.feed(seen.PeerObjectSeen(data(owner, "negotiation-2"), UNSIGNED), 1.0)
+    assert do.Renew(2, "negotiation-2") in effects
+
+
 @BOTH
 def test_another_certificate_is_not_accepted_for_the_same_link(make):
     core, owner = begun(make)
