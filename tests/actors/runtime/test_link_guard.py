@@ -2,6 +2,7 @@
 
 import hashlib
 from base64 import urlsafe_b64decode
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -17,9 +18,12 @@ from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.statement import Statement, write_statement
 from actors.kit.http_client import ServerUrl
+from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.link_guard import Beliefs, Bond, LinkGuard, _covered
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.p2p.link import LinkEnd
+from actors.runtime.p2p.signalling import LinkObjects
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.sync import Candidate, ConnectionData
@@ -266,3 +270,67 @@ def test_no_text_of_a_peer_raises_an_error(name, odd):
             assert isinstance(guard.standing(shown_by(shown), BOND), Believed)
 
     trio.run(found)
+
+
+# ---- what an end has verified
+
+
+@pytest.fixture
+def verifications(monkeypatch):
+    """The signatures that are verified."""
+    made, verify = [], link_guard.is_signed
+
+    def is_signed(*parts):
+        made.append(parts)
+        return verify(*parts)
+
+    monkeypatch.setattr(link_guard, "is_signed", is_signed)
+    return made
+
+
+def observer(guard, data):
+    """Alice's end of a link to Bob, which observes his answer."""
+    end = LinkEnd(f"{RA}/p2prequester/1", RB, f"{RB}/p2phandler/1", guard.tls())
+    end.own_object, end.peer_object, end.seen = BOND.answers, BOND.object, data
+    objects = LinkObjects(None, "offer", SimpleNamespace(tracer=None, guard=guard))
+    return end, objects
+
+
+def seen_with(objects, end, **changed):
+    end.seen = attrs.evolve(end.seen, **changed)
+    return objects.seen_again(end).standing
+
+
+async def test_what_is_believed_is_verified_once(verifications, autojump_clock):
+    key = make_key("EdDSA", "of-b")
+    guard = alice(foreign_keys={"b.ex": keys_of(key)})
+    end, objects = observer(guard, shown_by(stated(key)))
+    standing = seen_with(objects, end)
+    assert isinstance(standing, Believed)
+    assert seen_with(objects, end, status="unreachable-1") is standing
+    assert len(verifications) == 1
+    security = end.seen.security
+    for changed in (
+        {"status": "negotiation-2"},
+        {"owner": f"{RB}/p2phandler/2"},
+        {"ice_candidates": ()},
+        {"security": attrs.evolve(security, certificate=write_base64url(DER))},
+        {"security": attrs.evolve(security, statement=None)},
+    ):
+        held = end.seen
+        assert isinstance(seen_with(objects, end, **changed), Distrusted)
+        end.seen = held
+    assert seen_with(objects, end) is standing
+    end.own_object = "connection://a.ex/2"
+    assert isinstance(seen_with(objects, end), Distrusted)
+    end.own_object = BOND.answers
+    await trio.sleep(500)
+    assert isinstance(seen_with(objects, end), Distrusted)
+
+
+async def test_what_is_not_believed_is_verified_again(autojump_clock):
+    key, known = make_key("EdDSA", "of-b"), {}
+    end, objects = observer(alice(foreign_keys=known), shown_by(stated(key)))
+    assert isinstance(seen_with(objects, end), Distrusted)
+    known["b.ex"] = keys_of(key)
+    assert isinstance(seen_with(objects, end), Believed)
