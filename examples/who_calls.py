@@ -5,7 +5,7 @@ Run it: `python examples/who_calls.py`
 Each of two domains has its own identity provider, and its node trusts no other one. The requests
 of the caller in the other domain come by both nodes at first: what the greeter is told, the other
 domain says. Then they come by a direct link: there the runtimes show each other their login
-tokens, which name their keys, and the trust file of each names both identity providers.
+tokens, which name them and their keys, and the trust file of each names both identity providers.
 """
 
 import json
@@ -72,7 +72,11 @@ class IdentityProvider:
         self.keys.write_text(json.dumps({"keys": [self._key.public()]}))
 
     def token(self, user: str, *, node: str | None = None, key: str | None = None) -> str:
-        """Issue a token that opens one session: of a runtime's key, or of a domain's node."""
+        """Issue a token that opens one session: of the user's runtime, or of a domain's node.
+
+        A provider has to make sure that the runtime is the user's: each of these users has one, of
+        his own name.
+        """
         now, self._issued = time.time_ns() // 1_000_000_000, self._issued + 1
         claims: actors.JsonObject = {
             "iss": self._domain,
@@ -81,6 +85,7 @@ class IdentityProvider:
             "iat": now,
             "exp": now + 60,
             "jti": str(self._issued),
+            "runtime": f"hyperty-runtime://{self._domain}/{user}",
         }
         if node is not None:
             claims["runtime"] = f"domain://msg-node.{node}"

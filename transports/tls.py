@@ -182,8 +182,8 @@ class PinnedContext(ssl.SSLContext):
         """Accept a certificate from now on, if none was pinned before."""
         if self.peer is None:
             self.peer = peer
-            # What OpenSSL cannot read is trusted by no handshake.
-            with suppress(ssl.SSLError):
+            # What OpenSSL cannot read is trusted by no handshake; no bytes are a ValueError.
+            with suppress(ssl.SSLError, ValueError):
                 self.load_verify_locations(cadata=peer)
 
 
@@ -236,7 +236,7 @@ class PinnedTls:
 
     def pin(self, peer: bytes) -> None:
         """Accept this certificate of the peer, and no other, ever."""
-        self._peer = self._peer or peer
+        self._peer = peer if self._peer is None else self._peer
         for context in self._contexts.values():
             context.pin(self._peer)
 

@@ -15,7 +15,8 @@
     audience = ["a.example"]      # left out: the domain of the peer, or that domain's node
     clients = ["my-app"]          # to which its tokens were issued (`azp`); left out: the audience
 
-Domain `*` stands for all other domains. Key files are relative to the folder of the trust
+Domain `*` stands for all other domains; it has no `statements`, whose keys would speak for each of
+them. Key files are relative to the folder of the trust
 file.
 """
 
@@ -176,6 +177,9 @@ class _Reader:
         allowed = self._publishers(where, said.get("publishers", []), publishers)
         terms = Terms(allowed, self._reach(where, said.get("reach", Reach.PUBLIC.value)))
         keys, stated = said.get("keys"), said.get("statements")
+        if stated is not None and name == ANY:
+            why = "statements belong to one domain: their keys would speak for all others"
+            raise TrustFileError(self.path, f"{where}: {why}")
         is_found = keys in [one.value for one in KeyTrust]
         found = KeyTrust(keys) if is_found else self._key_file(where, keys)
         statements: Keys = {} if stated is None else self._key_file(where, stated)

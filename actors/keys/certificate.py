@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from transports.tls import OwnCertificate
 
-__all__ = ["make_certificate"]
+__all__ = ["is_certificate", "make_certificate"]
 
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
 _SERIAL: Final = 1
@@ -45,3 +45,12 @@ def make_certificate(seed: bytes | None = None) -> OwnCertificate:
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     pem = certificate.public_bytes(Encoding.PEM) + private
     return OwnCertificate(certificate.public_bytes(Encoding.DER), pem)
+
+
+def is_certificate(der: bytes) -> bool:
+    """Return whether bytes are one certificate in DER form, and nothing else."""
+    try:
+        x509.load_der_x509_certificate(der)
+    except ValueError:
+        return False
+    return True

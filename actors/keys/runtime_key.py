@@ -6,7 +6,6 @@ signature made for one purpose is void for all others.
 """
 
 import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PublicKey,
 )
 
+from actors.keys.base64url import read_base64url, write_base64url
 from actors.keys.key_set import BadKeysError
 
 __all__ = [
@@ -60,11 +60,11 @@ class RuntimeKey:
         Returns:
             The signature in base64url without padding.
         """
-        return _text(self._key.sign(_signed(purpose, parts)))
+        return write_base64url(self._key.sign(_signed(purpose, parts)))
 
     def stored(self) -> bytes:
         """Return the private key as a JSON Web Key, for its file; keep it secret."""
-        private = _text(self._key.private_bytes_raw())
+        private = write_base64url(self._key.private_bytes_raw())
         words = {"kty": "OKP", "crv": "Ed25519", "x": self.public, "d": private}
         return orjson.dumps(words, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -95,7 +95,7 @@ def read_runtime_key(text: bytes) -> RuntimeKey:
         raise BadKeysError("it is no JSON") from exc
     match words:
         case {"kty": "OKP", "crv": "Ed25519", "x": str(public), "d": str(private)}:
-            raw = _bytes(private)
+            raw = _part(private)
         case _:
             raise BadKeysError("it is no private key for Ed25519")
     if len(raw) != _KEY_BYTES:
@@ -115,10 +115,10 @@ def thumbprint_of(public: str) -> str:
     Raises:
         BadKeysError: It is no public key for Ed25519.
     """
-    if len(_bytes(public)) != _KEY_BYTES:
+    if len(_part(public)) != _KEY_BYTES:
         raise BadKeysError("a public key for Ed25519 has 32 bytes")
     canonical = f'{{"crv":"Ed25519","kty":"OKP","x":"{public}"}}'
-    return _text(hashlib.sha256(canonical.encode()).digest())
+    return write_base64url(hashlib.sha256(canonical.encode()).digest())
 
 
 def is_signed(public: str, purpose: str, parts: Sequence[str], signature: str) -> bool:
@@ -131,15 +131,15 @@ def is_signed(public: str, purpose: str, parts: Sequence[str], signature: str) -
         signature: The signature in base64url.
     """
     try:
-        key = Ed25519PublicKey.from_public_bytes(_bytes(public))
-        key.verify(_bytes(signature), _signed(purpose, parts))
-    except (BadKeysError, ValueError, InvalidSignature):
+        key = Ed25519PublicKey.from_public_bytes(read_base64url(public))
+        key.verify(read_base64url(signature), _signed(purpose, parts))
+    except (ValueError, InvalidSignature):
         return False
     return True
 
 
 def _of(key: Ed25519PrivateKey) -> RuntimeKey:
-    public = _text(key.public_key().public_bytes_raw())
+    public = write_base64url(key.public_key().public_bytes_raw())
     return RuntimeKey(public, thumbprint_of(public), key)
 
 
@@ -148,16 +148,8 @@ def _signed(purpose: str, parts: Sequence[str]) -> bytes:
     return orjson.dumps([_PREFIX, purpose, *parts])
 
 
-def _text(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _bytes(text: str) -> bytes:
-    """Read base64url without padding; only the one spelling of each value is accepted."""
+def _part(text: str) -> bytes:
     try:
-        raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return read_base64url(text)
     except ValueError as exc:
         raise BadKeysError("a part of it is no base64url") from exc
-    if _text(raw) != text:
-        raise BadKeysError("a part of it is no base64url")
-    return raw

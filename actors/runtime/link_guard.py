@@ -9,7 +9,6 @@ key is verified here; `fsm.p2p.peer_identity` decides whether it is enough.
 import hashlib
 import math
 import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, final
@@ -18,6 +17,7 @@ import attrs
 import orjson
 import trio
 
+from actors.keys.base64url import read_base64url, write_base64url
 from actors.keys.key_set import BadKeysError, Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeyUrl
 from actors.keys.runtime_key import SEED_BYTES, is_signed, make_runtime_key, thumbprint_of
@@ -30,13 +30,14 @@ from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node
 from specs.bodies.sync import ConnectionData, LinkSecurity
 from specs.identity import SenderIdentity, VouchedBy, said_by
-from specs.limits.node import KEYS_PAUSE, STATEMENT_LIFE
+from specs.jsonvalue import JsonObject
+from specs.limits.node import KEYS_PAUSE, SESSION_LIFE
 from transports.tls import OwnCertificate, PinnedTls
 
 if TYPE_CHECKING:
     from actors.catalogue.trust_file import IssuerTrust, Trust
 
-__all__ = ["Beliefs", "Bond", "LinkGuard", "certificate_of"]
+__all__ = ["Beliefs", "Bond", "LinkGuard"]
 
 
 @final
@@ -134,7 +135,7 @@ class LinkGuard:
         identity = self._identity
         shown = LinkSecurity(
             key=identity.key.public,
-            certificate=_text(self.certificate().der),
+            certificate=write_base64url(self.certificate().der),
             signature="-",
             assertion=identity.assertion,
             statement=identity.statement,
@@ -156,9 +157,14 @@ class LinkGuard:
             return UNSIGNED
         try:
             thumbprint = thumbprint_of(shown.key)
-            certificate_of(shown.certificate)
+            certificate = read_base64url(shown.certificate)
         except (BadKeysError, ValueError):
             return Distrusted("the peer offers no key, or no certificate")
+        # Certificates are slow to import, and not needed without direct links.
+        from actors.keys.certificate import is_certificate  # noqa: PLC0415
+
+        if not is_certificate(certificate):
+            return Distrusted("the peer offers no certificate")
         covered = list(_covered(data, shown, bond))
         found = Shown(
             is_signed=is_below(data.owner, bond.signer)
@@ -224,17 +230,23 @@ class LinkGuard:
             return exc.reason
         domain = domain_of(runtime)
         meant = issuer.audience or frozenset({domain, message_node(domain)})
-        terms = AssertionTerms(meant, frozenset({name}), issuer.clients)
+        terms = AssertionTerms(
+            meant,
+            frozenset({name}),
+            issuer.clients,
+            is_one_of_several=self._beliefs.trust is not None
+            and len(self._beliefs.trust.issuers) > 1,
+        )
+        at, over = _login_of(claims, self._now())
         # A token is shown at many links: only the node that it opens a session at counts its uses.
-        verdict = AssertionCore(terms).judge(claims, token.digest, self._now(), key)
+        verdict = AssertionCore(terms).judge(claims, token.digest, at, key)
         if isinstance(verdict, Unacceptable):
             return verdict.why
         if verdict.identity.key is None:
             return "it is bound to no key"
         return Vouching(
             thumbprint=verdict.identity.key,
-            # As at a node, a login outlives the token that it was proven by.
-            until=trio.current_time() + STATEMENT_LIFE,
+            until=over - self._beliefs.clock_offset,
             user=verdict.identity.user,
             runtime=verdict.identity.runtime,
         )
@@ -297,27 +309,27 @@ class LinkGuard:
             await ring.aclose()
 
 
-def certificate_of(text: str) -> bytes:
-    """Return a certificate in DER form.
+def _login_of(claims: JsonObject, now: float) -> tuple[float, float]:
+    """Return the time at which a token is judged, and when the login that it proved is over.
+
+    As at a node, a login outlives its token, by which the runtime has opened a session.
 
     Args:
-        text: The certificate as an offer or answer has it.
-
-    Raises:
-        ValueError: It is no base64url.
+        claims: What the token says.
+        now: Seconds since the epoch.
     """
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _text(raw: bytes) -> str:
-    return urlsafe_b64encode(raw).decode().rstrip("=")
+    issued, ends = claims.get("iat"), claims.get("exp")
+    if not isinstance(issued, int | float) or not isinstance(ends, int | float):
+        return now, now
+    over = issued + SESSION_LIFE
+    return (min(now, ends) if now < over else now), over
 
 
 def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
     """Return what a signature covers, in order; candidates come last, as their number varies."""
     yield from (bond.signer, bond.reader, data.owner, bond.object, bond.answers)
     yield str(bond.negotiation)
-    yield hashlib.sha256(certificate_of(shown.certificate)).hexdigest()
+    yield hashlib.sha256(read_base64url(shown.certificate)).hexdigest()
     for said in (shown.assertion, shown.statement):
         yield _NOTHING if said is None else hashlib.sha256(said.encode()).hexdigest()
     for one in data.ice_candidates:

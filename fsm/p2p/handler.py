@@ -214,15 +214,19 @@ class P2PControllerCore:
     def _offer_seen(self, seen: PeerObjectSeen, now: float) -> list[SideEffect]:
         """Take the offer: it is answered once it is believed.
 
-        One of an earlier negotiation is void: it may be an old one that is shown again.
+        One of an earlier negotiation is void: it may be an old one that is shown again. So is one
+        that is not of the next negotiation, as the requester begins none before the last one has
+        led to a link. A live link is given up only for an offer of its peer.
         """
         data, effects = seen.data, list[SideEffect]()
         number = negotiation_of(data.status)
-        if number < self._side.negotiation:
+        if number not in {self._side.negotiation, self._side.negotiation + 1}:
             return []
-        if number > self._side.negotiation:
+        if number != self._side.negotiation:
             if self.state is State.CREATED:
                 return self._side.give_up("the offer was void before it was answered")
+            if self.state is State.LIVE and not self._side.is_of_peer(seen.standing):
+                return []
             effects += self._side.renew(number, "the requester offers anew", now)
         effects += self._side.believe(seen.standing)
         if not isinstance(seen.standing, Believed) or self._side.ended:

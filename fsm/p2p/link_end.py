@@ -187,6 +187,12 @@ class LinkSide:
             case _:
                 assert_never(standing)
 
+    def is_of_peer(self, standing: Standing) -> bool:
+        """Return whether it is of the peer that has been believed."""
+        if self._peer is None or not isinstance(standing, Believed):
+            return False
+        return standing.certificate == self._peer.certificate
+
     @property
     def knows_peer(self) -> bool:
         """True if the peer has proven who it is."""

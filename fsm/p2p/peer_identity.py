@@ -33,7 +33,8 @@ class Vouching:
         thumbprint: Name of the key.
         until: Seconds on the host's clock; from then on it counts no more.
         user: Address of the user for whom the key speaks; None: it names none.
-        runtime: The only runtime for which the key speaks; None: it names none.
+        runtime: The only runtime for which the key speaks; None: it names none, so it vouches for
+            none.
     """
 
     thumbprint: str
@@ -107,8 +108,9 @@ _WORDS: Final = {
 def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Distrusted:
     """Return whether an offer or answer is believed.
 
-    What an identity provider says comes first. If a domain says something else of the user, one
-    of the two is wrong, and neither is believed.
+    What an identity provider says comes first, if it names the runtime: who has an account there
+    can have any key of his named, and without a runtime that key would be every runtime's. If a
+    domain says something else of the user, one of the two is wrong, and neither is believed.
 
     Args:
         shown: What it shows.
@@ -119,13 +121,13 @@ def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Dis
         return Distrusted("what the peer offers is not signed by the key that it names")
     assertion = _usable(shown.assertion, shown.thumbprint, remote)
     statement = _usable(shown.statement, shown.thumbprint, remote)
-    if isinstance(statement, Vouching) and statement.runtime != remote:
-        statement = "it names no runtime"
+    match assertion, statement:
+        case Vouching(user=one), Vouching(user=other) if other not in {None, one}:
+            return Distrusted("its domain and its identity provider name different users")
+    assertion, statement = _bound(assertion), _bound(statement)
     vouched_by, said = VouchedBy.NONE, None
     if isinstance(assertion, Vouching):
         vouched_by, said = VouchedBy.IDENTITY_PROVIDER, assertion
-        if isinstance(statement, Vouching) and statement.user not in {None, assertion.user}:
-            return Distrusted("its domain and its identity provider name different users")
     elif isinstance(statement, Vouching):
         vouched_by, said = VouchedBy.DOMAIN, statement
     if _RANKS.index(vouched_by) < _RANKS.index(require):
@@ -145,4 +147,11 @@ def _usable(said: Vouching | str | None, thumbprint: str, remote: str) -> Vouchi
         return "it is about another key"
     if said.runtime not in {None, remote}:
         return f"it is about {said.runtime}"
+    return said
+
+
+def _bound(said: Vouching | str | None) -> Vouching | str | None:
+    """Return what was said of this very runtime, or why it does not count."""
+    if isinstance(said, Vouching) and said.runtime is None:
+        return "it names no runtime"
     return said

@@ -14,6 +14,7 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.keys.base64url import read_base64url
 from actors.keys.key_set import Keys
 from actors.keys.runtime_key import RuntimeKey, make_runtime_key
 from actors.keys.signing import SigningKey, make_key
@@ -22,7 +23,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import Bond, LinkGuard, certificate_of
+from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p.link import P2PLink
 from specs.bodies.sync import Candidate, ConnectionData
@@ -292,7 +293,7 @@ class Victims:
     def certificate(self, name: str) -> bytes | None:
         """The certificate that a runtime has offered; None: it has offered none."""
         security = self.node.last(name, "security")
-        return None if security is None else certificate_of(security["certificate"])
+        return None if security is None else read_base64url(security["certificate"])
 
     def says(self, name: str, key: SigningKey | None = None, **changed: object) -> str:
         """What the domain says of a runtime, or something else."""

@@ -11,7 +11,7 @@ from tests.support.runtime.links import leaving_together, open_place
 from transports.errors import DialError, LinkError
 from transports.gate import Everybody
 from transports.link import FRAMED
-from transports.tls import PinnedContext, PinnedTls
+from transports.tls import PinnedTls
 
 PLACES = [f"{family}-{kind}" for family in ("memory", "system", "chaos_memory") for kind in FRAMED]
 
@@ -124,9 +124,22 @@ def test_a_pinned_certificate_is_never_replaced():
     assert there.dialling is there.dialling
 
 
-def test_a_certificate_that_cannot_be_read_lets_nobody_in():
-    context = PinnedContext.of(make_certificate(), ssl.PROTOCOL_TLS_SERVER, b"none")
-    assert context.get_ca_certs() == []
+UNREADABLE = {
+    "nothing": b"",
+    "no DER": b"none",
+    "zeros": bytes(100_000),
+    "a part of one": make_certificate().der[:-1],
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_certificate_that_cannot_be_read_lets_nobody_in(name):
+    peer = UNREADABLE[name]
+    tls = PinnedTls(make_certificate)
+    tls.pin(peer)
+    tls.pin(make_certificate().der)
+    for context in (tls.listening, tls.dialling):
+        assert (context.peer, context.get_ca_certs()) == (peer, [])
 
 
 def test_a_private_key_is_in_no_text():

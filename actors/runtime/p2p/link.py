@@ -23,6 +23,7 @@ from actors.runtime.p2p.handshake import (
 )
 from fsm.p2p.link_io import LinkLost, Loss, Opening, SideInput
 from fsm.p2p.negotiation import FIRST
+from fsm.p2p.peer_identity import Believed
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from fsm.sync.copy import ObserverCore
 from specs.bodies.sync import ConnectionData
@@ -370,6 +371,8 @@ class LinkEnd:
         peer_object: The one it observes.
         copy: What is known of that; None: it observes nothing yet.
         seen: The newest value of that; None: there is none.
+        believed: What was verified last and is believed: owner, candidates, signature, and what
+            they are good for; None: nothing was.
     """
 
     name: str
@@ -386,3 +389,4 @@ class LinkEnd:
     peer_object: str | None = None
     copy: ObserverCore | None = None
     seen: ConnectionData | None = None
+    believed: tuple[object, Believed] | None = None

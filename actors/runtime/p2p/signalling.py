@@ -27,6 +27,7 @@ from fsm.p2p.link_io import (
     SideInput,
 )
 from fsm.p2p.negotiation import negotiation_of
+from fsm.p2p.peer_identity import Believed
 from fsm.sync.copy import (
     Applied,
     Changed,
@@ -471,12 +472,11 @@ class LinkObjects:
         return self._verified(end, data)
 
     def _verified(self, end: LinkEnd, data: ConnectionData) -> PeerObjectSeen:
-        """Say what an offer or answer means; until keys are fetched it counts as unsigned."""
-        if self._guard.lacks_keys(data):
-            if end.name not in self._fetching:
-                self._fetching.add(end.name)
-                self._unverified.append((end, data))
-            return PeerObjectSeen(data)
+        """Say what an offer or answer means; until keys are fetched it counts as unsigned.
+
+        What is believed is not verified again when only the status changes. What is not may be
+        believed later, by other keys.
+        """
         is_answer = self._description == DescriptionType.OFFER.value
         bond = Bond(
             signer=end.remote,
@@ -485,7 +485,20 @@ class LinkObjects:
             answers=(end.own_object or "") if is_answer else "",
             negotiation=negotiation_of(data.status),
         )
-        return PeerObjectSeen(data, self._guard.standing(data, bond))
+        offered = (data.owner, data.ice_candidates, data.security, bond)
+        if end.believed is not None:
+            verified, standing = end.believed
+            if verified == offered and trio.current_time() < standing.until:
+                return PeerObjectSeen(data, standing)
+        if self._guard.lacks_keys(data):
+            if end.name not in self._fetching:
+                self._fetching.add(end.name)
+                self._unverified.append((end, data))
+            return PeerObjectSeen(data)
+        found = self._guard.standing(data, bond)
+        if isinstance(found, Believed):
+            end.believed = offered, found
+        return PeerObjectSeen(data, found)
 
     def take_unverified(self) -> list[tuple[LinkEnd, ConnectionData]]:
         """Return, each once, what needs keys that are not here to be verified."""

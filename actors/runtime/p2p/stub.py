@@ -16,10 +16,10 @@ from typing import TypeAlias, final
 import trio
 from typing_extensions import override
 
+from actors.keys.base64url import read_base64url
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.link_guard import certificate_of
 from actors.runtime.p2p.handshake import (
     Meeting,
     Offered,
@@ -334,7 +334,7 @@ class P2PStub(Actor[P2PMessage]):
             case do.Listen() | do.Dial():
                 work.do(effect)
             case do.Pin(peer):
-                end.tls.pin(certificate_of(peer.certificate))
+                end.tls.pin(read_base64url(peer.certificate))
                 end.identity = peer.identity
             case do.Renew(negotiation):
                 work.cancel()

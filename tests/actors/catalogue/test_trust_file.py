@@ -87,6 +87,10 @@ def test_without_a_star_the_others_are_not_trusted(write):
             '[domains."b.ex"]\nkeys = "b.json"\n[domains."B.ex"]\nkeys = "first-use"',
             "domain 'b.ex' stands there twice",
         ),
+        (
+            '[domains."*"]\nkeys = "published"\nstatements = "b.json"',
+            "domain '*': statements belong to one domain",
+        ),
         ('[publishers.x]\nkeys = "first-use"', "first-use cannot be read"),
     ],
 )

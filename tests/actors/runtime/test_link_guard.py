@@ -1,23 +1,34 @@
 """What a runtime shows at its direct links, and by which keys it believes others."""
 
+import hashlib
+from base64 import urlsafe_b64decode
+from types import SimpleNamespace
+
 import attrs
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actors.catalogue.trust_file import DomainTrust, IssuerTrust, KeyTrust, Trust
+from actors.keys.base64url import write_base64url
+from actors.keys.certificate import make_certificate
 from actors.keys.key_set import read_keys
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.statement import Statement, write_statement
 from actors.kit.http_client import ServerUrl
+from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import Beliefs, Bond, LinkGuard
+from actors.runtime.link_guard import Beliefs, Bond, LinkGuard, _covered
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.p2p.link import LinkEnd
+from actors.runtime.p2p.signalling import LinkObjects
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
-from specs.limits.node import STATEMENT_LIFE
+from specs.limits.node import SESSION_LIFE
 from tests.support.catalogues import keys_of
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.issuer import ISSUER, Issuer
@@ -103,7 +114,7 @@ async def test_a_statement_counts_in_the_time_of_the_world(autojump_clock):
 
 def with_token(issuer, **claims):
     identity = OwnIdentity(make_runtime_key())
-    bound = {"cnf": {"jkt": identity.key.thumbprint}, "sub": USER, "aud": "b.ex"}
+    bound = {"cnf": {"jkt": identity.key.thumbprint}, "sub": USER, "aud": "b.ex", "runtime": RB}
     identity.assertion = issuer.token(**{**bound, **claims})
     return identity
 
@@ -116,9 +127,11 @@ def with_token(issuer, **claims):
         ((), {"aud": "elsewhere"}, False),
         (("elsewhere",), {"aud": "elsewhere"}, True),
         (("elsewhere",), {}, False),
+        ((), {"runtime": RA}, False),
+        ((), {"runtime": None}, False),
     ],
 )
-async def test_a_token_is_for_the_domain_of_the_peer_or_as_the_trust_file_says(
+async def test_a_token_is_for_the_domain_and_the_runtime_of_the_peer_or_as_the_trust_file_says(
     audience, claims, is_believed, autojump_clock
 ):
     issuer = Issuer()
@@ -128,7 +141,36 @@ async def test_a_token_is_for_the_domain_of_the_peer_or_as_the_trust_file_says(
     assert isinstance(standing, Believed) is is_believed
     if is_believed:
         assert standing.identity == SenderIdentity(RB, USER, VouchedBy.IDENTITY_PROVIDER)
-        assert standing.until == trio.current_time() + STATEMENT_LIFE
+        assert standing.until == ISSUED + SESSION_LIFE
+
+
+ISSUED = 0
+"""When the tokens of these tests are issued."""
+
+
+async def test_a_login_outlives_the_token_that_it_was_proven_by(autojump_clock):
+    """As at a node: until then a link can be set up."""
+    issuer = Issuer()
+    trust = Trust({}, issuers={ISSUER: IssuerTrust(read_keys(issuer.jwks()))})
+    guard = alice(VouchedBy.IDENTITY_PROVIDER, trust)
+    offered = shown_by(with_token(issuer))
+    await trio.sleep(SESSION_LIFE - 1)
+    assert isinstance(guard.standing(offered, BOND), Believed)
+    await trio.sleep(1)
+    over = guard.standing(offered, BOND)
+    assert isinstance(over, Distrusted)
+    assert "expired" in over.why
+
+
+async def test_one_of_several_identity_providers_names_its_own_users_only(autojump_clock):
+    """SEC-23."""
+    issuer = Issuer()
+    trusted = IssuerTrust(read_keys(issuer.jwks()))
+    trust = Trust({}, issuers={ISSUER: trusted, "https://other.ex": trusted})
+    guard = alice(VouchedBy.IDENTITY_PROVIDER, trust)
+    for user, kind in ((USER, Believed), ("user://other.ex/bob", Distrusted)):
+        offered = shown_by(with_token(issuer, sub=user))
+        assert isinstance(guard.standing(offered, BOND), kind)
 
 
 async def test_the_keys_of_an_identity_provider_are_fetched_when_a_peer_shows_its_token():
@@ -186,3 +228,138 @@ def test_no_token_and_no_statement_is_in_a_text():
     security = LinkGuard(OwnIdentity(make_runtime_key(), "a.b.c", "d.e.f")).signed(DATA, BOND)
     assert "a.b.c" not in repr(security)
     assert "d.e.f" not in repr(security)
+
+
+# ---- what a peer writes by itself, and signs
+
+DER = make_certificate().der
+CERTIFICATES = {
+    "no DER": b"none",
+    "a part of one": DER[:-1],
+    "one with more behind it": DER + b"\0",
+    "two": DER * 2,
+    "something large": bytes(1_000_000),
+    "a sequence of nothing": b"\x30\x00",
+}
+
+
+def with_certificate(text):
+    """An offer that is signed by its key as a peer without the checks of our own does it."""
+    identity = OwnIdentity(make_runtime_key())
+    proper = LinkGuard(identity).signed(DATA, BOND)
+    covered = list(_covered(DATA, proper, BOND))
+    raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    covered[covered.index(hashlib.sha256(urlsafe_b64decode(padded(proper))).hexdigest())] = (
+        hashlib.sha256(raw).hexdigest()
+    )
+    signature = identity.key.signature(BOND.purpose, covered)
+    return attrs.evolve(DATA, security=attrs.evolve(proper, certificate=text, signature=signature))
+
+
+def padded(security):
+    return security.certificate + "=" * (-len(security.certificate) % 4)
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+async def test_a_signed_offer_without_a_certificate_is_not_believed(name):
+    offered = with_certificate(write_base64url(CERTIFICATES[name]))
+    assert isinstance(alice(VouchedBy.NONE).standing(offered, BOND), Distrusted)
+
+
+@pytest.mark.parametrize("spelling", ["....", "====", "{}.", "{}=", "{}\n", " {}", "{}AAAA"])
+async def test_a_certificate_has_one_spelling(spelling):
+    text = write_base64url(DER)
+    assert isinstance(alice(VouchedBy.NONE).standing(with_certificate(text), BOND), Believed)
+    odd = with_certificate(spelling.format(text))
+    assert isinstance(alice(VouchedBy.NONE).standing(odd, BOND), Distrusted)
+
+
+ODD = st.one_of(
+    st.text(min_size=1),
+    st.binary(min_size=1, max_size=200).map(write_base64url),
+    st.binary(max_size=40).map(lambda raw: f"{write_base64url(raw)}.{write_base64url(raw)}.AA"),
+    st.sampled_from([".", "..", "....", "A", "=", "null", "\0", "\u00e9", "A" * 1_000_000]),
+    st.just(write_base64url(DER)),
+)
+
+
+@pytest.mark.parametrize("name", ["key", "certificate", "signature", "assertion", "statement"])
+@given(odd=ODD)
+def test_no_text_of_a_peer_raises_an_error(name, odd):
+    async def found():
+        await trio.lowlevel.checkpoint()
+        issuer = IssuerTrust(read_keys(Issuer().jwks()))
+        guard = alice(VouchedBy.NONE, Trust({}, issuers={ISSUER: issuer}))
+        proper = LinkGuard(OwnIdentity(make_runtime_key())).signed(DATA, BOND)
+        altered = attrs.evolve(DATA, security=attrs.evolve(proper, **{name: odd}))
+        assert not guard.lacks_keys(altered)
+        assert isinstance(guard.standing(altered, BOND), Distrusted | Believed)
+        if name in ("assertion", "statement"):
+            shown = OwnIdentity(make_runtime_key(), **{name: odd})
+            assert isinstance(guard.standing(shown_by(shown), BOND), Believed)
+
+    trio.run(found)
+
+
+# ---- what an end has verified
+
+
+@pytest.fixture
+def verifications(monkeypatch):
+    """The signatures that are verified."""
+    made, verify = [], link_guard.is_signed
+
+    def is_signed(*parts):
+        made.append(parts)
+        return verify(*parts)
+
+    monkeypatch.setattr(link_guard, "is_signed", is_signed)
+    return made
+
+
+def observer(guard, data):
+    """Alice's end of a link to Bob, which observes his answer."""
+    end = LinkEnd(f"{RA}/p2prequester/1", RB, f"{RB}/p2phandler/1", guard.tls())
+    end.own_object, end.peer_object, end.seen = BOND.answers, BOND.object, data
+    objects = LinkObjects(None, "offer", SimpleNamespace(tracer=None, guard=guard))
+    return end, objects
+
+
+def seen_with(objects, end, **changed):
+    end.seen = attrs.evolve(end.seen, **changed)
+    return objects.seen_again(end).standing
+
+
+async def test_what_is_believed_is_verified_once(verifications, autojump_clock):
+    key = make_key("EdDSA", "of-b")
+    guard = alice(foreign_keys={"b.ex": keys_of(key)})
+    end, objects = observer(guard, shown_by(stated(key)))
+    standing = seen_with(objects, end)
+    assert isinstance(standing, Believed)
+    assert seen_with(objects, end, status="unreachable-1") is standing
+    assert len(verifications) == 1
+    security = end.seen.security
+    for changed in (
+        {"status": "negotiation-2"},
+        {"owner": f"{RB}/p2phandler/2"},
+        {"ice_candidates": ()},
+        {"security": attrs.evolve(security, certificate=write_base64url(DER))},
+        {"security": attrs.evolve(security, statement=None)},
+    ):
+        held = end.seen
+        assert isinstance(seen_with(objects, end, **changed), Distrusted)
+        end.seen = held
+    assert seen_with(objects, end) is standing
+    end.own_object = "connection://a.ex/2"
+    assert isinstance(seen_with(objects, end), Distrusted)
+    end.own_object = BOND.answers
+    await trio.sleep(500)
+    assert isinstance(seen_with(objects, end), Distrusted)
+
+
+async def test_what_is_not_believed_is_verified_again(autojump_clock):
+    key, known = make_key("EdDSA", "of-b"), {}
+    end, objects = observer(alice(foreign_keys=known), shown_by(stated(key)))
+    assert isinstance(seen_with(objects, end), Distrusted)
+    known["b.ex"] = keys_of(key)
+    assert isinstance(seen_with(objects, end), Believed)

@@ -30,7 +30,8 @@ TCP = Candidate("tcp", "11.0.0.1:1", "00")
 NONE, DOMAIN, PROVIDER = VouchedBy.NONE, VouchedBy.DOMAIN, VouchedBy.IDENTITY_PROVIDER
 BOB, CAROL = "user://idp.ex/bob", "user://idp.ex/carol"
 
-TOKEN = Vouching(thumbprint="key", user=BOB, until=70.0)
+TOKEN = Vouching(thumbprint="key", user=BOB, runtime=RB, until=70.0)
+UNBOUND = attrs.evolve(TOKEN, runtime=None)
 STATED = Vouching(thumbprint="key", user=BOB, runtime=RB, until=90.0)
 
 
@@ -63,7 +64,9 @@ CASES = [
     (TOKEN,                                       "its time is over",                       BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
     (attrs.evolve(TOKEN, thumbprint="other"),     STATED,                                   BY_DOMAIN, BY_DOMAIN, None),
     (attrs.evolve(TOKEN, runtime=RA),             None,                                     NOBODY,    None,      None),
-    (attrs.evolve(TOKEN, runtime=RB),             None,                                     BY_TOKEN,  BY_TOKEN,  BY_TOKEN),
+    (UNBOUND,                                     None,                                     NOBODY,    None,      None),
+    (UNBOUND,                                     STATED,                                   BY_DOMAIN, BY_DOMAIN, None),
+    (UNBOUND,                                     attrs.evolve(STATED, user=CAROL),         None,      None,      None),
     (None,                                        attrs.evolve(STATED, thumbprint="other"), NOBODY,    None,      None),
     (None,                                        attrs.evolve(STATED, runtime=RA),         NOBODY,    None,      None),
     (None,                                        attrs.evolve(STATED, runtime=None),       NOBODY,    None,      None),
@@ -91,6 +94,8 @@ def test_the_reason_says_who_has_to_vouch_and_why_that_fails():
     assert stale.why == "its domain has to vouch for the peer: its time is over"
     nothing = standing_of(shown(), RB, PROVIDER)
     assert nothing.why.startswith("an identity provider has to vouch for the peer: ")
+    unbound = standing_of(shown(UNBOUND, STATED), RB, PROVIDER)
+    assert unbound.why == "an identity provider has to vouch for the peer: it names no runtime"
 
 
 # ---- what an end does
@@ -177,6 +182,28 @@ def test_a_live_link_stands_whatever_is_shown_by_the_node(make, standing):
     core, owner = live(make)
     assert core.feed(seen.PeerObjectSeen(data(owner), standing), 1.0) == []
     assert core.state is State.LIVE
+
+
+STRANGERS = [UNSIGNED, Distrusted("forged"), Believed(SenderIdentity(RA), "another")]
+
+
+@pytest.mark.parametrize("standing", STRANGERS)
+@pytest.mark.parametrize("number", [2, 999_999_999])
+def test_a_live_link_is_renewed_only_by_its_peer(standing, number):
+    core, owner = live(controller)
+    anew = seen.PeerObjectSeen(data(owner, f"negotiation-{number}"), standing)
+    assert core.feed(anew, 1.0) == []
+    effects = core.feed(believed(data(owner, "negotiation-2")), 1.0)
+    assert do.Renew(2, "negotiation-2") in effects
+    assert core.state is State.IN_PROGRESS
+
+
+def test_a_lost_link_is_renewed_at_once_but_by_the_next_offer_only():
+    core, owner = live(controller)
+    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN, "gone"), 1.0)
+    assert core.feed(seen.PeerObjectSeen(data(owner, "negotiation-3"), UNSIGNED), 1.0) == []
+    effects = core.feed(seen.PeerObjectSeen(data(owner, "negotiation-2"), UNSIGNED), 1.0)
+    assert do.Renew(2, "negotiation-2") in effects
 
 
 @BOTH
