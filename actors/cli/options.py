@@ -398,28 +398,39 @@ def check_plain(urls: Iterable[str], *, insecure: bool) -> None:
         raise CommandError(f"{exc.fault}; {advice}", ExitCode.USAGE) from exc
 
 
-def client_tls_options(command: Handler) -> Handler:
-    """Add the options for dialling nodes with TLS; the command gets `tls`.
+def client_tls_options(*routes: str) -> Option:
+    """Add the options for dialling nodes with TLS; the command gets `tls` and `insecure`.
 
-    It dials its `node`, and those of `foreign`, if it has that option.
+    Args:
+        routes: Parameters of the command with the URLs that it dials beside `node`, by domain.
     """
 
-    @wraps(command)
-    def secured(
-        *,
-        ca: Path | None,
-        tls_cert: Path | None,
-        tls_key: Path | None,
-        insecure: bool,
-        node: str,
-        **values: object,
-    ) -> int:
-        foreign = values.get("foreign", {})
-        others = foreign.values() if isinstance(foreign, dict) else ()
-        check_plain([node, *others], insecure=insecure)
-        return command(node=node, tls=client_tls(ca, tls_cert, tls_key), **values)
+    def adding(command: Handler) -> Handler:
+        @wraps(command)
+        def secured(
+            *,
+            ca: Path | None,
+            tls_cert: Path | None,
+            tls_key: Path | None,
+            insecure: bool,
+            node: str,
+            **values: object,
+        ) -> int:
+            # A parameter that the command does not have is an error, so none is left out.
+            more = [url for name in routes for url in _urls(values[name])]
+            check_plain([node, *more], insecure=insecure)
+            tls = client_tls(ca, tls_cert, tls_key)
+            return command(node=node, tls=tls, insecure=insecure, **values)
 
-    return _ca_option(_cert_option(_key_option(insecure_option(secured))))
+        return _ca_option(_cert_option(_key_option(insecure_option(secured))))
+
+    return adding
+
+
+def _urls(routes: object) -> Iterable[str]:
+    if not isinstance(routes, dict):
+        raise TypeError("routes are URLs by domain")
+    return routes.values()
 
 
 def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:

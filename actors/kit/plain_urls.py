@@ -18,10 +18,12 @@ class PlainUrlError(ProtoflyError, ValueError):
     """A URL leads to another machine without TLS.
 
     Attributes:
+        url: The URL.
         fault: What is wrong, as the beginning of a sentence that ends with advice.
     """
 
     def __init__(self, url: str) -> None:
+        self.url = url
         self.fault = f"{url} is dialled without TLS, so others can read and alter messages"
         super().__init__(f"{self.fault}; dial wss:, or set insecure=True")
 
