@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
+from actors.kit.plain_urls import check_plain
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.node import app as node_app
 from actors.node.app import Node
@@ -164,6 +165,8 @@ async def open_node(
 
     Raises:
         BadUrlError: The domain cannot be part of an address.
+        PlainUrlError: The node of another domain, on another machine, would be dialled without
+            TLS, and `NodeConfig.insecure` is not set; a `ValueError`.
         ListenError: The address to listen at is in use or not allowed.
         RegistryFileError: The file of the domain registry cannot be used.
         StateFileError: The file of the sessions cannot be used.
@@ -173,6 +176,8 @@ async def open_node(
     """
     config = domain if isinstance(domain, NodeConfig) else NodeConfig(domain=domain)
     domain_name(config.domain)
+    dialled = (one.url for one in config.foreign.domains.values())
+    check_plain(dialled, network, insecure=config.insecure)
     if network is None:
         config = attrs.evolve(config, ids=fresh_ids(), clock_offset=clock_offset())
     with bare_error():
@@ -535,6 +540,8 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
     Raises:
         BadUrlError: On entering: domain or name cannot be part of an address, or `node` is not a
             URL that can be dialled.
+        PlainUrlError: On entering: a node on another machine would be dialled without TLS, and
+            `RuntimeConfig.insecure` is not set; a `ValueError`.
         StoreFileError: On entering: the file of the store cannot be used.
         KeyFileError: On entering: the file of the runtime's key cannot be used.
         TraceDirectoryError: On entering: the trace directory cannot be made or written.
@@ -558,6 +565,7 @@ async def _open(
     if network is None:
         check_dialled(config.node)
         config = _by_the_clock(config)
+    check_plain([config.node, *config.nodes.values()], network, insecure=config.insecure)
     with bare_error():
         async with _running(config, network, trace) as running:
             yield Runtime(running)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from types import MappingProxyType, TracebackType
-from typing import Final, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
 
 import attrs
 import trio
@@ -252,7 +252,13 @@ DEFAULT_PATHS: Final[ServedPaths] = MappingProxyType({"/link": PROTOFLY_V1})
 
 
 class Network(ABC):
-    """Dials and listens; all links of one process come from one network."""
+    """Dials and listens; all links of one process come from one network.
+
+    Attributes:
+        is_system: Whether its hosts are machines, which the operating system connects to.
+    """
+
+    is_system: ClassVar[bool] = False
 
     @abstractmethod
     async def dial(

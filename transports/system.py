@@ -71,6 +71,8 @@ class _StreamListener(Listener):
 class SystemNetwork(Network):
     """Links over real sockets; made by `open_system_network`."""
 
+    is_system = True
+
     def __init__(self, nursery: trio.Nursery, tls: ssl.SSLContext | None) -> None:
         self._readers: Final = nursery
         self._tls = tls

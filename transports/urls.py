@@ -1,6 +1,7 @@
 """Addresses to connect to: WebSocket URLs, `host:port`, and the endpoints of descriptors."""
 
 import re
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final, final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -12,6 +13,8 @@ from transports.link import Kind, Upgrade
 __all__ = [
     "Endpoint",
     "WebSocketUrl",
+    "is_plain",
+    "is_this_machine",
     "join_host_port",
     "own_origin",
     "read_endpoint",
@@ -63,6 +66,28 @@ def read_websocket_url(text: str) -> WebSocketUrl:
     port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
     query = f"?{parts.query}" if parts.query else ""
     return WebSocketUrl(parts.hostname, port, (parts.path or "/") + query, parts.scheme)
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a name or number stands for the machine itself."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+_WITHOUT_TLS: Final = frozenset({"http", "ws"})
+
+
+def is_plain(url: str) -> bool:
+    """Return whether a URL leads to another machine without TLS; what is no URL leads nowhere."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in _WITHOUT_TLS and not is_this_machine(parts.hostname or "")
 
 
 _ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)

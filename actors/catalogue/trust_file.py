@@ -36,6 +36,7 @@ from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
 from specs.limits.node import JWKS_BYTES
+from transports.urls import is_plain
 
 __all__ = ["DomainTrust", "IssuerTrust", "KeyTrust", "Trust", "read_trust"]
 
@@ -44,7 +45,6 @@ ANY: Final = "*"
 
 _DOMAIN: Final = frozenset({"keys", "publishers", "reach", "statements"})
 _PUBLISHER: Final = frozenset({"keys"})
-_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _ISSUER: Final = frozenset({"name", "keys", "audience", "clients"})
 _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 
@@ -214,7 +214,7 @@ class _Reader:
             url = ServerUrl.read(text)
         except HttpUrlError as exc:
             raise TrustFileError(self.path, f"{where}: {exc}") from exc
-        if url.scheme != "https" and url.host not in _LOCAL:
+        if is_plain(url.text):
             why = "keys come by https, or from this machine"
             raise TrustFileError(self.path, f"{where}: {text} cannot be used: {why}")
         return url

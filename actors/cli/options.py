@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial, wraps
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, final
 
@@ -15,7 +14,9 @@ from typing_extensions import override
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
 from actors.cli.output import open_tracer
-from actors.kit.log import Level, Style, configure_log, get_logger
+from actors.kit import plain_urls
+from actors.kit.log import Level, Style, configure_log
+from actors.kit.plain_urls import PlainUrlError
 from actors.kit.trace import Tracer
 from specs.addresses.address import canonical, domain_name, runtime_name
 from specs.errors import BadUrlError
@@ -293,8 +294,6 @@ def log_option(command: Handler) -> Handler:
     return _level_option(_style_option(logged))
 
 
-_log = get_logger("actors.cli")
-
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
@@ -392,50 +391,46 @@ def check_plain(urls: Iterable[str], *, insecure: bool) -> None:
     Raises:
         CommandError: It is not.
     """
-    for url in urls:
-        read = read_websocket_url(url)
-        if read.scheme == "wss" or _is_here(read.host):
-            continue
-        if not insecure:
-            raise CommandError(
-                f"{url} is dialled without TLS, so others can read and alter messages; "
-                "dial wss:, or add --insecure",
-                ExitCode.USAGE,
-            )
-        _log.warning("a node is dialled without TLS", url=url)
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
     try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+        plain_urls.check_plain(urls, insecure=insecure)
+    except PlainUrlError as exc:
+        advice = "dial wss:, or add --insecure"
+        raise CommandError(f"{exc.fault}; {advice}", ExitCode.USAGE) from exc
 
 
-def client_tls_options(command: Handler) -> Handler:
-    """Add the options for dialling nodes with TLS; the command gets `tls`.
+def client_tls_options(*routes: str) -> Option:
+    """Add the options for dialling nodes with TLS; the command gets `tls` and `insecure`.
 
-    It dials its `node`, and those of `foreign`, if it has that option.
+    Args:
+        routes: Parameters of the command with the URLs that it dials beside `node`, by domain.
     """
 
-    @wraps(command)
-    def secured(
-        *,
-        ca: Path | None,
-        tls_cert: Path | None,
-        tls_key: Path | None,
-        insecure: bool,
-        node: str,
-        **values: object,
-    ) -> int:
-        foreign = values.get("foreign", {})
-        others = foreign.values() if isinstance(foreign, dict) else ()
-        check_plain([node, *others], insecure=insecure)
-        return command(node=node, tls=client_tls(ca, tls_cert, tls_key), **values)
+    def adding(command: Handler) -> Handler:
+        @wraps(command)
+        def secured(
+            *,
+            ca: Path | None,
+            tls_cert: Path | None,
+            tls_key: Path | None,
+            insecure: bool,
+            node: str,
+            **values: object,
+        ) -> int:
+            # A parameter that the command does not have is an error, so none is left out.
+            more = [url for name in routes for url in _urls(values[name])]
+            check_plain([node, *more], insecure=insecure)
+            tls = client_tls(ca, tls_cert, tls_key)
+            return command(node=node, tls=tls, insecure=insecure, **values)
 
-    return _ca_option(_cert_option(_key_option(insecure_option(secured))))
+        return _ca_option(_cert_option(_key_option(insecure_option(secured))))
+
+    return adding
+
+
+def _urls(routes: object) -> Iterable[str]:
+    if not isinstance(routes, dict):
+        raise TypeError("routes are URLs by domain")
+    return routes.values()
 
 
 def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:

@@ -53,7 +53,7 @@ def _check_names(
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_check_names)
 @credentials_options
-@client_tls_options
+@client_tls_options()
 @config_option
 @log_option
 def command(  # noqa: PLR0913 - one for each option
@@ -64,6 +64,7 @@ def command(  # noqa: PLR0913 - one for each option
     names: tuple[str, ...],
     credentials: Credentials,
     tls: ssl.SSLContext | None,
+    insecure: bool,
 ) -> int:
     """Give names of runtimes, such as alice, back to the node of a domain.
 
@@ -76,6 +77,7 @@ def command(  # noqa: PLR0913 - one for each option
         name=name or f"release-{secrets.token_hex(4)}",
         node=node,
         tls=tls,
+        insecure=insecure,
         kinds=(),
         credentials=credentials,
         ids=fresh_ids(),

@@ -88,7 +88,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @catalogue_option
 @trust_option
 @credentials_options
-@client_tls_options
+@client_tls_options("foreign")
 @identity_option
 @trace_options
 @config_option
@@ -106,6 +106,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     credentials: Credentials,
     tls: ssl.SSLContext | None,
+    insecure: bool,
     identity: Path | None,
     trace: OpenTracer,
 ) -> int:
@@ -118,6 +119,7 @@ def command(  # noqa: PLR0913 - one for each option
         name=name or f"request-{secrets.token_hex(4)}",
         node=node,
         tls=tls,
+        insecure=insecure,
         kinds=(),
         topology=Topology(topology),
         nodes=foreign,

@@ -303,7 +303,7 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
 @catalogue_option
 @trust_option
 @credentials_options
-@client_tls_options
+@client_tls_options("foreign")
 @identity_option
 @click.option(
     "--store",
@@ -336,6 +336,7 @@ def command(  # noqa: PLR0913 - one for each option
     trust: Path | None,
     credentials: Credentials,
     tls: ssl.SSLContext | None,
+    insecure: bool,
     identity: Path | None,
     store: Path | None,
     trace: OpenTracer,
@@ -351,6 +352,7 @@ def command(  # noqa: PLR0913 - one for each option
         name=name,
         node=node,
         tls=tls,
+        insecure=insecure,
         sandboxes=SandboxTotals(sandbox_memory * MIB, sandbox_cpu),
         kinds=p2p,
         p2p_host=p2p_host,

@@ -109,6 +109,12 @@ class Plan:
         """Return the seconds since the epoch, as the node counts them."""
         return trio.current_time() + self.config.clock_offset
 
+    @property
+    def login_clock(self) -> Callable[[], float]:
+        """The clock by which logins, names and statements are good: as the world counts, or own."""
+        login = self.config.login
+        return self.clock if login is None or login.clock is None else login.clock
+
     def trace(self, actor: str) -> ComponentTrace:
         """Make the trace of one component."""
         return ComponentTrace(self.tracer, actor, self.counters)
@@ -211,15 +217,12 @@ def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)
     exchange.has_login = config.login is not None
-    clock = config.login and config.login.clock
-    exchange.names = UserNames(exchange.state, clock or plan.clock)
+    exchange.names = UserNames(exchange.state, plan.login_clock)
     watch(exchange)
     policing = plan.policing
     gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
-    login = config.login
-    clock = plan.clock if login is None or login.clock is None else login.clock
-    statements = Statements(config.domain, plan.domain_keys, clock)
-    control = Control(exchange, gate, config.entropy, login, statements)
+    statements = Statements(config.domain, plan.domain_keys, plan.login_clock)
+    control = Control(exchange, gate, config.entropy, config.login, statements)
     resume = partial(_resume, plan, exchange)
     return NodeBus(exchange, control, _services(plan, exchange), gate, resume)
 
@@ -444,7 +447,7 @@ class _OpenListener:
 async def _planned(plan: Plan) -> AsyncIterator[Plan]:
     """Add to a plan the parts that are opened and closed with the node."""
     used = None if plan.state is None else UsedTokenFile(plan.state.path, form=FORM)
-    async with open_provider(plan.config.login, plan.clock, used) as provider:
+    async with open_provider(plan.config.login, plan.login_clock, used) as provider:
         yield attrs.evolve(plan, provider=provider)
 
 

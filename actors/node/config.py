@@ -153,6 +153,8 @@ class NodeConfig:
         foreign: Other domains that the node reaches by stubs of its own.
         client_tls: What nodes of other domains are dialled with, by the network of the operating
             system; None: the authorities of the operating system are trusted.
+        insecure: Whether nodes on other machines may be dialled without TLS, by the network of the
+            operating system: others can then read and alter messages, and a warning is logged.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
         monitor: Whether the node judges itself while it runs (`actors.kit.self_check`).
@@ -179,6 +181,7 @@ class NodeConfig:
     origins: frozenset[str] = frozenset()
     foreign: ForeignPlan = NOWHERE
     client_tls: ssl.SSLContext | None = None
+    insecure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False

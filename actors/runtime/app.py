@@ -12,6 +12,7 @@ from actors.keys.key_file import open_key_file
 from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
 from actors.kit.counters import Counters, DropLedger
 from actors.kit.log import get_logger
+from actors.kit.plain_urls import check_plain
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
@@ -22,7 +23,6 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import Tracer
-from actors.pipe.plan import Spawn
 from actors.pipe.process import ProcessSandboxes, process_sandboxes
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
@@ -287,13 +287,15 @@ async def _start(
     )
 
 
-def _makers(spawn: Spawn) -> StubMakers:
+def _makers(plan: _Plan) -> StubMakers:
     """Return the makers of fetched stubs: their code runs in sandbox processes."""
+    spawn = plan.processes.open
 
     def code(archive: bytes, entry_point: str, endpoints: tuple[str, ...]) -> StubFactory:
         return sandboxed_stub(StubCode(archive, entry_point), endpoints, spawn)
 
-    return StubMakers(SHIPPED, code)
+    check = partial(check_plain, network=plan.network, insecure=plan.config.insecure)
+    return StubMakers(SHIPPED, code, check)
 
 
 def _catalogue(plan: _Plan) -> Catalogue:
@@ -310,7 +312,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
         from actors.runtime.catalogue import fetching  # noqa: PLC0415
 
         evidence = Evidence(plan.tracer, plan.counters, plan.identity)
-        catalogue = fetching(catalogue, config.catalogues, _makers(plan.processes.open), evidence)
+        catalogue = fetching(catalogue, config.catalogues, _makers(plan), evidence)
     return catalogue
 
 

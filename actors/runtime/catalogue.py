@@ -7,7 +7,8 @@ runs in this process. `StubMakers` are the factories of both. A declarative prof
 stub that ships (PFY-01, STB-01).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
@@ -21,6 +22,7 @@ from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
 from actors.kit.log import get_logger
+from actors.kit.plain_urls import PlainUrlError, check_plain
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
@@ -96,6 +98,9 @@ CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 """Makes a stub of a package: its bytes, its entry point, the places it may dial."""
 
 
+_WITH_TLS_ONLY: Final = partial(check_plain, insecure=False)
+
+
 @final
 @attrs.frozen
 class StubMakers:
@@ -104,10 +109,12 @@ class StubMakers:
     Attributes:
         shipped: Those that a profile may name.
         code: Runs code in a sandbox; None: none is run.
+        check: Refuses endpoints on other machines without TLS, by a `PlainUrlError`.
     """
 
     shipped: Mapping[str, StubFactory]
     code: CodeStubs | None = None
+    check: Callable[[Iterable[str]], None] = _WITH_TLS_ONLY
 
 
 @final
@@ -208,12 +215,22 @@ class FetchingCatalogue(Catalogue):
             if self._makers.code is None:
                 raise RefusedDescriptorError(entry.described, _NO_SANDBOX)
             places = found.descriptor.endpoints
+            self._check(entry, places)
             make = self._makers.code(found.package, package.entry_point, places)
             return _descriptor(entry, _fenced(make, found.reach), None, options)
         if profile is None:
             raise RefusedDescriptorError(entry.described, _NO_PROFILE)
+        self._check(entry, (profile.endpoint,))
         make = _fenced(self._makers.shipped[profile.stub], found.reach)
         return _descriptor(entry, make, profile.endpoint, {**profile.options, **options})
+
+    def _check(self, entry: Entry, endpoints: tuple[str, ...]) -> None:
+        try:
+            self._makers.check(endpoints)
+        except PlainUrlError as exc:
+            why = f"its endpoint {exc.url[:80]!r} is on another machine and without TLS"
+            refused = Refused(Reason.WITHOUT_TLS, why, _WITH_TLS)
+            raise RefusedDescriptorError(entry.described, refused) from exc
 
     def _report_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
         reason = error.refused.reason
@@ -257,6 +274,7 @@ _NO_SANDBOX: Final = Refused(
     "its code would need a sandbox, and this runtime has none",
     "ask the domain for a profile of a shipped stub",
 )
+_WITH_TLS: Final = "ask the domain for one with wss:, or set insecure (--insecure) if you mean it"
 _NO_PROFILE: Final = Refused(
     Reason.NOTHING_TO_DEPLOY, "it has neither a profile nor a package", "ask the domain for one"
 )

@@ -44,6 +44,8 @@ class RuntimeConfig:
         node: URL of the node of its domain, such as ws://127.0.0.1:4123/link, with TLS wss:.
         tls: What nodes are dialled with, by the network of the operating system; None: the
             authorities of the operating system are trusted.
+        insecure: Whether nodes on other machines may be dialled without TLS, by the network of the
+            operating system: others can then read and alter messages, and a warning is logged.
         nodes: URLs of the nodes of other domains, by domain.
         catalogues: Catalogues that have descriptors of domains not in `nodes`; None: such domains
             cannot be reached.
@@ -72,7 +74,6 @@ class RuntimeConfig:
         stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
             often; its error is then raised by the context of the runtime.
         entropy: Source of random bytes for secrets, nonces and jitter.
-        clock_offset: Seconds from the Trio clock to the epoch (1970, UTC).
         ids: Ids of all messages of the runtime. A process starts them at its wall clock, so that
             no id repeats after a restart.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
@@ -87,6 +88,7 @@ class RuntimeConfig:
     name: str
     node: str
     tls: ssl.SSLContext | None = None
+    insecure: bool = False
     nodes: Mapping[str, str] = _NO_NODES
     catalogues: "CatalogueAccess | None" = None
     sandboxes: SandboxTotals = TOTALS

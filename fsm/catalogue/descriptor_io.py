@@ -48,6 +48,7 @@ class Reason(StrEnum):
     NOTHING_TO_DEPLOY = "nothing-to-deploy"
     UNKNOWN_STUB = "unknown-stub"
     PRIVATE_PLACE = "private-place"
+    WITHOUT_TLS = "without-tls"
     NO_SANDBOX = "no-sandbox"
     UNKNOWN_PUBLISHER = "unknown-publisher"
     PUBLISHER_SIGNATURE = "publisher-signature"

@@ -279,6 +279,23 @@ def test_a_node_elsewhere_is_not_dialled_without_tls(name):
     assert ended.err[0].endswith("; dial wss:, or add --insecure")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("request", "--node", "ws://127.0.0.1:1/link", NOBODY, "1"),
+        ("runtime", "--node", "ws://127.0.0.1:1/link", "--name", "ra"),
+    ],
+)
+def test_the_nodes_of_other_domains_are_not_dialled_without_tls(words):
+    """SEC-13."""
+    url = "ws://10.0.0.7:1/link"
+
+    ended = typed(words[0], "--domain", "a.ex", "--foreign", f"b.ex={url}", *words[1:])
+
+    assert ended.status == ExitCode.USAGE
+    assert ended.err[0].startswith(f"protofly: {url} is dialled without TLS")
+
+
 class Greeter(Hyperty):
     async def on_request(self, message):
         return f"hello {message.body['value']}"

@@ -1,8 +1,8 @@
-"""Targets of request lines, and the web origin of a listener."""
+"""Targets of request lines, the web origin of a listener, and URLs without TLS."""
 
 import pytest
 
-from transports.urls import own_origin, read_target, split_target
+from transports.urls import is_plain, is_this_machine, own_origin, read_target, split_target
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,38 @@ def test_an_absolute_target_has_an_authority(target, authority, rest):
 def test_the_query_of_an_absolute_target_is_read():
     upgrade = read_target("ws://a.ex/stub/connect?runtimeURL=runtime%3A%2F%2Fa.ex%2F1", None)
     assert (upgrade.path, upgrade.query["runtimeURL"]) == ("/stub/connect", "runtime://a.ex/1")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1"])
+def test_the_machine_itself_is_known_by_these(host):
+    assert is_this_machine(host)
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.1", "::", "10.0.0.1", "localhost.evil.example"])
+def test_others_are_not_the_machine_itself(host):
+    assert not is_this_machine(host)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ws://192.0.2.1:8440/link", "http://b.example", "WS://b.example", "ws://localhost@b.example/"],
+)
+def test_urls_without_tls_to_other_machines_are_plain(url):
+    """SEC-13."""
+    assert is_plain(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "wss://b.example/link",
+        "https://b.example",
+        "ws://127.0.0.2:1/link",
+        "ws://[::1]:1/link",
+        "ws://LocalHost/link",
+        "tcp://b.example:1",
+        "ws://[b.example/link",
+    ],
+)
+def test_other_urls_are_not(url):
+    assert not is_plain(url)

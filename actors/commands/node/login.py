@@ -15,6 +15,7 @@ from actors.commands.signer import read_signer
 from actors.node.config import NodeConfig
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
+from transports.urls import is_plain
 
 if TYPE_CHECKING:
     from actors.keys.key_source import KeyFile, KeySource, KeyUrl
@@ -92,9 +93,13 @@ def _server(text: str) -> "KeyUrl":
     from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
 
     try:
-        return KeyUrl(ServerUrl.read(text))
+        url = ServerUrl.read(text)
     except HttpUrlError as exc:
         raise CommandError(f"{exc}; correct --jwks") from exc
+    if is_plain(url.text):
+        why = "keys come by https, or from this machine"
+        raise CommandError(f"{text} cannot be used: {why}; correct --jwks")
+    return KeyUrl(url)
 
 
 def _file(path: Path) -> "KeyFile":

@@ -66,7 +66,10 @@ class TlsOptions(Topic):
         keys = [pair[1] for pair in (stubs, http) if pair is not None]
         remarks = [open_key(key) for key in keys if is_open_to_others(key)]
         return attrs.evolve(
-            config, client_tls=client_tls(self.ca), remarks=(*config.remarks, *remarks)
+            config,
+            client_tls=client_tls(self.ca),
+            insecure=self.insecure,
+            remarks=(*config.remarks, *remarks),
         )
 
     def rereads(self, config: NodeConfig) -> Sequence[Callable[[], None]]:

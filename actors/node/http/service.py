@@ -40,7 +40,6 @@ from actors.node.http.site import (
     Site,
     Visit,
     WellKnown,
-    is_loopback,
     json_page,
 )
 from actors.node.links.acceptor import REST
@@ -59,7 +58,7 @@ from specs.limits.protocol import (
 from transports.errors import LinkBrokenError, LinkError, ListenError
 from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
-from transports.urls import own_origin, read_host_port, split_target
+from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
 __all__ = ["Conversation", "open_http", "rest_services", "site_of"]
 
@@ -362,7 +361,7 @@ async def open_http(
         OpenMetricsError: Every client that reaches it could read the metrics.
     """
     async with _listening(network, config) as listener:
-        if config.token is None and not is_loopback(read_host_port(listener.address)[0]):
+        if config.token is None and not is_this_machine(read_host_port(listener.address)[0]):
             raise OpenMetricsError(listener.address)
         limits = (
             (REST_CONNECTIONS, REST_PER_HOST) if config.rest else (HTTP_CONNECTIONS, HTTP_PER_HOST)

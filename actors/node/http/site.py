@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
@@ -33,6 +32,7 @@ from specs.limits.foreign_code import (
     REVOCATIONS_BYTES,
 )
 from specs.limits.node import JWKS_BYTES
+from transports.urls import is_this_machine
 
 __all__ = [
     "METHODS",
@@ -46,7 +46,6 @@ __all__ = [
     "Site",
     "Visit",
     "WellKnown",
-    "is_loopback",
     "json_page",
 ]
 
@@ -303,7 +302,7 @@ class Gate:
             return None if self._is_known(visit) else _UNKNOWN
         if any(visit.header(name) is not None for name in _PROXIED):
             return _REMOTE
-        return None if is_loopback(_host(visit.header("host") or "")) else _REMOTE
+        return None if is_this_machine(_host(visit.header("host") or "")) else _REMOTE
 
     def _is_known(self, visit: Visit) -> bool:
         shown = visit.bearer
@@ -384,16 +383,6 @@ class Site:
             return _METHOD
         refusal = self._gate.refusal(visit) if is_guarded else None
         return await source() if refusal is None else refusal
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a name or number stands for the machine itself."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _host(authority: str) -> str:

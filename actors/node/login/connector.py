@@ -192,13 +192,13 @@ async def open_provider(
 
     Args:
         login: Login of the node; None: no login.
-        clock: Returns the time in seconds.
+        clock: Returns the seconds since the epoch, as logins are counted.
         used: File of used tokens for a provider that has none of its own.
     """
     if login is None:
         yield None
         return
-    provider = login.provider(login.clock or clock)
+    provider = login.provider(clock)
     try:
         if used is not None:
             provider.remember(used)

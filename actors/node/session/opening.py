@@ -416,7 +416,7 @@ class Logins:
     def __init__(self, exchange: Exchange, login: Login, clock: Callable[[], float]) -> None:
         self._exchange = exchange
         self._life = login.life
-        self._clock = login.clock or clock
+        self._clock = clock
         self._waiting: dict[int, tuple[OpenRequest, float]] = {}
         self._links: dict[int, int] = {}
 

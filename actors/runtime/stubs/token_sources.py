@@ -7,7 +7,6 @@ import os
 import ssl
 from base64 import b64encode
 from collections.abc import Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Final, final
@@ -24,6 +23,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import TOKEN_ANSWER_BYTES, TOKEN_CHARS
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.reply_code import Code
+from transports.urls import is_plain
 
 __all__ = ["OAuthCredentials", "TokenCommand"]
 
@@ -112,16 +112,9 @@ def _read_url(text: str) -> ServerUrl:
         url = ServerUrl.read(text)
     except HttpUrlError as exc:
         raise CredentialsError(str(exc)) from exc
-    if url.scheme != "https" and not _is_here(url.host):
+    if is_plain(url.text):
         raise CredentialsError(f"{text} would be told secrets without TLS; it must be https:")
     return url
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @final

@@ -9,7 +9,7 @@ from actors.catalogue.memory import FolderStore, VolatileMemory
 from actors.keys.signing import make_key
 from specs.limits.foreign_code import PACKAGE_BYTES
 from tests.actors.catalogue.stub_supply import runtime, served_package
-from tests.support.catalogues import archive_of
+from tests.support.catalogues import NODE_B, archive_of
 
 # ---- packages
 
@@ -85,6 +85,12 @@ async def test_an_unknown_machine(domain, archive, machine):
 async def test_code_without_places_to_dial(domain, archive):
     domain.serves({**domain.code(archive), "endpoints": []})
     await runtime(domain).refused("no-endpoints", "it does not say where its code dials")
+
+
+async def test_code_that_dials_without_tls(domain, archive):
+    """SEC-13."""
+    domain.serves({**domain.code(archive), "endpoints": [NODE_B, "ws://node.b.ex/link"]})
+    await runtime(domain).refused("without-tls", "its endpoint 'ws://node.b.ex/link' is")
 
 
 async def test_another_language(domain, archive):

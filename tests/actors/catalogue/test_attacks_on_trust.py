@@ -32,6 +32,13 @@ async def test_a_place_on_this_machine(domain, autojump_clock):
     await runtime(domain).refused("private-place", "names no host")
 
 
+@pytest.mark.parametrize("scheme", ["ws", "http"])
+async def test_an_endpoint_without_tls(domain, scheme, autojump_clock):
+    """SEC-13."""
+    domain.offers(endpoint=f"{scheme}://node.b.ex/link")
+    await runtime(domain).refused("without-tls", "is on another machine and without TLS")
+
+
 async def test_an_unknown_stub(domain, autojump_clock):
     domain.serves(domain.draft(profile={"stub": "telnet", "endpoint": NODE_B}))
     await runtime(domain).refused("unknown-stub", "no stub 'telnet' ships with this runtime")

@@ -170,6 +170,12 @@ def test_identity_providers_have_keys_audiences_and_clients(write):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("host", ["127.0.0.2", "[::1]", "localhost"])
+def test_an_identity_provider_on_this_machine_needs_no_tls(write, host):
+    text = f'[[issuer]]\nname = "x"\nkeys = "http://{host}:1/keys"'
+    assert read_trust(write(text)).issuers["x"].keys.text == f"http://{host}:1/keys"
+
+
 def test_a_domain_states_things_by_keys_of_its_own(write):
     text = '[domains."b.example"]\nkeys = "published"\nstatements = "b.json"'
     assert list(read_trust(write(text)).of("b.example").statements) == ["b"]

@@ -4,18 +4,21 @@ import ast
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
 import actors
-from actors.node.config import NodeConfig
+from actors.node.config import NOWHERE, Endpoint, ForeignPlan, NodeConfig
 from actors.runtime.config import RuntimeConfig
 from specs.errors import BadUrlError
+from tests.support.log import captured_log
 from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 from transports.memory import MemoryNetwork
+from transports.system import open_system_network
 
 
 class Greeter(actors.Hyperty):
@@ -235,6 +238,50 @@ async def test_an_unreachable_runtime_is_refused(domain, name, node, said):
     with pytest.raises(BadUrlError, match=said):
         async with actors.open_runtime(domain, name, node=node):
             pytest.fail("it opened")
+
+
+def plain_node(url, **more):
+    foreign = ForeignPlan({"b.example": Endpoint(url)}, NOWHERE.spawn)
+    return NodeConfig(domain="a.example", foreign=foreign, **more)
+
+
+ELSEWHERE = "ws://192.0.2.1:8440/link"
+HERE = "ws://127.0.0.1:1/link"
+of = partial(RuntimeConfig, domain="a.example", name="ra")
+PLAIN = [
+    (actors.open_runtime, partial(of, node=ELSEWHERE)),
+    (actors.open_runtime, partial(of, node=HERE, nodes={"b.example": ELSEWHERE})),
+    (actors.open_node, partial(plain_node, ELSEWHERE)),
+]
+
+
+@pytest.mark.parametrize(("opens", "config"), PLAIN)
+async def test_a_node_elsewhere_is_not_dialled_without_tls(opens, config):
+    """SEC-13."""
+    with pytest.raises(ValueError, match=rf"{ELSEWHERE} .* insecure=True"):
+        async with opens(config()):
+            pytest.fail("it opened")
+    async with open_system_network() as network:
+        with pytest.raises(ValueError, match="insecure=True"):
+            async with opens(config(), network=network):
+                pytest.fail("it opened")
+
+
+@pytest.mark.parametrize(("opens", "config"), PLAIN)
+async def test_what_is_dialled_without_tls_all_the_same_is_logged(opens, config):
+    """SEC-13."""
+    with captured_log() as log:
+        async with opens(config(insecure=True)):
+            pass
+
+    said = [one for one in log if "without TLS" in one["event"]]
+    assert [one["url"] for one in said] == [ELSEWHERE]
+
+
+@pytest.mark.parametrize(("opens", "config"), PLAIN)
+async def test_hosts_of_other_networks_are_no_machines(opens, config, autojump_clock):
+    async with opens(config(), network=MemoryNetwork()):
+        pass
 
 
 async def test_an_invalid_hyperty_is_refused_before_it_has_an_address(autojump_clock):

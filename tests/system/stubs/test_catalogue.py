@@ -42,10 +42,10 @@ class Two:
         path.write_text(f'[domains."b.example"]\nkeys = "keys/jwks.json"\n{more}\n')
         return str(path)
 
-    async def ask(self, trust, where=None):
+    async def ask(self, trust, where=None, more=()):
         ways = ("--catalogue", where or f"b.example={self.catalogue}", "--trust", trust)
         asked = ("--domain", "a.example", "--node", self.node_a)
-        return await call("request", *asked, *ways, self.echo, '"hello"')
+        return await call("request", *asked, *ways, *more, self.echo, '"hello"')
 
 
 @asynccontextmanager
@@ -86,6 +86,18 @@ async def test_an_untrusted_descriptor_is_reported_in_one_sentence(tmp_path):
         assert ended.status == ExitCode.CANNOT_CONNECT
         assert "the protocolstub 'default' of b.example is refused: " in ended.err[-1]
         assert said in ended.err[-1]
+
+
+async def test_a_descriptor_leads_to_no_other_machine_without_tls(tmp_path):
+    """SEC-13: a host counts as another machine unless it is known to be this one."""
+    async with two_domains(tmp_path) as two:
+        two.publish(two.node_b.replace("127.0.0.1", "127.1"))
+        plain = await two.ask(two.trust())
+        wanted = await two.ask(two.trust(), more=("--insecure",))
+
+    assert plain.status == ExitCode.CANNOT_CONNECT
+    assert "is on another machine and without TLS; ask the domain" in plain.err[-1]
+    assert (wanted.status, json.loads(wanted.out[0])["value"]) == (ExitCode.OK, "hello")
 
 
 async def test_a_rollback_is_refused_by_the_next_process(tmp_path):

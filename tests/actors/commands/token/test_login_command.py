@@ -178,6 +178,7 @@ async def test_a_node_without_keys_says_once_that_no_runtime_can_enter():
         (("--jwks", "{page}"), "no JSON"),
         (("--jwks", "{private}"), "private key"),
         (("--jwks", "http://"), "names no HTTP server"),
+        (("--jwks", "http://idp.example/keys"), "keys come by https, or from this machine"),
         (("--issuer", "https://idp.ex"), "--jwks"),
     ],
 )

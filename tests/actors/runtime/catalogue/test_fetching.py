@@ -47,10 +47,15 @@ class World:
     echo: str
 
     @asynccontextmanager
-    async def visitor(self, access):
+    async def visitor(self, access, *, insecure=False):
         """Run a runtime of the first domain, which knows nothing of the second."""
         config = RuntimeConfig(
-            domain=A, name="ra", node=self.node, catalogues=access, entropy=counted_bytes(2)
+            domain=A,
+            name="ra",
+            node=self.node,
+            catalogues=access,
+            insecure=insecure,
+            entropy=counted_bytes(2),
         )
         caller, tracer = Caller(), MemoryTracer()
         async with open_runtime(config, self.network, tracer) as runtime:
@@ -77,10 +82,10 @@ class Visitor:
 
 
 @asynccontextmanager
-async def open_world():
+async def open_world(listen_b="127.0.0.1:0"):
     network = MemoryNetwork()
     node_a = NodeConfig(domain=A, entropy=counted_bytes(0))
-    node_b = NodeConfig(domain=B, entropy=counted_bytes(1))
+    node_b = NodeConfig(domain=B, listen=listen_b, entropy=counted_bytes(1))
     async with (
         open_node(node_a, network, MemoryTracer()) as a,
         open_node(node_b, network, MemoryTracer()) as b,
@@ -170,6 +175,30 @@ async def test_a_private_place_is_not_dialled(publishing, autojump_clock):
 
     assert answer.code == Code.UNAVAILABLE
     assert visitor.judged() == [(Op.REFUSED, "private-place")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "outcome"),
+    [
+        ((True, False), (Code.UNAVAILABLE, [(Op.REFUSED, "without-tls")])),
+        ((True, True), (Code.OK, [(Op.ADMIT, "profile")])),
+        ((False, False), (Code.OK, [(Op.ADMIT, "profile")])),
+    ],
+)
+async def test_the_node_of_another_domain_is_dialled_with_tls(
+    publishing, monkeypatch, flags, outcome, autojump_clock
+):
+    """SEC-13: unless that is wanted, or the hosts are no machines."""
+    is_system, insecure = flags
+    monkeypatch.setattr(MemoryNetwork, "is_system", is_system)
+    publishing.offers(endpoint="ws://node.b.ex:4123/link")
+    async with (
+        open_world("node.b.ex:4123") as world,
+        world.visitor(access(publishing), insecure=insecure) as visitor,
+    ):
+        answer = await visitor.ask()
+
+    assert (answer.code, visitor.judged()) == outcome
 
 
 # ---- what a fetched stub is given
