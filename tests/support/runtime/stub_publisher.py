@@ -11,7 +11,7 @@ from tests.support.catalogues import ENTRY_POINT, sources
 from tests.support.command import called
 
 DRAFT = {
-    "profile": {"stub": "websocket", "endpoint": "ws://node.b.example:4123/link"},
+    "profile": {"stub": "websocket", "endpoint": "wss://node.b.example:4123/link"},
     "description": "the node of b",
     "mine": {"kept": True},
 }

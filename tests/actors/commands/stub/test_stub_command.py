@@ -22,7 +22,7 @@ def test_a_catalogue_is_listed(publisher):
     assert [line["entry"] for line in lines] == ["protocolstub/default", "protocolstub/beta"]
     assert (lines[0]["counter"], lines[0]["state"]) == (7, "signed")
     assert len(table) == 3
-    assert "ws://node.b.example:4123/link" in table[1]
+    assert "wss://node.b.example:4123/link" in table[1]
 
 
 def test_a_spoilt_descriptor_is_listed_as_such(publisher):
