@@ -16,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 DIAGRAMS: Final = 10
-"""Violations of each claim that a report draws, if no one says how many."""
+"""Violations of each claim that a report draws by default."""
 
 
 @unique

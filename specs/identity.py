@@ -1,4 +1,4 @@
-"""Who is behind a session and behind a message (MN-05, CON-01).
+"""The user and runtime of a session and of a message (MN-05, CON-01).
 
 On the wire the identity of a sender is the entry `identity` of the body. Only the node of the
 receiver's domain writes it; what anybody else has written there is removed, or, from the node of
@@ -61,7 +61,7 @@ class Identity:
 @final
 @unique
 class VouchedBy(StrEnum):
-    """Who says that a user sent a message."""
+    """The party that vouches for the user of a message."""
 
     IDENTITY_PROVIDER = "identity-provider"
     """A token of the user's identity provider, which the receiving side has verified."""
@@ -111,10 +111,10 @@ class Stamp:
 
 
 NOBODY: Final = Stamp()
-"""The sender is not known; what it says of itself is removed."""
+"""The sender is unknown; an identity that it wrote is removed."""
 
 READ: Final = Stamp(is_read=True)
-"""The writer says who the sender is."""
+"""The identity that the writer wrote is read."""
 
 
 def read_sender(value: Json) -> SenderIdentity | None:
@@ -155,7 +155,7 @@ def write_sender(identity: SenderIdentity) -> JsonObject:
 
 
 def said_by(domain: str, said: SenderIdentity | None) -> SenderIdentity | None:
-    """Return what is believed of what the node of another domain says of a sender.
+    """Return the believed part of the identity that another domain's node states for a sender.
 
     It speaks for the runtimes of its domain, and for users whose addresses are of its domain or of
     a host below that. Of any other user it may say nothing: the runtime has no user then.

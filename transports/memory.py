@@ -393,7 +393,7 @@ class MemoryNetwork(Network):
 
 
 def _shake_hands(wire: Wire, dialler: ssl.SSLContext | None, tls: ssl.SSLContext | None) -> None:
-    """Decide as TLS does with pinned certificates; other contexts say nothing here.
+    """Decide as TLS with pinned certificates does; a context of another kind permits everything.
 
     Raises:
         DialError: One end has TLS and the other has none, or one is not whom the other expects.

@@ -434,7 +434,7 @@ def _urls(routes: object) -> Iterable[str]:
 
 
 def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
-    """Make the option `--profile NAME`; what a profile says is the default of other options.
+    """Make the option `--profile NAME`; a profile sets the defaults of other options.
 
     A file of options, too, wins over a profile.
 

@@ -15,6 +15,7 @@ from actors.cli.options import (
     check_domain,
     check_name,
     client_tls_options,
+    if_given,
     log_option,
     node_option,
 )
@@ -32,10 +33,6 @@ __all__ = ["command"]
 _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 
-def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return None if value is None else check_name(ctx, parameter, value)
-
-
 def _check_names(
     ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -47,7 +44,7 @@ def _check_names(
 @click.option("--domain", required=True, callback=check_domain, help="The domain of the node.")
 @click.option(
     "--name",
-    callback=_check_name,
+    callback=if_given(check_name),
     help="Name of the runtime that logs in, for a token that is valid for one runtime only, or "
     "for a user that has too many names [default: a new one, which is given back too].",
 )

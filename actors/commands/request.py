@@ -23,6 +23,7 @@ from actors.cli.options import (
     check_name,
     client_tls_options,
     identity_option,
+    if_given,
     log_option,
     node_option,
     trace_options,
@@ -68,16 +69,12 @@ def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
     return parsed
 
 
-def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    return None if value is None else check_name(ctx, parameter, value)
-
-
 @click.command("request")
 @node_option
 @click.option("--domain", required=True, callback=check_domain, help="The domain of the node.")
 @click.option(
     "--name",
-    callback=_check_name,
+    callback=if_given(check_name),
     help="Name of the runtime that sends the request, for a token that is valid for one "
     "runtime only [default: a new one each time].",
 )

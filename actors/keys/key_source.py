@@ -97,7 +97,7 @@ _OK: Final = 200
 
 @final
 class KeyUrl(KeySource):
-    """A server that gives its keys out over HTTP; nothing it says leads anywhere else."""
+    """A server that publishes keys over HTTP; redirects are not followed."""
 
     fresh = KEYS_FRESH
     pause = KEYS_PAUSE

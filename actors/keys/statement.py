@@ -36,7 +36,7 @@ class BadStatementError(ReasonError):
 @final
 @attrs.frozen(kw_only=True)
 class Statement:
-    """What a domain says of one of its runtimes.
+    """A statement of a domain about one of its runtimes.
 
     Attributes:
         domain: The domain that says it.

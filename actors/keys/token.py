@@ -87,7 +87,7 @@ def read_token(text: str) -> SignedToken:
 
 
 def is_bound_to(text: str, thumbprint: str) -> bool:
-    """Return whether a text is a token that says it is bound to a key; its signature may be bad.
+    """Return whether a text is a token that claims to be bound to a key; no signature is verified.
 
     Args:
         text: The text.

@@ -119,7 +119,8 @@ _SECRET: Final = frozenset(
 """Body keys that never count for a digest; their values are not recorded, except for `via`."""
 
 _USER_DIGITS: Final = 16
-"""Digits of the digest of a user: enough to tell all users of a deployment apart."""
+"""Hexadecimal digits of the digest of a user (ours): 64 bits, so that no two users of a deployment
+share a digest."""
 
 _VIA_CHARACTERS: Final = 4096
 """Characters of the list of crossed stubs in a record (ours; `HOP_LIMIT` need a tenth)."""

@@ -127,7 +127,7 @@ class RuntimeConfig:
 
     @property
     def link_requirement(self) -> VouchedBy:
-        """Who has to vouch for the other end of a direct link, at least."""
+        """Lowest level of vouching that is required for the other end of a direct link."""
         if self.p2p_require is not None:
             return self.p2p_require
         return VouchedBy.NONE if self.credentials is NO_CREDENTIALS else VouchedBy.DOMAIN

@@ -184,7 +184,7 @@ class LinkGuard:
         return trio.current_time() + self._beliefs.clock_offset
 
     def _stated(self, text: str | None, runtime: str) -> Vouching | str | None:
-        """Return what the peer's domain says of a key."""
+        """Return the domain's verified statement about a key, or why it is not believed."""
         if text is None:
             return None
         domain = domain_of(runtime)
@@ -216,7 +216,7 @@ class LinkGuard:
         return identity.domain_keys if is_own else identity.foreign_keys.get(domain, {})
 
     def _asserted(self, text: str | None, runtime: str, key: str) -> Vouching | str | None:
-        """Return what an identity provider says of a key."""
+        """Return an identity provider's verified assertion, or why it is not believed."""
         if text is None:
             return None
         try:

@@ -97,7 +97,7 @@ class Presence:
         await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
 
     async def release_name(self, runtime: str) -> None:
-        """Give a name of the user who has logged in back to the own node.
+        """Release a name of the logged-in user at the own node.
 
         Args:
             runtime: The name: address of the runtime.

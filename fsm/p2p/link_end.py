@@ -163,7 +163,7 @@ class LinkSide:
         return self.give_up("the peer deleted its object")
 
     def believe(self, standing: Standing) -> list[SideEffect]:
-        """Take who the peer has proven to be; a set-up with anybody else is given up.
+        """Take the proven identity of the peer; a set-up with any other peer is given up.
 
         The first certificate counts for the whole link: a peer that comes back has it still.
 
@@ -195,7 +195,7 @@ class LinkSide:
 
     @property
     def knows_peer(self) -> bool:
-        """True if the peer has proven who it is."""
+        """True if the peer has proven its identity."""
         return self._peer is not None
 
     def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:

@@ -313,7 +313,7 @@ def _title(broken: Broken) -> str:
 
 
 def _others(more: int) -> str:
-    """Say how many violations are not shown, and where they are."""
+    """Return the note about the violations that are not shown."""
     if more <= 0:
         return ""
     return (

@@ -53,7 +53,7 @@ _ARROW: Final[Mapping[type, pa.DataType]] = {
 _END, _QUOTE, _ESCAPE, _OPENS, _CLOSES = b'\n"\\{}'
 _CONTROLS: Final = ord(" ")
 _TOO_LARGE: Final = 2.0**63
-"""From here on the reference tells whole numbers from fractions."""
+"""Numbers from here on are decoded by the reference, which keeps whole numbers exact."""
 
 _Columns: TypeAlias = dict[str, pa.Array]
 _Places: TypeAlias = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 @final
 class _WithoutPandas(MetaPathFinder):
-    """Says that Pandas is not installed."""
+    """A module finder that reports Pandas as not installed."""
 
     @override
     def find_spec(

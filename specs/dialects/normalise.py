@@ -62,7 +62,7 @@ def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
 
 
 def _stamped(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
-    """Take out of a body what its writer says of the sender; return both as they go on."""
+    """Remove the identity that a writer put into a body; return the rest and what is believed."""
     identity = stamp.of(body)
     return body if stamp.is_kept else unstamped(body), identity
 

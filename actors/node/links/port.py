@@ -290,9 +290,9 @@ class Port:
         self._connection.try_tell(Nudge.GRANTED)
 
     def belongs_to(self, asker: Asker) -> None:
-        """Note who the sender of what is read is from now on. Idempotent.
+        """Set the sender of the messages that are read from now on. Idempotent.
 
-        What was read before, and is still on its way to the bus, the bus looks at itself.
+        The bus itself sets the sender of messages that were read before and wait for it.
 
         Args:
             asker: Known facts about the sender over the link's session.

@@ -27,7 +27,7 @@ __all__ = ["PlainAcceptor", "SessionAcceptor"]
 
 _RUNTIME: Final = "runtimeURL"
 _KEPT: Final = Stamp(is_kept=True)
-"""Peers of upstream tell each other who they are in the body."""
+"""The body carries the identities that upstream's peers send each other."""
 
 _OPENING: Final = 1
 """Id of the request that this acceptor sends for the peer; only a refusal is passed on."""

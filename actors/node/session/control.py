@@ -252,7 +252,7 @@ class Control:
             self._exchange.feed(session, CloseAsked(port.number))
 
     def _release(self, message: Message, named: str | None, session: Session, port: Port) -> None:
-        """Give back a name of the user who has logged in; answered when that is stored."""
+        """Release a name of the logged-in user; the answer follows when that is stored."""
         identity, runtime = session.identity, named or session.core.runtime
         if identity is None:
             why = "names belong to users, and this session has no login"

@@ -173,12 +173,12 @@ class Opening:
     def is_proven(self, request: OpenRequest, method: SessionMethod) -> bool:
         """Return whether a link has the key that it shows, if it shows any; else answer it.
 
-        Nothing of the request has been looked at before, so a token is not used up by a request
-        whose proof fails.
+        The proof is checked before everything else, so a request whose proof fails uses no token
+        up.
 
         Args:
             request: The request.
-            method: Its method; what is signed is signed for this one only.
+            method: Method of the request; a signature is valid for one method only.
         """
         shown, link = request.shown, request.port.number
         if shown is None:

@@ -310,7 +310,7 @@ class Score:
         return self.observer.items[self.observer.start :]
 
     def ruled_out(self, number: int, seen: str) -> Difference:
-        """Say what should not have been, by the step it speaks against.
+        """Return the difference that an unexpected event makes.
 
         Args:
             number: Number of the step.

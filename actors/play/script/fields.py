@@ -39,7 +39,7 @@ _MOST: Final = 1_000_000
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Say which known word is nearest to an unknown one, as the end of a sentence.
+    """Return the end of an error message that names the nearest known word.
 
     Args:
         word: The unknown word.
@@ -161,7 +161,7 @@ _SHAPES: Final[Mapping[object, shape.Shape]] = MappingProxyType(
         Key: shape.Anything(),
     }
 )
-"""What a field of a type may hold, where the type by itself does not say it."""
+"""Permitted values of the fields of a type, beyond the type itself."""
 
 _MEANINGS: Final[Mapping[object, Callable[[object], object]]] = MappingProxyType(
     {

@@ -150,7 +150,7 @@ class SandboxedStub(StubHost[Delivery]):
             raise PipeError("it reported a status that is not so")
 
     def _by_itself(self, message: Message) -> Message:
-        """Return what the stub says as itself: foreign code of this runtime, and no user."""
+        """Return a message of the stub itself with its sender: this runtime, and no user."""
         return identified(message, SenderIdentity(self.plan.runtime))
 
     async def _answer(self, message: Message) -> None:

@@ -472,7 +472,7 @@ class LinkObjects:
         return self._verified(end, data)
 
     def _verified(self, end: LinkEnd, data: ConnectionData) -> PeerObjectSeen:
-        """Say what an offer or answer means; until keys are fetched it counts as unsigned.
+        """Return the input that an offer or answer is: unsigned until its keys are fetched.
 
         What is believed is not verified again when only the status changes. What is not may be
         believed later, by other keys.
@@ -506,7 +506,7 @@ class LinkObjects:
         return unverified
 
     def seen_again(self, end: LinkEnd) -> SideInput | None:
-        """Say what the newest value means, now that keys were fetched."""
+        """Return the input that the newest value is, now that keys were fetched."""
         self._fetching.discard(end.name)
         if end.seen is None or end.peer_object is None:
             return None

@@ -109,7 +109,7 @@ class Entrance:
             raise _error(answer)
 
     async def release(self, number: int, runtime: str) -> None:
-        """Give a name of the user who has logged in back to the node.
+        """Release a name of the logged-in user at the node.
 
         Args:
             number: Id of the message that asks.
