@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 import orjson
@@ -56,12 +57,29 @@ class Stub(Actor):
 SOURCES = {"guest.py": STUB, "attacks.py": Path(attacks.__file__).read_text()}
 
 
+WITHIN = Path(sysconfig.get_path("stdlib"), "site-packages")
+"""Distributions of the interpreter, in the folder of its standard library."""
+DISTRIBUTIONS = WITHIN if WITHIN.is_dir() else Path("/usr/lib/python3/dist-packages")
+"""The same, also for an interpreter of Debian, which has them elsewhere."""
+
+
 @pytest.fixture
-def places(tmp_path):
-    """Put keys where an embedding program may keep them: in the checkout and elsewhere."""
-    folder = tmp_path / "keys"
+def places():
+    """Put keys where an embedding program may keep them: in the checkout and elsewhere.
+
+    The folder is open to all users, as a sandbox process that root started may be another one:
+    only the rules of the sandbox protect the keys.
+    """
+    with (
+        tempfile.TemporaryDirectory() as made,
+        tempfile.NamedTemporaryFile(dir=Path.home(), prefix=".attacked-") as home_file,
+    ):
+        Path(made).chmod(0o755)
+        yield from placed(Path(made) / "keys", home_file.name)
+
+
+def placed(folder, home_file):
     (folder / "empty").mkdir(parents=True)
-    folder.chmod(0o755)
     secrets = {"folder": str(folder)}
     for name in ("key", "token", "victim"):
         (folder / name).write_text("SECRET")
@@ -79,7 +97,9 @@ def places(tmp_path):
             "secrets": secrets,
             "checkout": str(ROOT),
             "installed": sysconfig.get_path("purelib"),
+            "distribution": str(next(DISTRIBUTIONS.glob("*/__init__.py"))),
             "home": str(Path.home()),
+            "home_file": home_file,
         }
     assert (folder / "victim").read_text() == "SECRET"
     assert not Path("/tmp/escaped-by-attack").exists()  # noqa: S108
@@ -150,6 +170,8 @@ DEFECTS = {
 
 @pytest.mark.parametrize(("defect", "attack"), DEFECTS.values(), ids=DEFECTS)
 def test_a_rule_that_is_taken_out_is_missed(places, defect, attack):
+    if "_INSTALLED" in defect and DISTRIBUTIONS != WITHIN:
+        pytest.skip("this interpreter has no distributions beside its standard library")
     assert list(attempted(places, defect, attack)) == [attack]
 
 

@@ -111,9 +111,9 @@ _FILES = {
     "where the editable install is": "read(installed + '/distutils-precedence.pth')",
     "who starts programs": "os.listdir(os.path.dirname(sys.executable))",
     "the interpreter": "read(sys.executable)",
-    "distributions of the interpreter": "read(standard + '/site-packages/pip/__init__.py')",
+    "distributions of the interpreter": "read(distribution)",
     "the home": "os.listdir(home)",
-    "a file of the home": "read(home + '/.profile')",
+    "a file of the home": "read(home_file)",
     "the root": "os.listdir('/')",
     "users": "read('/etc/passwd')",
     "passwords": "read('/etc/shadow')",
@@ -392,7 +392,8 @@ def attempts(places, names=()):
     """Try attacks; yield the name of each, and what came of it if nobody refused it.
 
     Args:
-        places: What attacks aim at: `secrets`, `checkout`, `installed` and `home`.
+        places: What attacks aim at: `secrets`, `checkout`, `installed`, `distribution`, `home`
+            and `home_file`.
         names: Which are tried; all if none is given.
     """
     space = {**places, "call": call, "refuses": refuses, "_COLUMN": _COLUMN}
