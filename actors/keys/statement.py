@@ -15,14 +15,11 @@ from actors.keys.key_set import REGISTRY, Keys
 from actors.keys.signing import SigningKey
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.node import TOKEN_CHARS
+from specs.limits.node import CLOCK_SKEW, TOKEN_CHARS
 
 __all__ = ["BadStatementError", "Statement", "read_statement", "write_statement"]
 
 _TYPE: Final = "protofly-statement+jwt"
-_LEEWAY: Final = 60.0
-"""Seconds by which the clocks of two machines may differ."""
-
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 
 
@@ -101,7 +98,7 @@ def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Sta
         raise BadStatementError(f"its issuer is {said.domain}, not {domain}")
     if now is not None and now >= said.until:
         raise BadStatementError("its time is over")
-    if now is not None and said.issued > now + _LEEWAY:
+    if now is not None and said.issued > now + CLOCK_SKEW:
         raise BadStatementError("its time has not begun")
     return said
 
