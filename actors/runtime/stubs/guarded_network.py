@@ -1,7 +1,9 @@
 """A network for stubs that another domain describes: they dial public addresses only (S15).
 
-The operator has not written where a descriptor leads. A name is resolved when it is dialled, and
-the address that was checked is the one that is dialled.
+The operator has not written where a descriptor leads. A name is resolved and its address checked
+at each dial, and the checked address is dialled. By `wss:` the name is dialled, so it is resolved
+a second time: a server at another address is sent the first message of a TLS handshake, and
+nothing else, as it has no certificate of the name.
 
 `NO_NETWORK` is for code that may not dial at all.
 """
