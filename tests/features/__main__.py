@@ -17,7 +17,9 @@ def main(names: list[str]) -> int:
             if names and one.feature not in names:
                 continue
             failed, said = is_missed(one, Path(place) / "code")
-            print(one.feature, "missed" if failed else f"NOT MISSED by {FEATURES[one.feature].test}")
+            print(
+                one.feature, "missed" if failed else f"NOT MISSED by {FEATURES[one.feature].test}"
+            )
             if not failed:
                 print(said)
                 shown += 1

@@ -111,9 +111,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-_TITLES: Final = (
-    "| id | feature | priority | state | shown by |\n|---|---|---|---|---|"
-)
+_TITLES: Final = "| id | feature | priority | state | shown by |\n|---|---|---|---|---|"
 
 
 def _row(one: Feature, *, is_tried: bool) -> str:

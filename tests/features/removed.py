@@ -13,7 +13,17 @@ from tests.features.page import FEATURES, ROOT, Removal
 
 __all__ = ["copied", "is_missed", "replaced"]
 
-_COPIED: Final = ("actors", "bench", "docs", "examples", "fsm", "spark", "specs", "tests", "transports")
+_COPIED: Final = (
+    "actors",
+    "bench",
+    "docs",
+    "examples",
+    "fsm",
+    "spark",
+    "specs",
+    "tests",
+    "transports",
+)
 _FILES: Final = ("pyproject.toml", "README.md")
 _WAIT: Final = 300
 """Seconds for one test: without a feature it may wait for what never comes."""

@@ -40,13 +40,16 @@ def test_every_feature_that_is_there_is_named_by_its_test():
         one.id
         for one in FEATURES.values()
         if one.state is not State.NOT
-        and one.id not in functions(one.test.partition("::")[0]).get(one.test.rpartition("::")[2], "")
+        and one.id
+        not in functions(one.test.partition("::")[0]).get(one.test.rpartition("::")[2], "")
     ]
     assert unnamed == []
 
 
 def test_what_is_not_all_there_is_said():
-    assert [one.id for one in FEATURES.values() if (one.state is State.BUILT) == bool(one.lacks)] == []
+    assert [
+        one.id for one in FEATURES.values() if (one.state is State.BUILT) == bool(one.lacks)
+    ] == []
 
 
 def test_only_features_that_others_can_do_without_are_not_there():

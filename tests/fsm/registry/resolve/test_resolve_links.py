@@ -50,9 +50,10 @@ def test_a_runtime_without_p2p_reads_no_records():
 
 
 def test_backend_services_are_reached_by_nodes_only():
-    """RES-01, I-R1."""
+    """RES-01, I-R1: no record is read for a link to them, whoever asks."""
     registry = with_node()
-    assert [type(e) for e in registry.ask("domain://registry.b.ex")] == [rs.Route]
+    for address in ("domain://idm.b.ex", "domain-idp://b.ex"):
+        assert [type(e) for e in registry.ask(address)] == [rs.Route]
 
 
 def test_the_path_is_set_before_the_requester_is_deployed():
