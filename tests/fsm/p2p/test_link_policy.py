@@ -216,6 +216,19 @@ def test_a_link_only_message_waits_for_a_lost_link():
     assert [route.url for route in routes(registry.status(PQ, "live"))] == [PQ]
 
 
+@pytest.mark.parametrize(
+    ("from_", "to"),
+    [
+        ("hyperty-runtime://a.ex/ra/p2prequester/1", f"{RB}/p2phandler/1"),
+        (f"{RB}/p2phandler/1/conn/1", "connection://a.ex/c1"),
+        ("connection://a.ex/c1", f"{RB}/sm"),
+    ],
+)
+def test_what_sets_a_link_up_never_takes_it(from_, to):
+    """P2P-29, I-P13."""
+    assert intent_of(Message(1, MessageType.READ, from_, to, {})) is Intent.NODE
+
+
 def test_signalling_and_what_services_are_asked_takes_the_node_all_the_same():
     """P2P-29: else no link could be set up."""
     registry = with_node(wanted=STRICT)
