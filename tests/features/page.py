@@ -5,6 +5,7 @@ each feature its state and the test, and from `removals.toml`, which removes som
 """
 
 import csv
+import sys
 import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
@@ -28,12 +29,12 @@ _AREAS: Final = {
 
 _HEAD: Final = """# Features
 
-The features of the protocol, and the test that fails if a feature is not there. This page is the
-output of `python -m tests.features.page`.
+The features of the protocol, and for each the test that shows it. This page is the output of
+`python -m tests.features.page`.
 
-P0 features are needed by every implementation, P1 features by most, P2 features by some. A test
-marked with ✂ was seen to fail after the feature was removed from the code: `make soak` removes
-each of these features again.
+Every implementation needs the features of priority P0, most need those of P1, some those of P2.
+A row with ✂ was tried: the feature was removed from the code, and its test failed. `make soak`
+does so again.
 """
 
 
@@ -124,4 +125,4 @@ def _row(one: Feature, *, is_tried: bool) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    sys.stdout.write(page())

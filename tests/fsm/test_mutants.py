@@ -119,6 +119,7 @@ def test_the_corpus_is_conformant_and_takes_every_row(corpus):
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_flaw_is_found(mutant, corpus, record_property):
+    """OBS-05."""
     finder = found_at_once(mutant) or found_by_running(mutant, corpus)
     record_property("found by", finder)
     FINDERS[finder] += 1

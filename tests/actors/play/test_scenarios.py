@@ -51,6 +51,7 @@ def test_all_34_scenarios_are_listed():
 
 @pytest.mark.parametrize("name", [_listed(name) for name in NAMES])
 async def test_a_golden_scenario_passes(autojump_clock, name):
+    """OBS-03."""
     outcome = await play(scenario_of(lines_of(name)))
     assert outcome.difference is None
 

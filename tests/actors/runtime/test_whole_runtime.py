@@ -123,12 +123,14 @@ async def test_the_record_of_a_runtime_without_links_names_no_stub_for_them(auto
 
 
 async def test_a_runtime_that_leaves_unregisters_all_it_has(autojump_clock):
-    """REG-09."""
+    """REG-09: it says so itself; its node would find out later."""
     async with open_domain("ra") as domain:
         async with domain.visitor("rb") as other:
             urls = [other.address, await other.runtime.deploy("second", Echo)]
         found = [await record(domain["ra"], url) for url in urls]
         gone = [fact.key for fact in rows(other, op=Op.DEL)]
+    said = [fact for fact in other.facts(Op.SUBMIT) if (fact.to, fact.type) == (REGISTRY, "update")]
+    assert len(said) >= len(urls)
     assert [code for code, _ in found] == [Code.TIMEOUT] * 2
     assert [value[0]["status"] for _, value in found] == ["disconnected"] * 2
     assert set(urls) <= set(gone)

@@ -74,13 +74,14 @@ async def test_a_missing_field_does_not_affect_other_messages(join, missing, par
 @pytest.mark.parametrize("type_", ["create", "read", "update", "delete", "execute", "forward"])
 @pytest.mark.parametrize("to", ["sm", "address-allocation", "session", "policy", "nothing"])
 async def test_a_request_unknown_to_a_part_is_answered(join, type_, to):
-    """MN-25, MN-09: a code, from who was asked."""
+    """MN-25, MN-09: a code, from who was asked; not found is only what is no part."""
     peer = await join()
     body = {"message": {"id": 1, "type": "read", "from": peer.part("a"), "to": peer.part("b")}}
 
     answer = await peer.ask(type_, peer.part("ua"), f"{peer.node}/{to}", **body)
 
     assert answer["body"]["code"] in CODES - {200, 202, 100, 183, 500}
+    assert (answer["body"]["code"] == 404) == (to == "nothing")
     assert answer["body"].get("description") or answer["body"].get("desc")
 
 

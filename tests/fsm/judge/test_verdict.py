@@ -26,6 +26,7 @@ def test_a_run_that_keeps_all_and_reports_all_is_conformant():
 
 
 def test_a_broken_claim_makes_violations():
+    """OBS-02."""
     judged = judge_run(reported(BROKEN))
 
     assert judged.verdict is Verdict.VIOLATIONS

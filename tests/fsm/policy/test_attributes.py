@@ -137,6 +137,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("name", "asked", "value"), TABLE)
 def test_an_attribute_is_what_the_table_says(name, asked, value):
+    """POL-04, POL-11."""
     found = ask(name, **asked)
     assert found == value
     assert type(found) is type(value)
@@ -175,6 +176,7 @@ def test_a_link_without_a_session_has_no_runtime():
      ("global://registry", True), (RA, False)],
 )  # fmt: skip
 def test_a_message_for_another_domain_is_outgoing(to, is_outgoing):
+    """POL-17."""
     message = Message(1, MessageType.CREATE, H, to)
     assert Request(message, RA, None, NOON, Place("a.ex")).is_outgoing is is_outgoing
 

@@ -245,7 +245,7 @@ def test_addresses_allocated_by_the_node_need_no_tombstone():
 
 @pytest.mark.parametrize("address", [MADE[0], CLAIMED[0]])
 def test_only_its_last_runtime_gets_a_released_address_again(address):
-    """SYN-25, RT-03: what was stored comes back at its address, I-A1."""
+    """ALC-02, SYN-25, RT-03: what was stored comes back at its address, I-A1."""
     core, (mine, other) = AllocationCore(MINT), OWNERS[:2]
     taken = Allocate(mine, (address,)) if address in MADE else Claim(mine, (address,))
     core.feed(taken, 0.0)

@@ -157,6 +157,7 @@ async def test_a_peer_that_resets_does_so_to_links_old_and_new(scene, autojump_c
 
 
 async def test_a_lost_frame_takes_the_link_and_all_behind_it_along(scene, autojump_clock):
+    """OBS-04."""
     with scene.chaos.toxic(Loss(0.1), BETWEEN):
         frames = [str(number).encode() for number in range(100)]
         async with trio.open_nursery() as nursery:

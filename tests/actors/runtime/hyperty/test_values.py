@@ -119,6 +119,7 @@ async def test_a_request_value_has_the_same_outcome_by_each_delivery(delivery):
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 async def test_mutable_values_are_not_shared(delivery):
+    """BUS-15."""
     async with opened(delivery) as pair:
         first = {"spoil": ["mine"]}
         answer = await pair.asks.request(pair.url, first)
