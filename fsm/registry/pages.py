@@ -245,7 +245,8 @@ class _Filling:
 
 def _tag_of(search: Search) -> str:
     narrowed = sorted(search.resources), sorted(search.data_schemes)
-    return _hashed(repr((search.by.value, search.value, search.scheme, narrowed)))
+    fields = sorted((by.value, text) for by, text in search.fields)
+    return _hashed(repr((search.by.value, search.value, search.scheme, narrowed, fields)))
 
 
 def _hashed(text: str) -> str:

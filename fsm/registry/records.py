@@ -1,18 +1,21 @@
 """Records of a domain registry: rows, inputs and effects of the core, checks, and the index.
 
 The checks say whether a runtime may register or change a record; every back end of a registry
-uses them. The index finds records other than by address (M-26..M-28):
+uses them. The index finds records other than by address (M-26..M-28, and ours):
 
 | search | finds |
 |---|---|
 | `user://...`, `/<scheme>/user/<user>` | the records of a user |
 | `user-guid://...`, `/<scheme>/guid/<guid>` | the records of a global address |
 | `/<scheme>/idp-identifier/<name>` | the same by the name at the provider, `@` its domain or not |
-| `/<scheme>/name/<name>` | data objects of a name |
+| `/<scheme>/name/<name>` | data objects or hyperties of a name |
+| `/<scheme>/resources/<resource>` | what offers a resource |
+| `/<scheme>/dataSchemes/<scheme>` | what handles data objects of a scheme |
+| `/<scheme>/runtime/<runtime>` | what a runtime has registered; only itself may ask that |
 | `/<scheme>/reporter/<hyperty>` | data objects that a hyperty reports |
 
-Criteria narrow each: `scheme`, `resources` and `dataSchemes`; a record must have all that
-are named.
+Criteria narrow each: `scheme`, `resources` and `dataSchemes`, and the fields `user`, `guid`,
+`name` and `reporter`; a record must have all that are named.
 """
 
 import json
@@ -30,7 +33,7 @@ from specs.addresses.address import canonical, host_of, is_below, last_segment, 
 from specs.addresses.descriptor import is_other_stub
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.node import MAX_RECORD_BYTES
+from specs.limits.node import INDEXED_NAMES, MAX_RECORD_BYTES
 from specs.limits.protocol import SEARCH_PAGE
 from specs.reply_code import Code
 
@@ -79,13 +82,22 @@ class By(StrEnum):
     IDENTIFIER = "idp-identifier"
     NAME = "name"
     REPORTER = "reporter"
+    RESOURCE = "resources"
+    DATA_SCHEME = "dataSchemes"
 
 
-_SEARCHABLE: Final = frozenset(By) - {By.RUNTIME}
-"""The criteria of a search by message: the entities of a runtime are its own affair."""
+_SEARCHABLE: Final = frozenset(By)
 
 _FIELDS: Final = tuple(by.value for by in (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER))
 """Fields of a record that it is found by as they stand."""
+
+_LISTS: Final = (By.RESOURCE, By.DATA_SCHEME)
+"""Fields of a record with several texts, by each of which it is found."""
+
+_INDEXED: Final = (*_FIELDS, *(by.value for by in _LISTS))
+
+_NARROWING: Final = (By.USER, By.GUID, By.NAME, By.REPORTER)
+"""Fields that criteria may name beside the attribute that a search goes by."""
 
 _URL: Final = "url"
 """The criteria that name one record instead of a search."""
@@ -101,6 +113,7 @@ class Search:
         scheme: Scheme of the records' addresses; None: any.
         resources: All of these a record must offer.
         data_schemes: All of these it must handle.
+        fields: Further fields that it must have, with their values.
     """
 
     by: By
@@ -108,6 +121,7 @@ class Search:
     scheme: str | None = None
     resources: frozenset[str] = frozenset()
     data_schemes: frozenset[str] = frozenset()
+    fields: frozenset[tuple[By, str]] = frozenset()
 
     def accepts(self, url: str, record: Mapping[str, Json]) -> bool:
         """Return whether a record found by `value` meets the criteria.
@@ -120,6 +134,7 @@ class Search:
             self.scheme in {None, scheme_of(url)}
             and self.resources <= _texts(record.get("resources"))
             and self.data_schemes <= _texts(record.get("dataSchemes"))
+            and self.fields <= _fields(record)
         )
 
 
@@ -148,6 +163,7 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
         scheme if isinstance(scheme, str) else None,
         _texts(narrowed.get("resources")),
         _texts(narrowed.get("dataSchemes")),
+        _fields(narrowed),
     )
 
 
@@ -163,6 +179,12 @@ def address_of(resource: str) -> str:
 def _texts(value: Json) -> frozenset[str]:
     listed = value if isinstance(value, list) else [value]
     return frozenset(one for one in listed if isinstance(one, str))
+
+
+def _fields(value: Mapping[str, Json]) -> frozenset[tuple[By, str]]:
+    """Return the fields of a record, or of criteria, that a search can be narrowed by."""
+    named = ((by, value.get(by.value)) for by in _NARROWING)
+    return frozenset((by, _normal(text)) for by, text in named if isinstance(text, str))
 
 
 def _normal(value: str) -> str:
@@ -266,7 +288,7 @@ class RecordIndex:
         """
         if old is None:
             self.add(new)
-        elif any(old.value.get(field) != new.value.get(field) for field in _FIELDS):
+        elif any(old.value.get(field) != new.value.get(field) for field in _INDEXED):
             self.remove(old)
             self.add(new)
 
@@ -304,6 +326,10 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
         value = record.get(field)
         if isinstance(value, str):
             yield By(field), _normal(value)
+    for by in _LISTS:
+        listed = record.get(by.value)
+        texts = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+        yield from ((by, text) for text in dict.fromkeys(map(_normal, texts[:INDEXED_NAMES])))
     user = record.get("user")
     if isinstance(user, str):
         name = last_segment(user)

@@ -156,7 +156,8 @@ def read_call(asked: Read | Find) -> RestCall | Answered:
     search = asked.search
     lookup = _LOOKUPS.get(search.by)
     if lookup is None:
-        return UNKNOWN
+        why = f"the registry behind this node does not search by {search.by}"
+        return Answered(Code.MALFORMED, why)
     path, narrowed = lookup
     query = _query(search)
     if query and narrowed:

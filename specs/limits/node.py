@@ -136,6 +136,9 @@ MAX_RECORDS: Final = 10_000
 MAX_RECORD_BYTES: Final = 16_384
 """Bytes of one record as JSON (ours; four fit into one message)."""
 
+INDEXED_NAMES: Final = 32
+"""Resources, and data schemes, by which one record is found; criteria see all of them (ours)."""
+
 STORE_RETRY: Final = 1.0
 """Seconds between attempts to write to a registry file that could not be written (ours, R13)."""
 

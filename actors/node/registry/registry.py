@@ -25,6 +25,7 @@ from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.registry.records import (
     Answered,
+    By,
     Create,
     Effect,
     Find,
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 _RUNTIME = "runtime"
+_OWN_AFFAIR: Final = "only the runtime itself may read all that it has registered"
 
 
 def registry_input(asked: Asked) -> Create | Touch | Read | Find:
@@ -80,6 +82,8 @@ def registry_input(asked: Asked) -> Create | Touch | Read | Find:
             read = read_body(message, ReadRecord)
             search = search_of(read.resource, read.criteria)
             if search is not None:
+                if search.by is By.RUNTIME and search.value != asked.by:
+                    raise BadMessageError(_OWN_AFFAIR, Code.FORBIDDEN)
                 return Find(search, read.limit or SEARCH_PAGE, read.after)
             if read.limit is not None or read.after is not None:
                 raise BadMessageError("limit and after are for a search, not for one record")

@@ -188,7 +188,7 @@ async def test_an_unknown_or_invalid_change_is_refused(world):
     assert (await update(rb, url, value=7)).code == 400
     assert (await update(rb, url, value={"url": "hyperty://a.ex/x"})).code == 400
     assert (await read(rb, "/hyperty/odd/x")).code == 400
-    assert (await read(rb, f"/hyperty/runtime/{RB}")).code == 400
+    assert (await read(rb, f"/hyperty/runtimes/{RB}")).code == 400
     assert (await create(rb, [1])).code == 400
     assert (await rb.ask("delete", f"{RB}/registry", DR, resource=url)).code == 400
 
@@ -245,4 +245,5 @@ async def test_the_limits_of_the_rest_form_are_known(world):
 
     await registered(rb, "comm", name="room")
     assert (await read(rb, f"/comm/user/{BOB}")).code == (404 if is_rest else 200)
+    assert (await read(rb, "/hyperty/resources/chat")).code == (400 if is_rest else 200)
     assert len(OTHERWISE) == 3

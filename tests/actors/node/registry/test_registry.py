@@ -109,18 +109,50 @@ async def test_an_invalid_request_gets_400(type_, body, autojump_clock):
         ("user-guid://g1", None, 200),
         ("/hyperty/idp-identifier/bob@idp.ex", None, 200),
         ("/hyperty/idp-identifier/eve@idp.ex", None, 404),
+        ("/hyperty/name/greeter", None, 200),
+        ("/hyperty/resources/chat", None, 200),
+        ("/hyperty/resources/chat", {"name": "greeter", "user": BOB}, 200),
+        ("/hyperty/resources/chat", {"name": "clock"}, 404),
+        ("/hyperty/resources/chat", {"user": "user://idp.ex/eve"}, 404),
+        ("/hyperty/resources/video", None, 404),
+        ("/hyperty/dataSchemes/comm", {"resources": ["chat"]}, 200),
+        ("/hyperty/dataSchemes/ctxt", None, 404),
+        (f"/hyperty/user/{BOB}", {"name": "greeter"}, 200),
+        (f"/hyperty/user/{BOB}", {"name": "clock"}, 404),
     ],
 )
 async def test_searches_find_what_fits(resource, criteria, code, autojump_clock):
     """MSG-11: by a resource and criteria."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
-        url = await registered(rb, guid="user-guid://g1")
+        url = await registered(rb, guid="user-guid://g1", name="greeter")
 
         answer = await read(ra, resource, **({"criteria": criteria} if criteria else {}))
 
         assert answer.code == code
         assert [one["url"] for one in answer.body.get("value", [])] == ([url] * (code == 200))
+
+
+async def test_a_changed_list_is_found_by_its_new_texts_only(autojump_clock):
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        mixed = ["video", {"a": 1}, "video", 7]
+        assert (await update(rb, url, attribute="resources", value=mixed)).code == 200
+        assert (await read(ra, "/hyperty/resources/chat")).code == 404
+        found = (await read(ra, "/hyperty/resources/video")).body["value"]
+        assert [one["url"] for one in found] == [url]
+
+
+async def test_only_a_runtime_itself_reads_all_that_it_has_registered(autojump_clock):
+    """ALC-02: it looks for the addresses that it had."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        assert [one["url"] for one in (await read(rb, f"/hyperty/runtime/{RB}")).body["value"]] == [
+            url
+        ]
+        assert (await read(ra, f"/hyperty/runtime/{RB}")).code == 403
 
 
 async def test_without_keep_alive_a_record_expires(autojump_clock):
