@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from actors.pipe.errors import SandboxError
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
+    from actors.runtime.discovery.search import RecordSearch, SearchError, Watching
     from actors.runtime.following import Following
     from actors.runtime.hyperty.hyperty import (
         Delegated,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         HypertyFailedError,
         HypertyState,
         Invited,
-        Profile,
         Refused,
     )
     from actors.runtime.isolation.hyperty import NoCodeError
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from actors.runtime.policy import Policy
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
-    from actors.runtime.registry.search import RecordSearch, SearchError
     from actors.runtime.stubs.credentials import (
         Credentials,
         CredentialsError,
@@ -57,10 +56,10 @@ if TYPE_CHECKING:
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.errors import UnknownMachineError
     from fsm.limits.sandbox_totals import SandboxTotals
+    from fsm.registry.discovery import Change, EntryChange, FoundEntry
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
-    from specs.bodies.registry import FoundRecord
     from specs.errors import ProtoflyError
     from specs.identity import SenderIdentity, VouchedBy
     from specs.jsonvalue import Json, JsonObject
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllocationError",
     "CatalogueAccess",
+    "Change",
     "Check",
     "Child",
     "ChildChange",
@@ -86,8 +86,9 @@ __all__ = [
     "Drop",
     "DropLedger",
     "DropReason",
+    "EntryChange",
     "Following",
-    "FoundRecord",
+    "FoundEntry",
     "GivenToken",
     "Hyperty",
     "HypertyFailedError",
@@ -114,7 +115,6 @@ __all__ = [
     "ObserverMove",
     "Policy",
     "PolicyConfig",
-    "Profile",
     "ProtoflyError",
     "RecordSearch",
     "Refused",
@@ -134,6 +134,7 @@ __all__ = [
     "TokenFile",
     "UnknownMachineError",
     "VouchedBy",
+    "Watching",
     "open_node",
     "open_runtime",
     "read_key",
@@ -171,7 +172,6 @@ _PLACES: Final = MappingProxyType(
             "HypertyFailedError",
             "HypertyState",
             "Invited",
-            "Profile",
             "Refused",
         ),
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
@@ -179,7 +179,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy": ("Policy",),
         "actors.runtime.registry.registrations": ("RegistrationError",),
-        "actors.runtime.registry.search": ("RecordSearch", "SearchError"),
+        "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.limits.sandbox_totals": ("SandboxTotals",),
@@ -187,7 +187,7 @@ _PLACES: Final = MappingProxyType(
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
-        "specs.bodies.registry": ("FoundRecord",),
+        "fsm.registry.discovery": ("Change", "EntryChange", "FoundEntry"),
         "specs.errors": ("ProtoflyError",),
         "specs.identity": ("SenderIdentity", "VouchedBy"),
         "specs.jsonvalue": ("Json", "JsonObject"),

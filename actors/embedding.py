@@ -2,11 +2,11 @@
 
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias, TypeVar, final, overload
+from typing import Final, Self, TypeAlias, TypeVar, Unpack, final, overload
 
 import attrs
 import trio
@@ -21,6 +21,7 @@ from actors.node.app import Node
 from actors.node.config import NodeConfig
 from actors.runtime import app as runtime_app
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.following import Following
 from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.hyperty import (
@@ -33,13 +34,12 @@ from actors.runtime.hyperty.hyperty import (
 )
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.objects.context import HypertyContext
-from actors.runtime.registry.search import RecordSearch
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.errors import BadUrlError
-from specs.jsonvalue import JsonObject
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.link import Network
 from transports.system import open_system_network
@@ -304,14 +304,29 @@ class Runtime:
         self.url: Final = running.url
         self._running: Final = running
 
-    async def deploy(self, make: HypertyMaker, profile: str | Profile | None = None) -> Deployed:
+    async def deploy(
+        self,
+        make: HypertyMaker,
+        name: str | None = None,
+        *,
+        resources: Sequence[str] = (),
+        schemas: Sequence[str] = (),
+        descriptor: str | None = None,
+    ) -> Deployed:
         """Run a hyperty, register it in the domain, and return a handle to it.
+
+        A hyperty of the same name, of the same runtime and user, has its address again after a
+        restart of the runtime, while the domain registry keeps the earlier record.
 
         Args:
             make: Makes the hyperty, and makes it anew after each crash: its class, or another
                 callable without arguments.
-            profile: Its description for the domain registry; a text is its name, which need
-                not be unique. None: it is named after its class.
+            name: Its name in the domain registry, which need not be unique; None: it is named
+                after its class.
+            resources: What it offers, such as `chat`; others search by it.
+            schemas: Schemes or data schemas of the data objects that it uses, such as `comm`;
+                others search by them.
+            descriptor: Catalogue address of its descriptor; None: it has none.
 
         Returns:
             The handle, which is also an async context manager that undeploys the hyperty.
@@ -321,23 +336,30 @@ class Runtime:
         later.
 
         Raises:
-            TypeError: `make` is not callable.
+            TypeError: `make` is not callable, or another argument is of a wrong kind.
+            ValueError: The name is empty.
             AllocationError: The node gave no address; `code` 503 if it cannot be reached.
             BadMessageError: The node answered the allocation with something else.
-            NotKeptError: The profile names an address that is not kept for this hyperty.
             RegistrationError: The domain registry did not take the record.
             ActorStoppedError: The runtime has closed.
             Exception: What `make` or `Hyperty.started` raised; the hyperty was removed again.
         """
         if not callable(make):
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
-        if profile is None:
-            profile = make.__name__ if isinstance(make, type) else _UNNAMED
+        if name is None:
+            name = make.__name__ if isinstance(make, type) else _UNNAMED
+        profile = Profile(name, descriptor, resources, schemas)
         context, life = await self._running.settle(profile, make)
         return Deployed(self._running, context, life)
 
     async def deploy_apart(
-        self, made: type[Hyperty], profile: str | Profile | None = None
+        self,
+        made: type[Hyperty],
+        name: str | None = None,
+        *,
+        resources: Sequence[str] = (),
+        schemas: Sequence[str] = (),
+        descriptor: str | None = None,
     ) -> DeployedApart:
         """Run a hyperty in a sandbox process of its own, and register it in the domain.
 
@@ -349,7 +371,10 @@ class Runtime:
         Args:
             made: Class of the hyperty, at the top level of a module; the sandbox calls it
                 without arguments.
-            profile: Its description for the domain registry; as for `deploy`.
+            name: As for `deploy`, and so are the others.
+            resources: What it offers.
+            schemas: Schemes or data schemas of the data objects that it uses.
+            descriptor: Catalogue address of its descriptor.
 
         Returns:
             The handle, which is also an async context manager that undeploys the hyperty.
@@ -357,16 +382,18 @@ class Runtime:
         If cancelled, the hyperty is unregistered and its process ended, as by `deploy`.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
+            ValueError: The name is empty.
             NoCodeError: Another process cannot import the class.
             SandboxError: No sandbox process started, or the hyperty did not start in it.
             AllocationError: The node gave no address; `code` 503 if it cannot be reached.
             BadMessageError: The node answered the allocation with something else.
-            NotKeptError: The profile names an address that is not kept for this hyperty.
             RegistrationError: The domain registry did not take the record.
             ActorStoppedError: The runtime has closed.
         """
-        described, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
-        return DeployedApart(self._running, await self._running.settle_apart(described, code))
+        code = HypertyCode.of(made)
+        profile = Profile(made.__name__ if name is None else name, descriptor, resources, schemas)
+        return DeployedApart(self._running, await self._running.settle_apart(profile, code))
 
     async def enter(self) -> None:
         """Log in at the node of the domain now; without this call the first message does it.
@@ -398,31 +425,43 @@ class Runtime:
         """
         await self._running.release_name(name)
 
-    def search(
-        self,
-        resource: str,
-        *,
-        domain: str | None = None,
-        criteria: JsonObject | None = None,
-        limit: int | None = None,
+    def discover(
+        self, *, domain: str | None = None, limit: int | None = None, **criteria: Unpack[Criteria]
     ) -> RecordSearch:
-        """Search for records in a domain registry, such as the hyperties of a user.
-
-        Returns:
-            An asynchronous iterator over the records, newest first. It reads a page when the
-            first record of the page is wanted, and no further page than needed.
+        """Search a domain registry in the name of the runtime, as a hyperty does in its own.
 
         Args:
-            resource: What is searched for: a user such as `user://idp.example/bob`, or
-                `/SCHEME/name/NAME`, `/SCHEME/reporter/HYPERTY`, `/SCHEME/user/USER`.
-            domain: Domain of the registry; None: the own one.
-            criteria: Narrows the search: `scheme`, `resources` and `dataSchemes`.
-            limit: How many records a page has at most; None: as many as the registry likes.
+            domain: Domain whose registry is searched; None: the own one.
+            limit: How many entries a page has at most; None: as many as the registry likes.
+            criteria: What all of the entries have, as for `discover` of a hyperty.
+
+        Returns:
+            The search: `await` returns the first 1024 entries, `async for` reads page after page.
 
         Raises:
+            TypeError: A criterion is of a wrong kind, or unknown, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is not in 1..256.
         """
-        return self._running.search(resource, domain, criteria, limit)
+        return self._running.discover(domain=domain, limit=limit, **criteria)
+
+    def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
+        """Follow what `discover` finds: entries that appear, change, or vanish.
+
+        Args:
+            domain: Domain whose registry is searched; None: the own one.
+            criteria: What all of the entries have, as for `discover` of a hyperty.
+
+        Returns:
+            The changes, as of `watch` of a hyperty.
+
+        Raises:
+            TypeError: A criterion is of a wrong kind, or unknown, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
+        """
+        return self._running.watch(domain=domain, **criteria)
 
     async def links(self) -> tuple[LinkEntry, ...]:
         """Return the direct links of this runtime, one per remote runtime.

@@ -30,6 +30,7 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.discovery.parts import DISCOVERY, PartServices, PartTalk, start_parts
 from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
@@ -267,6 +268,9 @@ async def _start(
     sync_manager = await _sync_manager(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
     )
+    discoverer = PartTalk(CorePort(f"{own}/{DISCOVERY}", bus), config.ids).discoverer()
+    services = PartServices(discoverer, plan.own, plan.identity, registry, sync_manager)
+    await start_parts(core, bus, config.ids, services)
     return RuntimeParts(
         config=config,
         counters=plan.counters,
@@ -284,6 +288,8 @@ async def _start(
         store=plan.store,
         followers=followers,
         identity=plan.identity,
+        own=plan.own,
+        discoverer=discoverer,
     )
 
 

@@ -61,7 +61,7 @@ class RuntimeConfig:
         trust: Other domains and identity providers that are believed about peers; None: those of
             `catalogues`.
         topology: Whether messages for other domains go to the node of this domain or of theirs.
-        user: Address of the user who owns the hyperties; None: no user.
+        user: Address of the user who owns the hyperties; None: the user of the login, if any.
         credentials: Where the token for a login at a node comes from.
         identity: File of the runtime's key, made if it is not there; None: a file beside the one of
             the store, if there is one, else a key that ends with the process.

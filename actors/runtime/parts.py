@@ -13,8 +13,10 @@ from actors.pipe.process import ProcessSandboxes
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.discovery.search import Discoverer
 from actors.runtime.following import Followers
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_sender import OwnSender
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
 from actors.runtime.registry.registrations import RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
@@ -49,6 +51,8 @@ class RuntimeParts:
         store: What is stored.
         followers: The models of the application that go along with entities.
         identity: The key of the runtime, and what was said of it.
+        own: The user of the runtime, as its node says.
+        discoverer: Searches in the name of `R/discovery`.
     """
 
     config: RuntimeConfig
@@ -67,6 +71,16 @@ class RuntimeParts:
     store: RuntimeStore
     followers: Followers
     identity: OwnIdentity
+    own: OwnSender
+    discoverer: Discoverer
+
+    @property
+    def user(self) -> str | None:
+        """Address of the user who owns the hyperties: the configured one, else that of the login.
+
+        Before the first session, nobody has logged in.
+        """
+        return self.config.user or self.own.identity.user
 
 
 @final

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, NoReturn, final
+from typing import Final, NoReturn, Unpack, final
 
 import attrs
 import trio
@@ -14,6 +14,7 @@ from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyFailedError, HypertyMaker, Lifecycle, Profile
@@ -23,16 +24,16 @@ from actors.runtime.parts import Presence, RuntimeParts
 from actors.runtime.registry.allocation import AddressGiven
 from actors.runtime.registry.registrations import RegisterWanted, UnregisterWanted
 from actors.runtime.registry.registry import LinksWanted, RegistryView
-from actors.runtime.registry.search import RecordSearch
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
 from fsm.registry.changes import LocalGone, LocalLive
+from fsm.registry.discovery import Criteria, Sought
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve_io import LocalAdded
-from specs.addresses.address import domain_registry, runtime_name
 from specs.addresses.address import runtime as runtime_url
-from specs.bodies.registry import ReadRecord, Record
+from specs.addresses.address import runtime_name
+from specs.bodies.registry import Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
@@ -398,28 +399,37 @@ class Runtime:
         port = CorePort(sender, self._parts.bus)
         return await port.request(Message(number, kind, sender, to, body))
 
-    def search(
-        self,
-        resource: str,
-        domain: str | None = None,
-        criteria: JsonObject | None = None,
-        limit: int | None = None,
+    def discover(
+        self, *, domain: str | None = None, limit: int | None = None, **criteria: Unpack[Criteria]
     ) -> RecordSearch:
-        """Search for records in a domain registry; nothing is sent before the first is wanted.
+        """Search a domain registry; nothing is sent before the first entry is wanted.
 
         Args:
-            resource: What is searched for, such as `user://idp.example/bob` or
-                `/comm/name/lobby`.
             domain: Domain of the registry; None: the own one.
-            criteria: Narrows the search: `scheme`, `resources` and `dataSchemes`.
-            limit: How many records a page has at most; None: as many as the registry likes.
+            limit: How many entries a page has at most; None: as many as the registry likes.
+            criteria: What all of the entries have.
 
         Raises:
+            TypeError: A criterion is of a wrong kind, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is none.
         """
-        to = domain_registry(domain or self._parts.config.domain)
-        ask = partial(self.order, "registry", MessageType.READ, to)
-        return RecordSearch(ask, ReadRecord(resource, criteria, limit))
+        return self._parts.discoverer.search(Sought(**criteria), domain, limit)
+
+    def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
+        """Follow what `discover` finds; nothing is sent before the first change is wanted.
+
+        Args:
+            domain: Domain of the registry; None: the own one.
+            criteria: What all of the entries have.
+
+        Raises:
+            TypeError: A criterion is of a wrong kind, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
+        """
+        return self._parts.discoverer.watch(Sought(**criteria), domain)
 
     async def lend(self, part: str) -> None:
         """Let code beside the runtime send as a part of it; it is checked like any part.
@@ -474,7 +484,7 @@ class Runtime:
         record = Record(
             url,
             self.url,
-            user=self._parts.config.user,
+            user=self._parts.user,
             name=profile.name,
             descriptor=profile.descriptor,
             resources=profile.resources,

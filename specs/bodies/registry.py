@@ -57,10 +57,11 @@ class Free:
 
 
 LOCAL_SEARCH = Text(
-    pattern="^/[^/]+/(user|url|name|reporter|guid|userprofile)/.",
-    meaning="/<type>/<user, url, name, reporter, guid or userprofile>/<what is looked for>",
+    pattern="^/[^/]+/(user|url|name|reporter|guid|userprofile|idp-identifier|resources|dataSchemes)/.",
+    meaning="/<type>/<user, url, name, reporter, guid, userprofile, idp-identifier, resources or "
+    "dataSchemes>/<what is looked for>",
 )
-"""The subject of a search in the own runtime (M-31)."""
+"""The subject of a search by the own runtime (M-31; the last three are ours)."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -143,7 +144,8 @@ class ReadRecord:
 
     Attributes:
         resource: An address, or `/<scheme>/user/...` and the like.
-        criteria: Narrows a search: `resources`, `dataSchemes` and more.
+        criteria: Narrows a search: `scheme`, `resources`, `dataSchemes`, and `user`, `guid`,
+            `name`, `reporter`.
         limit: How many records a page of a search has at most.
         after: Where the page begins: `next` of the page before it; absent: at the newest record.
     """
@@ -164,7 +166,15 @@ class RecordChanged:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Discover:
-    """Search in the own runtime (M-31)."""
+    """Have the own runtime search (M-31).
+
+    Attributes:
+        criteria: As of `ReadRecord`; `domain` is that of the registry which is searched.
+        limit: As of `ReadRecord`.
+        after: As of `ReadRecord`.
+    """
 
     resource: Annotated[str, LOCAL_SEARCH]
     criteria: JsonObject | None = None
+    limit: Annotated[int, Whole(1, SEARCH_PAGE)] | None = None
+    after: Filled | None = None

@@ -1,10 +1,12 @@
 """Allocation and release of the addresses of a runtime's hyperties."""
 
+from collections import deque
 from collections.abc import Set as AbstractSet
 from typing import Final, final
 
 import trio
 
+from actors.runtime.discovery.search import RecordSearch, SearchError
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.registry.allocation import (
@@ -15,11 +17,13 @@ from actors.runtime.registry.allocation import (
     FreeWanted,
 )
 from fsm.registry.addresses import Purpose
+from fsm.registry.records import By
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Path
+from specs.bodies.registry import ReadRecord
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS
+from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
 __all__ = ["HypertyAddresses"]
@@ -29,19 +33,25 @@ _HYPERTY: Final = "hyperty"
 _NAMED: Final = "name:"
 """Prefix of the purpose of a hyperty without a descriptor, before its name."""
 
+_NEVER: Final = frozenset({Code.MALFORMED, Code.FORBIDDEN})
+"""Answers of a registry that does not tell a runtime what it has registered."""
+
 
 @final
 class HypertyAddresses:
     """Asks the address allocation of the same runtime for addresses.
 
-    With a store, a hyperty that has stored data gets its address again after a restart: by its
-    descriptor, or, without one, by its name.
+    After a restart of the runtime, a hyperty gets its address again by its descriptor, or, without
+    one, by its name: with a store if it has stored data, and else as long as the domain registry
+    has the record that the runtime and its user registered (ALC-02).
     """
 
     def __init__(self, parts: RuntimeParts) -> None:
         self._parts = parts
         self._allocation = parts.allocation
         self._store = parts.store
+        self._former: dict[Purpose, deque[str]] | None = None
+        self._recalling = trio.Lock()
 
     # --- stored ---------------------------------------------------------------------------
 
@@ -73,19 +83,50 @@ class HypertyAddresses:
             if url not in present and self._store.descriptor_of(url) is not None:
                 await self._claim(url, descriptor)
 
-    async def _claim(self, url: str, descriptor: str) -> None:
+    async def _claim(self, url: str, descriptor: str) -> bool:
         config, agent = self._parts.config, self._parts.agent
         body = write_body(Path((url,), config.runtime))
         number, to = config.ids.next(agent.url), subscription_manager(config.domain)
         asked = Message(number, MessageType.SUBSCRIBE, agent.url, to, body)
         answer = await agent.request(asked)
-        if answer.code <= LAST_SUCCESS:
+        is_claimed = answer.code <= LAST_SUCCESS
+        if is_claimed:
             await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
+        return is_claimed
+
+    # --- registered -----------------------------------------------------------------------
+
+    async def _recall(self, purpose: Purpose) -> None:
+        """Claim an address that a hyperty of this purpose had before the runtime was restarted.
+
+        The registry is asked once: later, it knows no more than this process.
+        """
+        async with self._recalling:
+            if self._former is None:
+                self._former = await self._registered()
+        former = {} if self._former is None else self._former
+        while former.get(purpose):
+            if await self._claim(former[purpose].popleft(), purpose.descriptor or ""):
+                return
+
+    async def _registered(self) -> dict[Purpose, deque[str]] | None:
+        """Return the addresses that this runtime has registered before; None: nobody says."""
+        runtime, found = self._parts.config.runtime, dict[Purpose, deque[str]]()
+        read = ReadRecord(f"/{_HYPERTY}/{By.RUNTIME.value}/{runtime}")
+        try:
+            entries = await RecordSearch(self._parts.discoverer.reader(None), read)
+        except SearchError as error:
+            return found if error.code in _NEVER else None
+        for entry in entries:
+            key = entry.descriptor or (entry.name and f"{_NAMED}{entry.name}")
+            if key and (entry.runtime, entry.user) == (runtime, self._parts.user):
+                found.setdefault(Purpose(_HYPERTY, key), deque()).append(entry.url)
+        return found
 
     # --- given and taken back -------------------------------------------------------------
 
     async def give(self, profile: Profile) -> AddressGiven:
-        """Return an address for a hyperty: one kept for its descriptor, else a new one.
+        """Return an address for a hyperty: one that was that of such a hyperty, else a new one.
 
         If cancelled, an address that the node allocates all the same is given back to it.
 
@@ -95,7 +136,9 @@ class HypertyAddresses:
             NotKeptError: The profile names one that is not kept for it.
             ActorStoppedError: The runtime has closed.
         """
-        purpose, exactly = self._purpose(profile), profile.address
+        purpose, exactly = _purpose(profile), profile.address
+        if exactly is None:
+            await self._recall(purpose)
         given: AddressGiven = await self._allocation.ask(
             lambda reply: AddressWanted(purpose, exactly, reply)
         )
@@ -116,7 +159,7 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        await self._allocation.tell(AddressKept(url, self._purpose(profile)))
+        await self._allocation.tell(AddressKept(url, _purpose(profile)))
 
     async def free(self, urls: tuple[str, ...]) -> None:
         """Give addresses back to the node. Idempotent.
@@ -141,8 +184,6 @@ class HypertyAddresses:
         await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
         return True
 
-    def _purpose(self, profile: Profile) -> Purpose:
-        descriptor = profile.descriptor
-        if descriptor is None and self._store.stores:
-            descriptor = f"{_NAMED}{profile.name}"
-        return Purpose(_HYPERTY, descriptor)
+
+def _purpose(profile: Profile) -> Purpose:
+    return Purpose(_HYPERTY, profile.descriptor or f"{_NAMED}{profile.name}")

@@ -9,16 +9,18 @@ it is copied again for each handler that gets it.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Final, final
+from typing import Final, Unpack, final
 
 import orjson
 import trio
 
+from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.live_value import unpacked
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
+from fsm.registry.discovery import Criteria, Sought
 from fsm.sync.value.json import as_json
 from specs.addresses.address import scheme_of
 from specs.bodies.sync import Observe
@@ -267,6 +269,56 @@ class HypertyClient:
         answer = await self._context.insist(message, attempts)
         # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
         return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
+
+    @final
+    def discover(
+        self, *, domain: str | None = None, limit: int | None = None, **criteria: Unpack[Criteria]
+    ) -> RecordSearch:
+        """Search a domain registry for hyperties or data objects, such as those of a user.
+
+        `await` returns the first 1024 entries; `async for` reads page after page, and no further
+        page than needed. Newest entries come first. If none is live, those are found that are
+        registered and away.
+
+        Args:
+            domain: Domain whose registry is searched; None: the own one.
+            limit: How many entries a page has at most; None: as many as the registry likes.
+            criteria: What all of the entries have, at least one of `user`, `name`, `schema`,
+                `resources` and `reporter`; see `Criteria`. `scheme` is that of their addresses,
+                `hyperty` if it is not given.
+
+        Returns:
+            The search; its use raises `SearchError` with the code of a registry that refuses.
+
+        Raises:
+            TypeError: A criterion is of a wrong kind, or unknown, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
+            BadMessageError: The limit is not in 1..256.
+        """
+        return self._context.discoverer.search(Sought(**criteria), domain, limit)
+
+    @final
+    def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
+        """Follow what `discover` finds: entries that appear, change, or vanish.
+
+        `async for change in hyperty.watch(name="greeter"):` begins with all entries that are
+        there. Status changes come at once, new entries within five seconds. Left by `async with`
+        or `aclose`, or abandoned, it ends the subscriptions that it has.
+
+        Args:
+            domain: Domain whose registry is searched; None: the own one.
+            criteria: What all of the entries have, as for `discover`.
+
+        Returns:
+            The changes; their iteration raises `SearchError` if the registry refuses the search.
+
+        Raises:
+            TypeError: A criterion is of a wrong kind, or unknown, or none is given.
+            ValueError: A criterion is empty.
+            BadUrlError: User, reporter or domain is no address.
+        """
+        return self._context.discoverer.watch(Sought(**criteria), domain)
 
     @final
     def report(  # noqa: PLR0913 - all but the first two are named, and have a default

@@ -136,6 +136,8 @@ class HypertyHost(Actor[Delivery]):
         """Handle an event, or a notice without an answer here."""
         if CHILDREN in message.to and await self._context.hears_of_child(message):
             return
+        if message.is_event and await self._context.discoverer.heard(message):
+            return
         if (message.is_event or _is_notice(message)) and not await self._hears(message):
             await self._hyperty.on_event(own(message))
 

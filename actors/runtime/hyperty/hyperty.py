@@ -21,6 +21,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Monitor
 from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.objects.context import HypertyContext
+from fsm.registry.discovery import texts_of
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
@@ -184,19 +185,32 @@ class Profile:
     """The description of a hyperty in the domain registry.
 
     Attributes:
-        name: Name for people; need not be unique.
+        name: Its name, which need not be unique; others search by it.
         descriptor: Catalogue address of its descriptor; None: it has none.
         resources: What it offers, such as `chat`; others search by it.
-        data_schemes: Schemes of the data objects it uses, such as `comm`; others search by them.
-        address: Address it must have, kept by `Runtime.rest` of the runtime; None: one that is
-            kept for the same descriptor, else a new one.
+        data_schemes: Schemes or data schemas of the data objects it uses, such as `comm`; others
+            search by them.
+        address: Address it must have, kept by `Runtime.rest` of the runtime; None: one that a
+            hyperty of the same descriptor had, or of the same name if there is no descriptor;
+            else a new one.
+
+    Raises:
+        TypeError: Name, resources or schemes are of a wrong kind.
+        ValueError: The name is empty.
     """
 
-    name: str
+    name: str = attrs.field()
     descriptor: str | None = None
-    resources: tuple[str, ...] = ()
-    data_schemes: tuple[str, ...] = ()
+    resources: tuple[str, ...] = attrs.field(default=(), converter=texts_of)
+    data_schemes: tuple[str, ...] = attrs.field(default=(), converter=texts_of)
     address: str | None = None
+
+    @name.validator
+    def _check_name(self, _: object, name: object) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a hyperty is a text, not {name!r}")
+        if not name:
+            raise ValueError("the name of a hyperty is empty")
 
 
 Ts = TypeVarTuple("Ts")

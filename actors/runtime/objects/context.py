@@ -16,11 +16,12 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.discovery.search import Discoverer
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.registration import CHANGES
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
-from specs.addresses.address import is_below
+from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObserverList, ObserversChange
 from specs.bodies.sync import ObjectAnew, ObjectName
 from specs.child import parent_of
@@ -208,6 +209,7 @@ class HypertyContext:
         observers: Observers of those objects.
         delegated: Objects that it has agreed to take over, each with the sync manager that has it.
         children: Objects that it observes or reports, each with what takes notices of children.
+        discoverer: Searches in its name.
     """
 
     def __init__(
@@ -229,6 +231,9 @@ class HypertyContext:
         self.observers: Final = ReportedObservers()
         self.delegated: Final[dict[str, str]] = {}
         self.children: Final[dict[str, ChildrenHeard]] = {}
+        self.discoverer: Final = Discoverer(
+            domain_of(runtime), f"{runtime}/registry", self.ask, self.post
+        )
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
         self._reporters: Final[dict[str, str]] = {}
 

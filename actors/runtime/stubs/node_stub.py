@@ -428,6 +428,8 @@ class NodeStub(Actor[NodeStubMessage]):
                 self._context.own.identity = answer.sender or unknown
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
+            if answer.code <= LAST_SUCCESS and self._is_own:
+                self._context.own.logged_in(shown)
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None

@@ -73,6 +73,8 @@ __all__ = [
     "Job",
     "LinkWatches",
     "ObjectsClosed",
+    "ObjectsView",
+    "ObjectsWanted",
     "PathsForgotten",
     "RegisteredObjects",
     "Spawn",
@@ -440,7 +442,31 @@ class ComponentLeft:
     done: Reply[None]
 
 
-SyncMessage: TypeAlias = Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft
+@final
+@attrs.frozen(slots=True)
+class ObjectsView:
+    """The data objects of a runtime at one moment.
+
+    Attributes:
+        reported: Addresses of those reported here.
+        observed: Addresses of those observed here.
+    """
+
+    reported: tuple[str, ...]
+    observed: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectsWanted:
+    """Show the data objects."""
+
+    reply: Reply[ObjectsView]
+
+
+SyncMessage: TypeAlias = (
+    Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft | ObjectsWanted
+)
 """Messages to the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]

@@ -17,6 +17,8 @@ from actors.runtime.stubs.catalogue import SchemaRefusedError
 from actors.runtime.sync.context import (
     ComponentLeft,
     ObjectsClosed,
+    ObjectsView,
+    ObjectsWanted,
     PathsForgotten,
     SyncContext,
     SyncMessage,
@@ -148,10 +150,8 @@ class SyncManager(Actor[SyncMessage]):
             case PathsForgotten(domain):
                 self._reported.lifecycle.renew_paths(domain)
                 self._observed.renew_paths(domain)
-            case ObjectsClosed(done):
-                self._closing.append(done)
-            case ComponentLeft():
-                self._leaving.append(message)
+            case ObjectsClosed() | ComponentLeft() | ObjectsWanted():
+                self._runtime_asks(message)
             case LinkIs():
                 await self._link_is(message)
             case DelegationAnswered() | TakeOverAnswered():
@@ -159,6 +159,17 @@ class SyncManager(Actor[SyncMessage]):
             case _:
                 await self._reporter_reports(message)
         await self._close()
+
+    def _runtime_asks(self, asked: ObjectsClosed | ComponentLeft | ObjectsWanted) -> None:
+        match asked:
+            case ObjectsClosed(done):
+                self._closing.append(done)
+            case ComponentLeft():
+                self._leaving.append(asked)
+            case ObjectsWanted(reply):
+                reply.send(ObjectsView(self._reported.urls, self._observed.urls))
+            case _:
+                assert_never(asked)
 
     async def _link_is(self, report: LinkIs) -> None:
         if scheme_of(report.entity) == RUNTIME_SCHEME:

@@ -195,6 +195,11 @@ class ObservedObjects:
         return not self._objects
 
     @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses of the observed objects."""
+        return tuple(self._objects)
+
+    @property
     def observers(self) -> set[str]:
         """The hyperties that observe something, are about to, or are about to stop."""
         found: set[str] = set()

@@ -36,6 +36,9 @@ class Caller(actors.Hyperty):
     """Asks only."""
 
 
+DESCRIPTOR = "hyperty-catalogue://catalogue.a.example/.well-known/hyperty/Greeter"
+
+
 @asynccontextmanager
 async def place(network=None):
     network = network or MemoryNetwork()
@@ -83,20 +86,52 @@ async def test_a_block_that_is_cancelled_undeploys_all_the_same(autojump_clock):
 
 
 @pytest.mark.parametrize(
-    ("made", "profile", "name"),
+    ("made", "given", "name"),
     [
         pytest.param(Greeter, None, "Greeter", id="its class"),
         pytest.param(lambda: Greeter(), None, "hyperty", id="no class"),  # noqa: PLW0108
         pytest.param(Greeter, "gr", "gr", id="a name"),
-        pytest.param(Greeter, actors.Profile("gp", resources=("x",)), "gp", id="a profile"),
     ],
 )
-async def test_a_hyperty_is_registered_under_a_name(made, profile, name, autojump_clock):
+async def test_a_hyperty_is_registered_under_a_name(made, given, name, autojump_clock):
     async with place() as (here, there):
-        greeter, caller = await there.deploy(made, profile), await here.deploy(Caller)
-        body = {"resource": greeter.url}
-        found = await caller.ask("domain://registry.a.example", actors.MessageType.READ, body)
-        assert found.body["value"]["name"] == name
+        greeter, caller = await there.deploy(made, given), await here.deploy(Caller)
+        (found,) = await caller.discover(name=name)
+        assert found.url == greeter.url
+
+
+async def test_a_hyperty_is_registered_with_what_it_offers(autojump_clock):
+    async with place() as (here, there):
+        offers = {"resources": ["chat"], "schemas": ["comm"], "descriptor": DESCRIPTOR}
+        greeter = await there.deploy(Greeter, name="gr", **offers)
+        caller = await here.deploy(Caller)
+        wanted = actors.FoundEntry(
+            url=greeter.url,
+            status="live",
+            runtime=there.url,
+            name="gr",
+            resources=("chat",),
+            schemas=("comm",),
+            descriptor=DESCRIPTOR,
+        )
+        for by in (caller, here):
+            assert await by.discover(resources=["chat"], schema="comm") == (wanted,)
+            assert await by.discover(name="gr", resources=["video"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"name": 7}, TypeError),
+        ({"name": ""}, ValueError),
+        ({"resources": "chat"}, TypeError),
+        ({"schemas": [7]}, TypeError),
+    ],
+)
+async def test_a_wrong_kind_of_argument_is_an_error_at_once(wrong, error, autojump_clock):
+    async with place() as (here, _):
+        with pytest.raises(error):
+            await here.deploy(Greeter, **wrong)
 
 
 async def test_a_runtime_without_its_node_says_503(autojump_clock):

@@ -43,6 +43,8 @@ async def record(asker, url):
 
 # ---- tables
 
+READABLE = ("discovery", "idm", "subscriptions", "graph-connector")
+
 
 async def test_routers_write_no_listeners(autojump_clock):
     """BUS-18: the registry, the agent and the managers do, and the loader in a sandbox."""
@@ -51,7 +53,7 @@ async def test_routers_write_no_listeners(autojump_clock):
         await one.ask(domain["rb"], 1)
         async with one.hyperty.report("comm", {"a": 1}):
             pass
-        parts = ("ua", "registry", "address-allocation", "sm")
+        parts = ("ua", "registry", "address-allocation", "sm", *READABLE)
         allowed = {f"{one.runtime.url}/{part}" for part in parts} | {"loader"}
         assert {fact.writer for fact in rows(one)} <= allowed
 

@@ -515,6 +515,11 @@ class ReportedObjects:
         return not self.reporters
 
     @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses of the reported objects."""
+        return tuple(self._cores.all)
+
+    @property
     def reporters(self) -> set[str]:
         """The hyperties that report something, or are about to; a resting object has none."""
         is_resting = self._services.stored.is_resting

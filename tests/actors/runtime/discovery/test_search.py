@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.runtime.registry.search import RecordSearch, SearchError
+from actors.runtime.discovery.search import RecordSearch, SearchError
 from specs.addresses.address import domain_registry
 from specs.bodies.registry import ReadRecord
 from specs.errors import BadMessageError
@@ -21,15 +21,15 @@ async def test_all_pages_are_read_newest_first(autojump_clock):
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"].runtime, domain["bob"].runtime
         urls = [await bob.deploy("many", Echo) for _ in range(5)]
-        assert await found(alice.search("/hyperty/name/many", limit=2)) == urls[::-1]
-        assert await found(alice.search("/hyperty/name/many")) == urls[::-1]
-        assert await found(alice.search("/hyperty/name/none")) == []
+        assert await found(alice.discover(name="many", limit=2)) == urls[::-1]
+        assert [one.url for one in await alice.discover(name="many")] == urls[::-1]
+        assert await found(alice.discover(name="none")) == []
 
 
 async def test_a_wrong_limit_is_refused_at_once(autojump_clock):
     async with open_domain("alice") as domain:
         with pytest.raises(BadMessageError, match="limit must be >= 1"):
-            domain["alice"].runtime.search(USER, limit=0)
+            domain["alice"].runtime.discover(user=USER, limit=0)
 
 
 class Registry:

@@ -1,0 +1,309 @@
+"""The parts of a runtime that its own components read (ADR-03).
+
+| part | answers a read with |
+|---|---|
+| `R/discovery` | what a domain registry finds (M-31) |
+| `R/idm` | the logged-in user, who vouches for it, and the key of the runtime; never a token |
+| `R/subscriptions` | the data objects reported and observed here, and the records followed |
+| `R/graph-connector` | the global record of a user, by GUID or user address (M-56) |
+
+Another verb is answered 400, another runtime 403.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeAlias, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.runtime.bus.messages import BusMessage
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.discovery.search import Discoverer
+from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_sender import OwnSender
+from actors.runtime.registry.messages import LinksWanted, RegistryMessage
+from actors.runtime.sync.context import ObjectsWanted, SyncMessage
+from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of
+from specs.bodies.link import Nothing
+from specs.bodies.registry import Discover, ReadRecord
+from specs.bodies.sync import ObjectName
+from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.discovery import PART_REQUESTS, SUBSCRIPTIONS_SHOWN
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+
+__all__ = [
+    "DISCOVERY",
+    "Answer",
+    "PartServices",
+    "PartTalk",
+    "ReadablePart",
+    "start_parts",
+]
+
+Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
+"""Answers a read of a component of the own runtime.
+
+Raises:
+    BadMessageError: The read has no valid body; it is the refusal.
+"""
+
+
+@final
+@attrs.frozen
+class PartTalk:
+    """The requests of one part.
+
+    Attributes:
+        port: Port of the part.
+        ids: Ids of the messages of the runtime.
+    """
+
+    port: CorePort
+    ids: IdSource
+
+    async def ask(self, to: str, kind: MessageType, body: JsonObject) -> Message:
+        """Send a request as the part, and return its final answer.
+
+        Args:
+            to: Address of the receiver.
+            kind: Verb of the request.
+            body: Body of the request.
+
+        If cancelled, the request may have been sent; its answer is dropped.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        return await self.port.request(self._made(to, kind, body))
+
+    async def post(self, to: str, kind: MessageType, body: JsonObject) -> None:
+        """Send a request as the part; its answer is not awaited.
+
+        Args:
+            to: Address of the receiver.
+            kind: Verb of the request.
+            body: Body of the request.
+
+        If cancelled, the request was not sent.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        await self.port.post(self._made(to, kind, body))
+
+    def _made(self, to: str, kind: MessageType, body: JsonObject) -> Message:
+        sender = self.port.url
+        return Message(self.ids.next(sender), kind, sender, to, body)
+
+    def discoverer(self) -> Discoverer:
+        """Return what searches in the name of the part."""
+        runtime = runtime_of(self.port.url)
+        return Discoverer(domain_of(runtime), f"{runtime}/registry", self.ask, self.post)
+
+
+@final
+class ReadablePart(Actor[Delivery]):
+    """One part: it answers reads of its own runtime, `PART_REQUESTS` at a time.
+
+    Args:
+        port: Its port.
+        answer: Answers a read.
+        heard: Takes the events that are sent to it; None: there are none.
+    """
+
+    def __init__(
+        self,
+        port: CorePort,
+        answer: Answer,
+        heard: Callable[[Message], Awaitable[bool]] | None = None,
+    ) -> None:
+        self._port: Final = port
+        self._answer: Final = answer
+        self._heard: Final = heard
+        self._next = trio.Semaphore(PART_REQUESTS)
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        asked = message.message
+        if asked.is_event and self._heard is not None:
+            await self._heard(asked)
+        if not asked.is_request:
+            return
+        if message.is_foreign:
+            why = f"{self._port.url} answers the components of its own runtime only"
+            await self._port.post(refuse(asked, Code.FORBIDDEN, why))
+        elif asked.type is not MessageType.READ:
+            why = f"{self._port.url} can only be read"
+            await self._port.post(refuse(asked, Code.MALFORMED, why))
+        else:
+            # Others wait in the mailbox, which is bounded.
+            await self._next.acquire()
+            self.spawn(self._read, asked)
+
+    async def _read(self, request: Message) -> None:
+        try:
+            try:
+                answer = await self._answer(request)
+            except BadMessageError as error:
+                answer = refuse(request, error.code, error.reason)
+            await self._port.post(answer)
+        finally:
+            self._next.release()
+
+
+@final
+@attrs.frozen
+class PartServices:
+    """What the parts answer from.
+
+    Attributes:
+        discoverer: Searches in the name of `R/discovery`.
+        own: The user of the runtime, as its node says.
+        identity: The key of the runtime.
+    """
+
+    discoverer: Discoverer
+    own: OwnSender
+    identity: OwnIdentity
+    registry: ActorRef[RegistryMessage]
+    sync_manager: ActorRef[SyncMessage]
+
+
+DISCOVERY: Final = "discovery"
+
+_DOMAIN: Final = "domain"
+_PASSED_ON: Final = ("value", "next", "description")
+"""Entries of a registry's answer that its requester gets."""
+
+
+def _discovery(services: PartServices, _: PartTalk) -> Answer:
+    """Search a domain registry: that of the criterion `domain`, or the own one (M-31)."""
+
+    async def answer(request: Message) -> Message:
+        asked = read_body(request, Discover)
+        criteria = dict(asked.criteria or {})
+        domain = criteria.pop(_DOMAIN, None)
+        if domain is not None and not isinstance(domain, str):
+            raise BadMessageError("the criterion domain is no text")
+        try:
+            read = services.discoverer.reader(domain)
+        except BadUrlError as error:
+            raise BadMessageError(str(error)) from error
+        wanted = ReadRecord(asked.resource, criteria or None, asked.limit, asked.after)
+        return _passed_on(request, await read(write_body(wanted)))
+
+    return answer
+
+
+def _passed_on(request: Message, answer: Message) -> Message:
+    body: JsonObject = {key: answer.body[key] for key in _PASSED_ON if key in answer.body}
+    return reply_to(request, answer.code, body)
+
+
+def _idm(services: PartServices, _: PartTalk) -> Answer:
+    """Say who is logged in; there is no token among it."""
+
+    async def answer(request: Message) -> Message:
+        await trio.lowlevel.checkpoint()
+        read_body(request, Nothing)
+        own = services.own
+        value: JsonObject = {
+            "user": own.identity.user,
+            "vouchedBy": own.identity.vouched_by.value,
+            "identityProvider": own.issuer,
+            "expires": own.until,
+            "key": services.identity.key.thumbprint,
+        }
+        return reply_to(request, Code.OK, {"value": value})
+
+    return answer
+
+
+def _subscriptions(services: PartServices, _: PartTalk) -> Answer:
+    """Say what is reported, observed and followed; of more than a few the first by address."""
+
+    async def answer(request: Message) -> Message:
+        read_body(request, Nothing)
+        objects = await services.sync_manager.ask(ObjectsWanted)
+        watched = (await services.registry.ask(LinksWanted)).watched
+        value: JsonObject = {
+            "reported": _first(objects.reported),
+            "observed": _first(objects.observed),
+            "followed": _first(watched),
+            "total": len(objects.reported) + len(objects.observed) + len(watched),
+        }
+        return reply_to(request, Code.OK, {"value": value})
+
+    return answer
+
+
+def _first(urls: Sequence[str]) -> Json:
+    return [*sorted(urls)[:SUBSCRIPTIONS_SHOWN]]
+
+
+def _graph_connector(_: PartServices, talk: PartTalk) -> Answer:
+    """Read the global record of a user; the GUID of a user is in the own domain's registry."""
+    read = talk.discoverer().reader(None)
+
+    async def guid_of(user: str) -> str | None:
+        answer = await read(write_body(ReadRecord(user)))
+        value = answer.body.get("value")
+        records = value if isinstance(value, list) else []
+        guids = (one.get("guid") for one in records if isinstance(one, dict))
+        return next((guid for guid in guids if isinstance(guid, str)), None)
+
+    async def answer(request: Message) -> Message:
+        named = read_body(request, ObjectName).resource
+        guid = named if scheme_of(named) == "user-guid" else None
+        if scheme_of(named) == "user":
+            guid = await guid_of(named)
+            if guid is None:
+                raise BadMessageError(f"no GUID of {named} is registered here", Code.NOT_FOUND)
+        if guid is None:
+            raise BadMessageError("resource is no user-guid:// or user:// address")
+        asked = write_body(ObjectName(guid))
+        return _passed_on(request, await talk.ask(GLOBAL_REGISTRY, MessageType.READ, asked))
+
+    return answer
+
+
+_PARTS: Final[Mapping[str, Callable[[PartServices, PartTalk], Answer]]] = {
+    DISCOVERY: _discovery,
+    "idm": _idm,
+    "subscriptions": _subscriptions,
+    "graph-connector": _graph_connector,
+}
+"""What makes the answers of each part, by its name below the runtime."""
+
+
+async def start_parts(
+    core: Supervisor, bus: ActorRef[BusMessage], ids: IdSource, services: PartServices
+) -> None:
+    """Start all parts of a runtime.
+
+    Args:
+        core: Supervisor of the core parts.
+        bus: The Message BUS.
+        ids: Ids of the messages of the runtime.
+        services: What the parts answer from.
+
+    If cancelled, some of them have started.
+    """
+    for name, make in _PARTS.items():
+        talk = PartTalk(CorePort(f"{services.own.identity.runtime}/{name}", bus), ids)
+        heard = services.discoverer.heard if name == DISCOVERY else None
+        part = partial(ReadablePart, talk.port, make(services, talk), heard)
+        await core.start_child(ChildSpec(name, part))

@@ -1,0 +1,422 @@
+"""Searches of domain registries: in pages (M-26..M-28), and followed (M-29, M-30).
+
+`RecordSearch` is one search. `Watching` makes it again and again, and follows the status of what
+it has found; nothing of it runs between two calls, so an abandoned one costs nothing but the
+subscriptions, which end with the next report of each. `Discoverer` makes both for one component.
+"""
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self, TypeAlias, final
+from weakref import WeakSet
+
+import attrs
+import trio
+
+from fsm.registry.discovery import (
+    DiscoveryWatch,
+    EntryChange,
+    FoundEntry,
+    ReadAgain,
+    Readback,
+    Searched,
+    Sought,
+    StatusFollowed,
+    StatusLeft,
+    StatusReported,
+    WatchEvent,
+    entry_of,
+)
+from specs.addresses.address import domain_name, domain_registry
+from specs.bodies.link import Path
+from specs.bodies.registry import FoundRecord, ReadRecord, RecordChanged
+from specs.errors import BadMessageError, ProtoflyError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.discovery import FOUND_AT_ONCE, WATCH_PERIOD, WATCHED_ENTRIES
+from specs.message import Message, MessageType, reason_in
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body, read_object, write_body
+
+__all__ = ["Discoverer", "RecordSearch", "SearchError", "Watching"]
+
+_Ask: TypeAlias = Callable[[JsonObject], Awaitable[Message]]
+"""Reads at the registry that is searched."""
+
+
+@final
+class SearchError(ProtoflyError):
+    """A registry did not answer a search, or refused it.
+
+    Attributes:
+        code: Code of its answer.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"the registry answered {code} to a search: {reason}")
+        self.code = code
+
+
+@final
+class RecordSearch:
+    """The entries that a search finds, newest first; an asynchronous iterator.
+
+    A page is read when its first entry is wanted. Entries that are registered after the first
+    page was read are not among them. If none of the entries is live, those are returned whose
+    hyperties or objects are away; their `status` says so. Records of a wrong form are left out:
+    anybody can have written them. `await` returns the first `FOUND_AT_ONCE` entries.
+
+    Args:
+        ask: Reads at the registry.
+        search: What is searched for; its `after` is not used.
+    """
+
+    def __init__(self, ask: _Ask, search: ReadRecord) -> None:
+        self._ask: Final = ask
+        self._search: Final = search
+        self._page: deque[FoundEntry] = deque()
+        self._after: str | None = None
+        self._is_over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __await__(self) -> Generator[object, object, tuple[FoundEntry, ...]]:
+        return self.first(FOUND_AT_ONCE).__await__()
+
+    async def first(self, most: int) -> tuple[FoundEntry, ...]:
+        """Return the next entries, `most` at most.
+
+        If cancelled, those that were read are lost.
+
+        Raises:
+            SearchError: The registry does not answer, or refuses.
+            ActorStoppedError: The runtime has closed.
+        """
+        found: list[FoundEntry] = []
+        if most > 0:
+            async for entry in self:
+                found.append(entry)
+                if len(found) == most:
+                    break
+        return tuple(found)
+
+    async def __anext__(self) -> FoundEntry:
+        """Return the next entry.
+
+        If cancelled, the entry is the next one of a later call.
+
+        Raises:
+            SearchError: The registry does not answer, or refuses; a later call asks again.
+            ActorStoppedError: The runtime has closed.
+        """
+        while not self._page and not self._is_over:
+            await self._turn()
+        if not self._page:
+            raise StopAsyncIteration
+        return self._page.popleft()
+
+    async def _turn(self) -> None:
+        """Read the next page."""
+        body = write_body(self._search)
+        if self._after is not None:
+            body["after"] = self._after
+        answer = await self._ask(body)
+        value = answer.body.get("value")
+        if answer.code == Code.NOT_FOUND:
+            value = []
+        elif answer.code > LAST_SUCCESS and answer.code != Code.TIMEOUT:
+            raise SearchError(answer.code, reason_in(answer))
+        if not isinstance(value, list):
+            raise SearchError(answer.code, reason_in(answer) or "it has no list of records")
+        for one in value:
+            entry = _entry(one)
+            if entry is not None:
+                self._page.append(entry)
+        following = answer.body.get("next")
+        self._after = following if isinstance(following, str) and value else None
+        self._is_over = self._after is None
+
+
+def _entry(value: Json) -> FoundEntry | None:
+    """Return the entry that a record describes; None: it is no record."""
+    with suppress(BadMessageError):
+        if isinstance(value, dict):
+            return entry_of(read_object(value, FoundRecord, "record"))
+    return None
+
+
+_STATUS: Final = "/registration"
+
+_LASTING: Final = frozenset({Code.MALFORMED, Code.UNAUTHENTICATED, Code.FORBIDDEN})
+"""Answers to a search that another attempt does not change."""
+
+
+@final
+@attrs.define(eq=False)
+class Discoverer:
+    """Searches in the name of one component of a runtime, and takes what is reported to it.
+
+    Attributes:
+        domain: Domain whose registry is searched unless another one is named.
+        registry: Address of the runtime's registry, which follows records for its components.
+        ask: Sends a request of the component and returns its final answer.
+        post: Sends a request whose answer is not awaited.
+    """
+
+    domain: str
+    registry: str
+    ask: Callable[[str, MessageType, JsonObject], Awaitable[Message]]
+    post: Callable[[str, MessageType, JsonObject], Awaitable[None]]
+    _watching: dict[str, WeakSet["Watching"]] = attrs.field(factory=dict, init=False)
+
+    def search(self, sought: Sought, domain: str | None, limit: int | None) -> RecordSearch:
+        """Search a domain registry; nothing is sent before the first entry is wanted.
+
+        Args:
+            sought: What is looked for.
+            domain: Domain of the registry; None: the own one.
+            limit: How many records a page has at most; None: as many as the registry likes.
+
+        Raises:
+            BadMessageError: The limit is none.
+            TypeError: The domain is no text.
+            BadUrlError: It is no domain.
+        """
+        return RecordSearch(self.reader(domain), sought.read(limit))
+
+    def watch(self, sought: Sought, domain: str | None) -> "Watching":
+        """Follow a search; nothing is sent before the first change is wanted.
+
+        Args:
+            sought: What is looked for.
+            domain: Domain of the registry; None: the own one.
+
+        Raises:
+            TypeError: The domain is no text.
+            BadUrlError: It is no domain.
+        """
+        return Watching(self, self.reader(domain), sought.read())
+
+    def reader(self, domain: str | None) -> _Ask:
+        """Return what reads at the registry of a domain.
+
+        Raises:
+            TypeError: The domain is no text.
+            BadUrlError: It is no domain.
+        """
+        if domain is not None and not isinstance(domain, str):
+            raise TypeError(f"domain is a text, not {domain!r}")
+        to = domain_registry(self.domain if domain is None else domain_name(domain))
+
+        async def ask(body: JsonObject) -> Message:
+            return await self.ask(to, MessageType.READ, body)
+
+        return ask
+
+    # ---- reports
+
+    async def heard(self, message: Message) -> bool:
+        """Take a report of the status of a watched record (M-30); False: it is no such report.
+
+        If cancelled, a subscription that nobody needs may stay until the next report.
+        """
+        url = message.to.removesuffix(_STATUS)
+        watching = self._watching.get(url)
+        if message.type is not MessageType.UPDATE or url == message.to or watching is None:
+            return False
+        with suppress(BadMessageError):
+            status = read_body(message, RecordChanged).value
+            for one in watching:
+                one.reported(url, status)
+        if not watching:
+            await self._leave(url)
+        return True
+
+    async def sweep(self) -> None:
+        """End the subscriptions of abandoned watchers.
+
+        If cancelled, some of them may stay.
+        """
+        for url in [url for url, watching in self._watching.items() if not watching]:
+            await self._leave(url)
+
+    async def follow(self, url: str, watching: "Watching") -> None:
+        """Have the status of a record reported.
+
+        Args:
+            url: Address of the record.
+            watching: Gets the reports.
+
+        If cancelled, the reports may come all the same.
+        """
+        known = self._watching.setdefault(url, WeakSet())
+        known.add(watching)
+        # What the registry refuses is seen by the next search.
+        await self.post(self.registry, MessageType.SUBSCRIBE, _path(url))
+
+    async def unfollow(self, url: str, watching: "Watching") -> None:
+        """End it, if no other watcher needs the reports. Idempotent.
+
+        Args:
+            url: Address of the record.
+            watching: Got the reports.
+
+        If cancelled, the subscription may stay until the next report.
+        """
+        known = self._watching.get(url)
+        if known is not None:
+            known.discard(watching)
+            if not known:
+                await self._leave(url)
+
+    async def _leave(self, url: str) -> None:
+        self._watching.pop(url, None)
+        await self.post(self.registry, MessageType.UNSUBSCRIBE, _path(url))
+
+
+def _path(url: str) -> JsonObject:
+    return write_body(Path((f"{url}{_STATUS}",)))
+
+
+@final
+class Watching:
+    """The changes of what a search finds; an asynchronous iterator, and a context that ends it.
+
+    It begins with all that the search finds, each as `appeared`. What is registered later appears
+    within `WATCH_PERIOD` seconds; the status of a known entry comes at once. A reader that is
+    behind gets the latest status of each entry. The newest `WATCHED_ENTRIES` entries are known.
+    The iteration ends with `aclose`, or with the runtime.
+
+    Args:
+        discoverer: Gets the reports.
+        ask: Reads at the registry.
+        search: What is looked for.
+    """
+
+    def __init__(self, discoverer: Discoverer, ask: _Ask, search: ReadRecord) -> None:
+        self._discoverer: Final = discoverer
+        self._ask: Final = ask
+        self._search: Final = search
+        self._core: Final = DiscoveryWatch()
+        self._changes: deque[EntryChange] = deque()
+        self._orders: deque[StatusFollowed | StatusLeft | ReadAgain] = deque()
+        self._reports: dict[str, str] = {}
+        self._stirred = trio.Event()
+        self._due = -math.inf
+        self._is_first = True
+        self._is_closed = False
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the search finds more entries than are known."""
+        return self._core.is_partial
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def __anext__(self) -> EntryChange:
+        """Return the next change; wait for it.
+
+        If cancelled, the change is the next one of a later call.
+
+        Raises:
+            SearchError: The registry does not answer the first search, or refuses one; a later
+                call asks again.
+            ActorStoppedError: The runtime has closed.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self._is_closed:
+            await self._perform()
+            if self._changes:
+                return self._changes.popleft()
+            if self._reports:
+                url, status = next(iter(self._reports.items()))
+                del self._reports[url]
+                self._feed(StatusReported(url, status))
+            elif trio.current_time() >= self._due:
+                await self._search_again()
+            else:
+                self._stirred = trio.Event()
+                with trio.move_on_at(self._due):
+                    await self._stirred.wait()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the iteration and the subscriptions. Idempotent.
+
+        If cancelled, subscriptions may stay until the next report of each.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        self._is_closed = True
+        self._stirred.set()
+        for url in self._core.urls:
+            await self._discoverer.unfollow(url, self)
+
+    def reported(self, url: str, status: str) -> None:
+        """Take the status of a record.
+
+        Args:
+            url: Address of the record.
+            status: Its status.
+        """
+        self._reports.pop(url, None)
+        self._reports[url] = status
+        self._stirred.set()
+
+    def _feed(self, happened: WatchEvent) -> None:
+        for effect in self._core.feed(happened):
+            if isinstance(effect, EntryChange):
+                self._changes.append(effect)
+            else:
+                self._orders.append(effect)
+
+    async def _perform(self) -> None:
+        """Do what is to be done; if cancelled, the rest is done at the next call."""
+        while self._orders:
+            order = self._orders[0]
+            match order:
+                case StatusFollowed(url):
+                    await self._discoverer.follow(url, self)
+                case StatusLeft(url):
+                    await self._discoverer.unfollow(url, self)
+                case ReadAgain(url):
+                    await self._read(url)
+            self._orders.popleft()
+
+    async def _search_again(self) -> None:
+        await self._discoverer.sweep()
+        try:
+            found = await RecordSearch(self._ask, self._search).first(WATCHED_ENTRIES + 1)
+        except SearchError as error:
+            if self._is_first or error.code in _LASTING:
+                raise
+            # A node that is coming back answers one of the next.
+            self._due = trio.current_time() + WATCH_PERIOD
+            return
+        self._is_first = False
+        self._due = trio.current_time() + WATCH_PERIOD
+        self._feed(Searched(found[:WATCHED_ENTRIES], len(found) > WATCHED_ENTRIES))
+
+    async def _read(self, url: str) -> None:
+        """Read a record that the search does not find any more (M-25)."""
+        answer = await self._ask(write_body(ReadRecord(url)))
+        value = answer.body.get("value")
+        entry = _entry(value[0] if isinstance(value, list) and value else value)
+        if answer.code == Code.NOT_FOUND or (entry is not None and entry.url == url):
+            self._feed(Readback(url, entry))

@@ -1,0 +1,399 @@
+"""Discovery: what is looked for, what is found, and how a search is followed (M-26..M-31).
+
+`Sought` is the question, and `FoundEntry` one finding. A search names one attribute, the narrowest
+one that was given; all others narrow it as criteria.
+
+`DiscoveryWatch` follows a search. A registry reports the status of single records only (M-30), so
+what appears is found by searching again. What is known and not found any more is read by its
+address (M-25): it is away, gone, or does not fit the search any more. A search shows records that
+are away only while it finds none that is live. Memory is bounded: the newest `WATCHED_ENTRIES`
+are known.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum, unique
+from typing import TypeAlias, TypedDict, assert_never, final
+
+import attrs
+
+from fsm.registry.records import By
+from specs.addresses.address import canonical, scheme_of
+from specs.bodies.registry import FoundRecord, ReadRecord
+from specs.bodies.word import RecordStatus
+from specs.jsonvalue import JsonObject
+from specs.limits.discovery import VERIFIED_AT_ONCE, WATCHED_ENTRIES
+
+__all__ = [
+    "Change",
+    "Criteria",
+    "DiscoveryWatch",
+    "EntryChange",
+    "FoundEntry",
+    "ReadAgain",
+    "Readback",
+    "Searched",
+    "Sought",
+    "StatusFollowed",
+    "StatusLeft",
+    "StatusReported",
+    "WatchEvent",
+    "entry_of",
+    "texts_of",
+]
+
+
+# ---- what is looked for
+
+
+class Criteria(TypedDict, total=False):
+    """The criteria of a search; all that are given must hold, and at least one must be given.
+
+    Attributes:
+        user: The user: an address `user://...` or `user-guid://...`, or the user's name at the
+            identity provider, such as `bob@idp.example`.
+        name: Name of the hyperty or data object.
+        schema: Scheme or data schema of the data objects that it uses, such as `comm`.
+        resources: All that it must offer, such as `chat`.
+        reporter: Address of the hyperty that reports the data object.
+        scheme: Scheme of the addresses looked for; `hyperty`, or that of data objects.
+    """
+
+    user: str | None
+    name: str | None
+    schema: str | None
+    resources: Iterable[str]
+    reporter: str | None
+    scheme: str
+
+
+def _check(field: str, value: object) -> None:
+    """Refuse a criterion that is no text.
+
+    Raises:
+        TypeError: It is no text; only the scheme must be one.
+        ValueError: It is empty.
+    """
+    if value is None and field != "scheme":
+        return
+    if not isinstance(value, str):
+        raise TypeError(f"{field} is a text, not {value!r}")
+    if not value:
+        raise ValueError(f"{field} is empty")
+
+
+def texts_of(value: Iterable[str]) -> tuple[str, ...]:
+    """Return several texts that an application gives, such as the resources of a hyperty.
+
+    Raises:
+        TypeError: They are no texts, or one text instead of several.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"several texts are wanted, such as ['chat'], not {value!r}")
+    texts = tuple(value)
+    if not all(isinstance(one, str) for one in texts):
+        raise TypeError(f"texts are wanted, such as ['chat'], not {value!r}")
+    return texts
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Sought:
+    """A search; see `Criteria`.
+
+    Raises:
+        TypeError: A criterion is of a wrong kind, or none is given.
+        ValueError: A criterion is empty.
+        BadUrlError: The user or the reporter is written like an address, and is none.
+    """
+
+    user: str | None = None
+    name: str | None = None
+    schema: str | None = None
+    resources: tuple[str, ...] = attrs.field(default=(), converter=texts_of)
+    reporter: str | None = None
+    scheme: str = "hyperty"
+
+    def __attrs_post_init__(self) -> None:
+        for field in ("user", "name", "schema", "reporter", "scheme"):
+            _check(field, getattr(self, field))
+        if "/" in self.scheme:
+            raise ValueError(f"{self.scheme!r} is no scheme of addresses")
+        if not self._given:
+            known = "user, name, schema, resources and reporter"
+            raise TypeError(f"a search names at least one of {known}")
+
+    @property
+    def _given(self) -> dict[By, str | tuple[str, ...]]:
+        """The criteria by attribute, the narrowest first."""
+        by_user = None if self.user is None else _user_of(self.user)
+        reporter = None if self.reporter is None else canonical(self.reporter)
+        given: tuple[tuple[By, str | tuple[str, ...]] | None, ...] = (
+            by_user,
+            None if reporter is None else (By.REPORTER, reporter),
+            None if self.name is None else (By.NAME, self.name),
+            None if self.schema is None else (By.DATA_SCHEME, (self.schema,)),
+            (By.RESOURCE, self.resources) if self.resources else None,
+        )
+        return dict(one for one in given if one is not None)
+
+    def read(self, limit: int | None = None) -> ReadRecord:
+        """Return the body of the search.
+
+        Args:
+            limit: How many records a page has at most; None: as many as the registry likes.
+
+        Raises:
+            BadMessageError: The limit is none.
+        """
+        given = self._given
+        by = next(iter(given))
+        value = given.pop(by)
+        if not isinstance(value, str):
+            value, *others = value
+            if others:
+                given[by] = tuple(others)
+        resource = f"/{self.scheme}/{by.value}/{value}"
+        return ReadRecord(resource, _criteria(given) or None, limit)
+
+
+def _criteria(given: Mapping[By, str | tuple[str, ...]]) -> JsonObject:
+    return {key.value: said if isinstance(said, str) else [*said] for key, said in given.items()}
+
+
+def _user_of(text: str) -> tuple[By, str]:
+    """Return how a user is searched for.
+
+    Raises:
+        BadUrlError: It is written like an address, and is none.
+    """
+    if "://" not in text:
+        return By.IDENTIFIER, text
+    user = canonical(text)
+    return (By.GUID if scheme_of(user) == "user-guid" else By.USER), user
+
+
+# ---- what is found
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class FoundEntry:
+    """A hyperty or data object that a domain registry has found.
+
+    Attributes:
+        url: Its address.
+        status: `live`, or `disconnected` if it is registered and cannot be reached now.
+        runtime: Address of its runtime; None: the registry does not know it, as what follows.
+        user: Address of the user who owns it.
+        name: Its name.
+        resources: What it offers, such as `chat`.
+        schemas: Schemes or data schemas of the data objects that it uses; of a data object, its
+            own.
+        descriptor: Catalogue address of its descriptor.
+        reporter: Address of the hyperty that reports it, if it is a data object.
+    """
+
+    url: str
+    status: str
+    runtime: str | None = None
+    user: str | None = None
+    name: str | None = None
+    resources: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    descriptor: str | None = None
+    reporter: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """True if it can be reached."""
+        return self.status == RecordStatus.LIVE
+
+
+def entry_of(record: FoundRecord) -> FoundEntry:
+    """Return the entry that a registry's record describes."""
+    schemas = (*(record.data_schemes or ()), *((record.schema,) if record.schema else ()))
+    return FoundEntry(
+        url=record.url,
+        status=record.status or RecordStatus.LIVE.value,
+        runtime=record.runtime,
+        user=record.user,
+        name=record.name,
+        resources=record.resources or (),
+        schemas=tuple(dict.fromkeys(schemas)),
+        descriptor=record.descriptor,
+        reporter=record.reporter,
+    )
+
+
+# ---- how a search is followed
+
+
+@final
+@unique
+class Change(StrEnum):
+    """The change of an entry that is watched."""
+
+    APPEARED = "appeared"
+    """It was found for the first time."""
+
+    CHANGED = "changed"
+    """Its status, or what else its record says, is another."""
+
+    VANISHED = "vanished"
+    """It is not registered any more, or does not fit the search any more."""
+
+
+@final
+@attrs.frozen(slots=True)
+class EntryChange:
+    """A change of an entry.
+
+    Attributes:
+        change: What has changed.
+        entry: The entry as it is now; of a vanished one, as it was.
+    """
+
+    change: Change
+    entry: FoundEntry
+
+
+@final
+@attrs.frozen(slots=True)
+class Searched:
+    """The search was made again.
+
+    Attributes:
+        entries: What it found.
+        is_partial: Whether it found more than these.
+    """
+
+    entries: tuple[FoundEntry, ...]
+    is_partial: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class StatusReported:
+    """A registry reports the status of a record (M-30)."""
+
+    url: str
+    status: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Readback:
+    """The answer to `ReadAgain`.
+
+    Attributes:
+        entry: The record; None: there is none of this address any more.
+    """
+
+    url: str
+    entry: FoundEntry | None
+
+
+WatchEvent: TypeAlias = Searched | StatusReported | Readback
+
+
+@final
+@attrs.frozen(slots=True)
+class StatusFollowed:
+    """Follow the status of a record (M-29)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StatusLeft:
+    """Follow it no more."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReadAgain:
+    """Read a record by its address (M-25); the host feeds `Readback`, or nothing if it cannot."""
+
+    url: str
+
+
+_Effect: TypeAlias = EntryChange | StatusFollowed | StatusLeft | ReadAgain
+
+
+@final
+class DiscoveryWatch:
+    """The entries that one watcher knows.
+
+    Attributes:
+        is_partial: Whether the search finds more than are known.
+    """
+
+    def __init__(self) -> None:
+        self.is_partial = False
+        self._known: dict[str, FoundEntry] = {}
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Addresses of the known entries."""
+        return tuple(self._known)
+
+    def feed(self, happened: WatchEvent) -> list[_Effect]:
+        """Take what happened; return what is to be done and reported, in order."""
+        match happened:
+            case Searched():
+                return self._searched(happened)
+            case StatusReported(url, status):
+                return self._reported(url, status)
+            case Readback(url, entry):
+                return self._read(url, entry)
+            case _:
+                assert_never(happened)
+
+    def _searched(self, found: Searched) -> list[_Effect]:
+        entries = {entry.url: entry for entry in found.entries}
+        effects: list[_Effect] = []
+        missed = False
+        for url, entry in entries.items():
+            if url in self._known:
+                effects += self._changed(entry)
+            elif len(self._known) < WATCHED_ENTRIES:
+                self._known[url] = entry
+                effects += [StatusFollowed(url), EntryChange(Change.APPEARED, entry)]
+            else:
+                missed = True
+        self.is_partial = found.is_partial or missed
+        absent = [url for url in self._known if url not in entries]
+        # Those that seem live first: something has become of them.
+        absent.sort(key=lambda url: not self._known[url].is_live)
+        for url in absent[:VERIFIED_AT_ONCE]:
+            # The next time it is the turn of others.
+            self._known[url] = self._known.pop(url)
+            effects.append(ReadAgain(url))
+        return effects
+
+    def _reported(self, url: str, status: str) -> list[_Effect]:
+        known = self._known.get(url)
+        if known is None:
+            return []
+        if status == RecordStatus.DEAD:
+            return self._vanished(url)
+        return self._changed(attrs.evolve(known, status=status))
+
+    def _read(self, url: str, entry: FoundEntry | None) -> list[_Effect]:
+        known = self._known.get(url)
+        if known is None:
+            return []
+        is_unfit = entry is not None and entry.is_live and known.is_live and not self.is_partial
+        return self._vanished(url) if entry is None or is_unfit else self._changed(entry)
+
+    def _changed(self, entry: FoundEntry) -> list[_Effect]:
+        if self._known[entry.url] == entry:
+            return []
+        self._known[entry.url] = entry
+        return [EntryChange(Change.CHANGED, entry)]
+
+    def _vanished(self, url: str) -> list[_Effect]:
+        return [StatusLeft(url), EntryChange(Change.VANISHED, self._known.pop(url))]

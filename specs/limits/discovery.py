@@ -1,0 +1,22 @@
+"""Numbers of discovery, with unit and source."""
+
+from typing import Final
+
+WATCHED_ENTRIES: Final = 1024
+"""Entries that one watcher of a search knows: four pages (ours)."""
+
+WATCH_PERIOD: Final = 5.0
+"""Seconds between two searches of a watcher: what appears is seen by then (ours; M-30 reports the
+status of known records at once)."""
+
+VERIFIED_AT_ONCE: Final = 16
+"""Records that a watcher reads by address after one search that does not find them (ours)."""
+
+FOUND_AT_ONCE: Final = 1024
+"""Entries that an awaited search returns at most; iteration goes on beyond them (ours)."""
+
+PART_REQUESTS: Final = 64
+"""Reads that one part of a runtime answers at a time; more wait in its mailbox (ours)."""
+
+SUBSCRIPTIONS_SHOWN: Final = 128
+"""Addresses of each list in an answer of `R/subscriptions` (ours: all fit into a message)."""
