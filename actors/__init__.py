@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.source import read_places
     from actors.catalogue.trust_file import read_trust
-    from actors.embedding import Deployed, DeployedApart, Runtime, open_node, open_runtime
+    from actors.embedding import Runtime, open_node, open_runtime
+    from actors.handles import Deployed, DeployedApart
     from actors.keys.signing import SigningKey, read_key
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
@@ -147,7 +148,8 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.client": ("CatalogueAccess",),
         "actors.catalogue.source": ("read_places",),
         "actors.catalogue.trust_file": ("read_trust",),
-        "actors.embedding": ("Deployed", "DeployedApart", "Runtime", "open_node", "open_runtime"),
+        "actors.embedding": ("Runtime", "open_node", "open_runtime"),
+        "actors.handles": ("Deployed", "DeployedApart"),
         "actors.keys.signing": ("SigningKey", "read_key"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),

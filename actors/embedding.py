@@ -1,17 +1,14 @@
-"""A message node or a runtime inside a program, and the handles to its deployed hyperties."""
+"""A message node or a runtime inside a program."""
 
 import ssl
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeAlias, TypeVar, Unpack, final, overload
+from typing import Final, TypeAlias, TypeVar, Unpack, final, overload
 
 import attrs
-import trio
-from typing_extensions import override
 
+from actors.handles import Deployed, DeployedApart
 from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.plain_urls import check_plain
@@ -23,31 +20,19 @@ from actors.runtime import app as runtime_app
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.following import Following
-from actors.runtime.hyperty.client import HypertyClient
-from actors.runtime.hyperty.hyperty import (
-    Hyperty,
-    HypertyFailedError,
-    HypertyMaker,
-    HypertyState,
-    Lifecycle,
-    Profile,
-)
+from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile
 from actors.runtime.isolation.hyperty import HypertyCode
-from actors.runtime.objects.context import HypertyContext
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.errors import BadUrlError
-from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.link import Network
 from transports.system import open_system_network
 from transports.urls import read_websocket_url
 
 __all__ = [
-    "Deployed",
-    "DeployedApart",
     "Runtime",
     "Trace",
     "bare_error",
@@ -195,96 +180,6 @@ async def _serving(
         node_app.open_node(config, carrier, tracer) as node,
     ):
         yield node
-
-
-class _Tenant(ABC):
-    """A hyperty that runs in a runtime until it is undeployed.
-
-    `async with await runtime.deploy(...) as hello:` undeploys it when the block is left;
-    outside of a block the runtime undeploys it when it closes.
-    """
-
-    def __init__(self, runtime: RunningRuntime, life: Lifecycle) -> None:
-        self._runtime: Final = runtime
-        self._life: Final = life
-
-    @property
-    @abstractmethod
-    def url(self) -> str:
-        """Address of the hyperty, such as `hyperty://a.example/1`."""
-
-    @property
-    def state(self) -> HypertyState:
-        """Whether the hyperty runs, was undeployed, or has failed; see `HypertyState`."""
-        return self._life.state
-
-    @property
-    def errors(self) -> int:
-        """Number of exceptions that its handlers have raised; the log has each of them."""
-        return self._life.errors
-
-    async def failed(self) -> HypertyFailedError | None:
-        """Wait until the hyperty does not run any more.
-
-        If cancelled, only the wait ends; the hyperty runs on.
-
-        Returns:
-            The error that says why the runtime gave the hyperty up, with its last crash as
-            `cause`; None if it was undeployed, or its runtime has closed.
-        """
-        return await self._life.ended()
-
-    async def undeploy(self) -> None:
-        """Unregister the hyperty, stop it, and give its address back. Idempotent.
-
-        The data objects that it reports are deleted; those that it observes are unsubscribed.
-        Requests that it is working on are answered 503.
-
-        If cancelled, only the wait ends: the runtime removes the hyperty all the same, and a
-        second call waits for the end of that.
-
-        Raises:
-            ActorStoppedError: The runtime closes at the same time.
-        """
-        await self._runtime.undeploy(self.url)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
-            await self.undeploy()
-
-
-@final
-class Deployed(HypertyClient, _Tenant):
-    """A handle to a hyperty, through all its restarts; made by `Runtime.deploy`.
-
-    Its methods send, report and observe in the name of the hyperty.
-    """
-
-    def __init__(self, runtime: RunningRuntime, context: HypertyContext, life: Lifecycle) -> None:
-        super().__init__(runtime, life)
-        self._context = context
-
-
-@final
-class DeployedApart(_Tenant):
-    """A handle to a hyperty in a sandbox process; made by `Runtime.deploy_apart`.
-
-    Only the hyperty itself sends, reports and observes in its name.
-    """
-
-    @property
-    @override
-    def url(self) -> str:
-        """Address of the hyperty, such as `hyperty://a.example/1`."""
-        return self._life.url
 
 
 M = TypeVar("M")

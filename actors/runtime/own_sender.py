@@ -33,6 +33,14 @@ class OwnSender:
         """Return that of a runtime that has no session yet."""
         return cls(SenderIdentity(runtime))
 
+    def identified(self, said: SenderIdentity | None) -> None:
+        """Note what the node tells the receivers of this runtime's messages.
+
+        Args:
+            said: What it says; None: nothing, so the runtime is known, and no user.
+        """
+        self.identity = said or SenderIdentity(self.identity.runtime)
+
     def logged_in(self, token: str | None) -> None:
         """Note who has issued the token of a login, and its end; the token is not kept.
 

@@ -52,11 +52,13 @@ class SearchError(ProtoflyError):
 
     Attributes:
         code: Code of its answer.
+        reason: Reason in the answer; may be empty.
     """
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(f"the registry answered {code} to a search: {reason}")
         self.code = code
+        self.reason = reason
 
 
 @final

@@ -36,6 +36,9 @@ _NAMED: Final = "name:"
 _NEVER: Final = frozenset({Code.MALFORMED, Code.FORBIDDEN})
 """Answers of a registry that does not tell a runtime what it has registered."""
 
+_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.TIMEOUT, Code.UNAVAILABLE})
+"""Answers in the place of a node that cannot be reached."""
+
 
 @final
 class HypertyAddresses:
@@ -110,12 +113,18 @@ class HypertyAddresses:
                 return
 
     async def _registered(self) -> dict[Purpose, deque[str]] | None:
-        """Return the addresses that this runtime has registered before; None: nobody says."""
+        """Return the addresses that this runtime has registered before; None: not known now.
+
+        Raises:
+            AllocationError: The node cannot be reached; it would give no address either.
+        """
         runtime, found = self._parts.config.runtime, dict[Purpose, deque[str]]()
         read = ReadRecord(f"/{_HYPERTY}/{By.RUNTIME.value}/{runtime}")
         try:
             entries = await RecordSearch(self._parts.discoverer.reader(None), read)
         except SearchError as error:
+            if error.code in _AWAY:
+                raise AllocationError(error.code, error.reason) from error
             return found if error.code in _NEVER else None
         for entry in entries:
             key = entry.descriptor or (entry.name and f"{_NAMED}{entry.name}")

@@ -43,7 +43,6 @@ from specs.addresses.address import domain_of, is_node
 from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
-from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
@@ -424,13 +423,11 @@ class NodeStub(Actor[NodeStubMessage]):
             self._context.keep(answer.token, answer.is_anew)
             await self._context.remember(answer.token)
             if self._is_own:
-                unknown = SenderIdentity(self._context.config.runtime)
-                self._context.own.identity = answer.sender or unknown
+                self._context.own.identified(answer.sender)
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
-            if answer.code <= LAST_SUCCESS and self._is_own:
-                self._context.own.logged_in(shown)
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
+                self._context.own.logged_in(shown)
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
                 self._identity.assertion = shown if is_bound else None
         self._log_refusal(answer)

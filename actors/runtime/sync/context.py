@@ -41,7 +41,7 @@ from actors.runtime.registry.registrations import (
 )
 from actors.runtime.store.runtime_store import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from actors.runtime.sync.messages import LinkIs, Report, TaskReport
+from actors.runtime.sync.messages import LinkIs, ObjectsWanted, Report, TaskReport
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
@@ -73,8 +73,6 @@ __all__ = [
     "Job",
     "LinkWatches",
     "ObjectsClosed",
-    "ObjectsView",
-    "ObjectsWanted",
     "PathsForgotten",
     "RegisteredObjects",
     "Spawn",
@@ -440,28 +438,6 @@ class ComponentLeft:
 
     component: str
     done: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectsView:
-    """The data objects of a runtime at one moment.
-
-    Attributes:
-        reported: Addresses of those reported here.
-        observed: Addresses of those observed here.
-    """
-
-    reported: tuple[str, ...]
-    observed: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectsWanted:
-    """Show the data objects."""
-
-    reply: Reply[ObjectsView]
 
 
 SyncMessage: TypeAlias = (

@@ -17,8 +17,6 @@ from actors.runtime.stubs.catalogue import SchemaRefusedError
 from actors.runtime.sync.context import (
     ComponentLeft,
     ObjectsClosed,
-    ObjectsView,
-    ObjectsWanted,
     PathsForgotten,
     SyncContext,
     SyncMessage,
@@ -33,6 +31,8 @@ from actors.runtime.sync.messages import (
     ObjectReady,
     ObjectRegistered,
     ObjectRemoved,
+    ObjectsView,
+    ObjectsWanted,
     ObserveDone,
     ObserverLeft,
     ObserverReport,

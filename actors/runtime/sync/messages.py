@@ -5,6 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
+from actors.kit.supervision.actor import Reply
 from fsm.effects import Refused
 from fsm.sync.reporter_io import ReporterAccepted, ReporterRefused
 from fsm.sync.routes import Moving, ObserverRoute
@@ -20,6 +21,8 @@ __all__ = [
     "ObjectReady",
     "ObjectRegistered",
     "ObjectRemoved",
+    "ObjectsView",
+    "ObjectsWanted",
     "ObserveDone",
     "ObserverLeft",
     "ObserverReport",
@@ -86,6 +89,28 @@ class ObjectRemoved:
 
     url: str
     request: Message | None
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectsView:
+    """The data objects of a runtime at one moment.
+
+    Attributes:
+        reported: Addresses of those reported here.
+        observed: Addresses of those observed here.
+    """
+
+    reported: tuple[str, ...]
+    observed: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectsWanted:
+    """Show the data objects."""
+
+    reply: Reply[ObjectsView]
 
 
 @final

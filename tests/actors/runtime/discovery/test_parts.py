@@ -1,17 +1,28 @@
 """The parts of a runtime that its own components read (ADR-03, M-31, M-56)."""
 
-import time
+from functools import partial
 
 import pytest
 
-from actors.keys.runtime_key import make_runtime_key
-from actors.node.connectors.global_registry import GlobalRecords
-from actors.node.connectors.service import Replied
-from actors.runtime.stubs.credentials import GivenToken
+from actors.hyperties import Caller
+from actors.kit.http_client import ServerUrl
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.node.connectors.back_ends import BackEnds
+from actors.node.connectors.global_registry import HttpGlobalRecords
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
 from specs.addresses.address import domain_registry
 from specs.message import MessageType
 from specs.reply_code import Code
+from tests.actors.node.connectors.quality_server import GlobalServer
+from tests.actors.node.connectors.test_global_registry import token
+from tests.actors.runtime.stubs.test_logging_in import Purse, an_issuer, opened
+from tests.support.node.http_server import open_http_server
+from tests.support.node.issuer import ALICE, ISSUER, login_by
 from tests.support.runtime.domain import DOMAIN, Echo, open_domain
+from tests.support.trace.memory import MemoryTracer
+from transports.memory import MemoryNetwork
 
 PARTS = ("discovery", "idm", "subscriptions", "graph-connector")
 
@@ -82,3 +93,70 @@ async def test_subscriptions_are_those_of_the_runtime(autojump_clock):
                 "followed": [bob.address],
                 "total": 3,
             }
+
+
+async def test_the_identity_of_a_runtime_has_no_token(autojump_clock):
+    purse = Purse(an_issuer())
+    async with opened(login_by(purse.issuer), purse) as runtime:
+        caller = Caller()
+        url = await runtime.deploy("caller", lambda: caller)
+        answer = await caller.ask(f"{runtime.url}/idm", MessageType.READ, {})
+        assert answer.body["value"] == {
+            "user": ALICE,
+            "vouchedBy": "identity-provider",
+            "identityProvider": ISSUER,
+            "expires": purse.issuer.now + 300,
+            "key": runtime._parts.identity.key.thumbprint,
+        }
+        (entry,) = await caller.discover(user=ALICE)
+        assert (entry.url, entry.user) == (url, ALICE)
+
+
+async def test_where_nobody_logs_in_there_is_no_user_and_no_provider(autojump_clock):
+    async with open_domain("alice") as domain:
+        value = (await read(domain["alice"], "idm")).body["value"]
+        key = domain["alice"].runtime._parts.identity.key.thumbprint
+        assert value == {
+            "user": None,
+            "vouchedBy": "none",
+            "identityProvider": None,
+            "expires": None,
+            "key": key,
+        }
+
+
+BOB, GUID = "user://idp.ex/bob", "user-guid://g1"
+
+
+async def test_global_records_are_read_by_guid_or_user():
+    """CON-03, M-56, RES-17."""
+    network, fake = MemoryNetwork(), GlobalServer()
+    async with open_http_server(fake) as server:
+        make = partial(HttpGlobalRecords, ServerUrl.read(server.url))
+        serving = NodeConfig(domain=DOMAIN, back_ends=BackEnds(global_registry=make))
+        async with open_node(serving, network, MemoryTracer()) as node:
+            config = RuntimeConfig(domain=DOMAIN, name="ra", node=node.url, user=BOB)
+            async with open_runtime(config, network, MemoryTracer()) as runtime:
+                caller = Caller()
+                url = await runtime.deploy("caller", lambda: caller)
+                where = f"{runtime.url}/graph-connector"
+
+                async def read(what):
+                    answer = await caller.ask(where, MessageType.READ, {"resource": what})
+                    return answer.code, answer.body.get("value")
+
+                fake.records[GUID] = token()
+                assert await read(GUID) == (200, token())
+                assert await read("user-guid://other") == (404, None)
+                assert await read(BOB) == (404, None)
+                change = {"resource": url, "attribute": "guid", "value": GUID}
+                registry = domain_registry(DOMAIN)
+                await runtime.order("registry", MessageType.UPDATE, registry, change)
+                assert await read(BOB) == (200, token())
+                assert await read(url) == (400, None)
+
+
+async def test_a_domain_without_a_global_registry_says_so(autojump_clock):
+    async with open_domain("alice") as domain:
+        answer = await read(domain["alice"], "graph-connector", resource=GUID)
+        assert answer.code == Code.NOT_FOUND

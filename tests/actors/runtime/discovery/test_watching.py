@@ -86,20 +86,12 @@ async def test_a_watcher_outlives_a_restart_of_the_node(autojump_clock):
         watching = one.hyperty.watch(name=other.runtime.url.rpartition("/")[2])
         assert await following(watching, 1) == [(Change.APPEARED, other.address, "live")]
         await place.restart_node(30)
-        async with trio.open_nursery() as nursery:
-            seen = []
-
-            async def watch():
-                async for change in watching:
-                    seen.append((change.change, change.entry.status))
-
-            nursery.start_soon(watch)
-            await trio.sleep(60)
-            seen.clear()
-            await other.runtime.undeploy(other.address)
-            await trio.sleep(1)
-            assert seen == [(Change.CHANGED, "disconnected")]
-            nursery.cancel_scope.cancel()
+        with trio.move_on_after(60):
+            await following(watching, 99)
+        await other.runtime.undeploy(other.address)
+        with trio.fail_after(1):
+            gone = await following(watching, 1)
+        assert gone == [(Change.CHANGED, other.address, "disconnected")]
 
 
 async def test_a_first_search_without_an_answer_is_an_error(autojump_clock):

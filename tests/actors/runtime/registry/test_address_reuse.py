@@ -2,10 +2,12 @@
 
 from contextlib import asynccontextmanager
 
+import attrs
 import pytest
 import trio
 
 from actors.hyperties import Echo
+from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -19,6 +21,7 @@ from transports.memory import MemoryNetwork
 CATALOGUE = "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty"
 ECHO = Profile("echo", descriptor=f"{CATALOGUE}/Echo")
 OTHER = Profile("other", descriptor=f"{CATALOGUE}/Other")
+REGISTRY = "domain://registry.a.ex"
 ALLOCATION = "domain://msg-node.a.ex/address-allocation"
 
 
@@ -130,3 +133,62 @@ async def test_a_node_that_was_started_again_gives_a_new_address(autojump_clock)
             assert given.is_new
             assert given.address != resting
         nursery.cancel_scope.cancel()
+
+
+# ---- after a restart, without a store
+
+
+ALICE = "user://idp.ex/alice"
+
+
+@asynccontextmanager
+async def open_again(network, url, **more):
+    """One process of the runtime after the other."""
+    # As by the clock: later processes have higher ids.
+    ids = IdSource(int(trio.current_time() * 1000) + 1)
+    async with open_runtime(
+        attrs.evolve(config("ra", url), ids=ids, **more), network, MemoryTracer()
+    ) as runtime:
+        yield runtime
+
+
+@pytest.mark.parametrize("profile", ["echo", ECHO], ids=["by its name", "by its descriptor"])
+async def test_after_a_restart_a_hyperty_has_its_address_again(profile, autojump_clock):
+    """ALC-02: the registry has the record still."""
+    async with open_one() as (network, node, other, _):
+        async with open_again(network, node.url, name="rx") as runtime:
+            first = await runtime.deploy(profile, Echo)
+            second = await runtime.deploy(profile, Echo)
+            unlike = await runtime.deploy("unlike", Echo)
+        await trio.sleep(1)
+        async with open_again(network, node.url, name="rx") as runtime:
+            assert await runtime.deploy("new", Echo) not in {first, second, unlike}
+            again = {await runtime.deploy(profile, Echo) for _ in range(2)}
+            assert again == {first, second}
+            assert await runtime.deploy(profile, Echo) not in again
+            caller = Hyperty()
+            await other.deploy("caller", lambda: caller)
+            assert (await caller.request(first, 7)).body["value"] == 7
+
+
+@pytest.mark.parametrize("more", [{"name": "ry"}, {"user": ALICE}], ids=["runtime", "user"])
+async def test_another_runtime_or_user_gets_a_new_address(more, autojump_clock):
+    async with open_one() as (network, node, _, _):
+        async with open_again(network, node.url, name="rx") as runtime:
+            first = await runtime.deploy("echo", Echo)
+        await trio.sleep(1)
+        async with open_again(network, node.url, **{"name": "rx", **more}) as runtime:
+            assert await runtime.deploy("echo", Echo) != first
+
+
+async def test_a_restart_asks_the_registry_once(autojump_clock):
+    async with open_one() as (_, _, runtime, tracer):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(runtime.deploy, "echo", Echo)
+        reads = [
+            one
+            for one in tracer.facts
+            if one.op is Op.DELIVER and one.listener == REGISTRY and one.type == "read"
+        ]
+        assert len(reads) == 1
