@@ -74,12 +74,12 @@ class StubProfile:
 
     Attributes:
         stub: Which one.
-        endpoint: Where it dials.
+        endpoint: Where it dials; stubs of direct links dial what their peers offer, and have none.
         options: What else it is to know.
     """
 
     stub: Filled
-    endpoint: Filled
+    endpoint: Filled | None = None
     options: JsonObject = attrs.field(factory=dict)
 
 

@@ -6,6 +6,7 @@ written anywhere but into the memory of the client.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final, TypeVar, final
 
 import attrs
@@ -46,7 +47,12 @@ from actors.kit.log import get_logger
 from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
 from specs.addresses.descriptor import Entry
-from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
+from specs.descriptor import (
+    Revocations,
+    RuntimeDescriptor,
+    SchemaDescriptor,
+    StubDescriptor,
+)
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
 from specs.limits.node import JWKS_BYTES
 
@@ -111,6 +117,7 @@ def _read(text: str) -> Keys:
 _log = get_logger("actors.catalogue")
 
 T = TypeVar("T")
+D = TypeVar("D", SchemaDescriptor, RuntimeDescriptor)
 
 
 @final
@@ -200,7 +207,18 @@ class CatalogueClient:
             RefusedDescriptorError: The schema must not be used.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, self._schema)
+        return await self._look(entry, partial(self._signed, SchemaDescriptor))
+
+    async def find_runtime(self, entry: Entry) -> RuntimeDescriptor:
+        """Fetch and verify the descriptor of a runtime.
+
+        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+
+        Raises:
+            RefusedDescriptorError: The descriptor must not be used.
+            CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
+        """
+        return await self._look(entry, partial(self._signed, RuntimeDescriptor))
 
     async def _look(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
         lock = self._locks.setdefault(entry.domain, trio.Lock())
@@ -276,9 +294,10 @@ class CatalogueClient:
         content = await fetched_package(self._store.packages, visit.source, package)
         return Found(Level.PACKAGE, descriptor, sealed.digest, reach, content)
 
-    async def _schema(self, visit: _Visit) -> SchemaDescriptor:
+    async def _signed(self, kind: type[D], visit: _Visit) -> D:
+        """Return a descriptor that has no code."""
         sealed = await self._fetch(visit)
-        descriptor = described(SchemaDescriptor, sealed, visit.keys.keys)
+        descriptor = described(kind, sealed, visit.keys.keys)
         await self._remember(visit, {})
         memory = self._memory(visit)
         refuse_if(judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now()))

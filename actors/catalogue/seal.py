@@ -30,6 +30,7 @@ from specs.descriptor import (
     Described,
     Listing,
     Revocations,
+    RuntimeDescriptor,
     SchemaDescriptor,
     SourcePackage,
     StubDescriptor,
@@ -164,9 +165,13 @@ def _object(text: bytes | None) -> JsonObject | None:
 _TYPES: Final = frozenset(map(str, CatalogueType))
 
 B = TypeVar("B", bound=attrs.AttrsInstance)
-D = TypeVar("D", StubDescriptor, SchemaDescriptor)
+D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor)
 
-_NAMES: Final[dict[type, str]] = {StubDescriptor: "stub", SchemaDescriptor: "schema"}
+_NAMES: Final[dict[type, str]] = {
+    StubDescriptor: "stub",
+    SchemaDescriptor: "schema",
+    RuntimeDescriptor: "runtime",
+}
 
 
 def read_descriptor(content: JsonObject) -> Described:
@@ -271,7 +276,7 @@ def sealed_descriptor(text: bytes) -> Sealed:
 
 
 def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
-    """Verify the signature of a descriptor, and return it if it describes a stub, or a schema.
+    """Verify the signature of a descriptor, and return it if it is of the expected class.
 
     Args:
         kind: The expected class of descriptor.

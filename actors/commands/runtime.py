@@ -60,6 +60,7 @@ from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from fsm.registry.resolve.resolve_io import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
+from specs.addresses.descriptor import CatalogueType, read_entry
 from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy
 from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
@@ -87,6 +88,19 @@ def check_hyperties(
             raise click.BadParameter(f"{match[1]!r} is named twice")
         found[match[1]] = f"{match[2]}:{match[3]}"
     return found
+
+
+def check_described(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Return the catalogue address of a runtime; refuse another one."""
+    if value is None:
+        return None
+    try:
+        entry, attribute = read_entry(value)
+    except BadUrlError as error:
+        raise click.BadParameter(str(error)) from error
+    if entry.type is not CatalogueType.RUNTIME or attribute is not None:
+        raise click.BadParameter(f"{value!r} describes no runtime; name .../runtime/NAME")
+    return entry.address
 
 
 def load_hyperty(where: str) -> type[Hyperty]:
@@ -302,6 +316,13 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
 @nodes_option
 @catalogue_option
 @trust_option
+@click.option(
+    "--descriptor",
+    metavar="URL",
+    callback=check_described,
+    help="Catalogue address of this runtime's descriptor, which names the stubs of its direct "
+    "links; its domain needs --catalogue and --trust.",
+)
 @credentials_options
 @client_tls_options("foreign")
 @identity_option
@@ -334,6 +355,7 @@ def command(  # noqa: PLR0913 - one for each option
     foreign: dict[str, str],
     places: Places | None,
     trust: Path | None,
+    descriptor: str | None,
     credentials: Credentials,
     tls: ssl.SSLContext | None,
     insecure: bool,
@@ -346,6 +368,8 @@ def command(  # noqa: PLR0913 - one for each option
 
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
     """
+    if descriptor is not None and places is None:
+        raise click.UsageError("--descriptor needs --catalogue and --trust")
     crew = housed(hyperty, Housing(sandbox))
     config = RuntimeConfig(
         domain=domain,
@@ -362,6 +386,7 @@ def command(  # noqa: PLR0913 - one for each option
         topology=Topology(topology),
         nodes=foreign,
         catalogues=None if places is None else catalogue_access(places, trust, f"{domain}.{name}"),
+        descriptor=descriptor,
         credentials=credentials,
         identity=identity,
         store=store,

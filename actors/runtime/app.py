@@ -37,8 +37,7 @@ from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.link_guard import Beliefs, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.p2p import handler as p2p_handler
-from actors.runtime.p2p import requester as p2p_requester
+from actors.runtime.p2p.profile import LINK_MAKERS
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.registry.allocation import AddressAllocation, AllocationMessage
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
@@ -280,6 +279,7 @@ async def _start(
         agent=agent,
         sandboxes=sandboxes,
         processes=plan.processes,
+        catalogue=catalogue,
         loader=loader,
         registrar=registrar,
         registry=registry,
@@ -307,11 +307,7 @@ def _makers(plan: _Plan) -> StubMakers:
 def _catalogue(plan: _Plan) -> Catalogue:
     """Return where stubs and data schemas are looked up."""
     config = plan.config
-    factories: dict[StubKind, StubFactory] = {
-        StubKind.NODE: node_stub.activate,
-        StubKind.P2P_REQUESTER: p2p_requester.activate,
-        StubKind.P2P_HANDLER: p2p_handler.activate,
-    }
+    factories: dict[StubKind, StubFactory] = {StubKind.NODE: node_stub.activate, **LINK_MAKERS}
     catalogue: Catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
     if config.catalogues is not None:
         # Signatures are slow to import, and not needed without fetching.

@@ -8,6 +8,7 @@ stub that ships (PFY-01, STB-01).
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
@@ -17,7 +18,7 @@ import orjson
 from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
-from actors.catalogue.errors import RefusedDescriptorError
+from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
@@ -27,6 +28,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.p2p.profile import LINK_STUBS, link_stub
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import (
     Catalogue,
@@ -40,15 +42,28 @@ from actors.runtime.stubs.guarded_network import GuardedNetwork
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.runtime.stubs.upstream_wires import PlainWire, SessionWire, dialect_for
+from actors.runtime.stubs.wire import StubOptionError
 from fsm.catalogue.descriptor_io import Here, Level, Reach, Reason, Refused
 from fsm.machine_list import MACHINES, fingerprints
+from fsm.machines.handler_controller import HANDLER_CONTROLLER
+from fsm.machines.p2p_connection import LINK_DIALLING, P2P_CONNECTION
+from fsm.machines.p2p_entry import P2P_ENTRY
 from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.descriptor import RuntimeDescriptor
 from specs.errors import BadUrlError
 from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["SHIPPED", "CodeStubs", "Evidence", "FetchingCatalogue", "StubMakers", "fetching"]
+__all__ = [
+    "SHIPPED",
+    "CodeStubs",
+    "Evidence",
+    "FetchingCatalogue",
+    "StubMakers",
+    "fetching",
+    "what_runs_here",
+]
 
 
 def _plain(context: StubContext) -> Actor[NodeStubMessage]:
@@ -93,6 +108,24 @@ SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
     }
 )
 """Code that a profile may name: our own, which a foreign domain only points at its node."""
+
+_LINK_MACHINES: Final = (P2P_CONNECTION, LINK_DIALLING, HANDLER_CONTROLLER, P2P_ENTRY)
+
+
+def what_runs_here(levels: Iterable[Level] = Level) -> Here:
+    """Return what a runtime of this version can deploy.
+
+    Args:
+        levels: How foreign domains may be reached.
+    """
+    return Here(
+        stubs=frozenset(SHIPPED),
+        link_stubs=frozenset(LINK_STUBS),
+        machines=frozenset(fingerprints(MACHINES.values())),
+        link_machines=frozenset(fingerprints(_LINK_MACHINES)),
+        levels=frozenset(levels),
+    )
+
 
 CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 """Makes a stub of a package: its bytes, its entry point, the places it may dial."""
@@ -157,6 +190,9 @@ class FetchingCatalogue(Catalogue):
     async def find(self, address: str) -> Descriptor:
         """Return a descriptor that may be acted upon.
 
+        Stubs of direct links have descriptors that ship with the runtime, for domains that
+        describe none of that name; nodes that the configuration names need none (CAT-10).
+
         Raises:
             NotInCatalogueError: The address is none of a catalogue.
             RefusedDescriptorError: There is one, but not one to be trusted.
@@ -166,10 +202,26 @@ class FetchingCatalogue(Catalogue):
             entry, _ = read_entry(address)
         except BadUrlError as exc:
             raise NotInCatalogueError(address) from exc
+        shipped: Descriptor | None = None
+        with suppress(NotInCatalogueError):
+            shipped = await self._own.find(entry.address)
+        if shipped is not None and shipped.kind is StubKind.NODE:
+            return shipped
+        return await self._fetch(entry, shipped)
+
+    @override
+    async def runtime(self, address: str) -> RuntimeDescriptor | None:
         try:
-            return await self._own.find(entry.address)
-        except NotInCatalogueError:
-            return await self._fetch(entry)
+            entry, _ = read_entry(address)
+        except BadUrlError:
+            return await super().runtime(address)
+        try:
+            return await self._client.find_runtime(entry)
+        except RefusedDescriptorError as exc:
+            self._report_refused(entry, exc)
+        except CatalogueFileError as exc:
+            _log.warning("runtime descriptor refused", entry=address, why=str(exc))
+        return None
 
     @override
     async def data_schema(self, address: str) -> JsonObject | None:
@@ -186,11 +238,13 @@ class FetchingCatalogue(Catalogue):
             code = Code.BACKEND_TIMEOUT if is_away else Code.BAD_BACKEND
             raise SchemaRefusedError(code, str(exc)) from exc
 
-    async def _fetch(self, entry: Entry) -> Descriptor:
+    async def _fetch(self, entry: Entry, shipped: Descriptor | None) -> Descriptor:
         try:
             found = await self._client.find(entry)
             made = self._made(entry, found)
         except RefusedDescriptorError as exc:
+            if shipped is not None and exc.refused.reason in _NOT_DESCRIBED:
+                return shipped
             self._report_refused(entry, exc)
             raise
         self._report_trusted(entry, found)
@@ -220,9 +274,20 @@ class FetchingCatalogue(Catalogue):
             return _descriptor(entry, _fenced(make, found.reach), None, options)
         if profile is None:
             raise RefusedDescriptorError(entry.described, _NO_PROFILE)
-        self._check(entry, (profile.endpoint,))
+        options = {**profile.options, **options}
+        if profile.stub in LINK_STUBS:
+            make = self._link_stub(entry, profile.stub, options)
+            return Descriptor(entry.address, LINK_STUBS[profile.stub], make)
+        self._check(entry, () if profile.endpoint is None else (profile.endpoint,))
         make = _fenced(self._makers.shipped[profile.stub], found.reach)
-        return _descriptor(entry, make, profile.endpoint, {**profile.options, **options})
+        return _descriptor(entry, make, profile.endpoint, options)
+
+    def _link_stub(self, entry: Entry, name: str, options: JsonObject) -> StubFactory:
+        try:
+            return link_stub(name, options)
+        except StubOptionError as exc:
+            refused = Refused(Reason.MALFORMED, str(exc), "ask the domain to correct its profile")
+            raise RefusedDescriptorError(entry.described, refused) from exc
 
     def _check(self, entry: Entry, endpoints: tuple[str, ...]) -> None:
         try:
@@ -269,6 +334,9 @@ class FetchingCatalogue(Catalogue):
 _NO_SCHEMA: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE})
 """No schema is known: reporters may write any values."""
 
+_NOT_DESCRIBED: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE, Reason.AWAY})
+"""Nothing else is known of a stub of direct links than what ships."""
+
 _NO_SANDBOX: Final = Refused(
     Reason.NO_SANDBOX,
     "its code would need a sandbox, and this runtime has none",
@@ -291,9 +359,8 @@ def fetching(
         makers: Makers of shipped stubs.
         evidence: Destinations of trace records and counts.
     """
-    levels = {Level.PROFILE} if makers.code is None else set(Level)
-    machines = frozenset(fingerprints(MACHINES.values()))
-    here = Here(frozenset(makers.shipped), machines, frozenset(levels))
+    here = what_runs_here({Level.PROFILE} if makers.code is None else Level)
+    here = attrs.evolve(here, stubs=frozenset(makers.shipped))
     client = CatalogueClient(access.places, access.trust, here, access.store, access.clock_offset)
     return FetchingCatalogue(own, client, makers, evidence)
 

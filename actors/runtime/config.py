@@ -49,6 +49,8 @@ class RuntimeConfig:
         nodes: URLs of the nodes of other domains, by domain.
         catalogues: Catalogues that have descriptors of domains not in `nodes`; None: such domains
             cannot be reached.
+        descriptor: Catalogue address of the descriptor of this runtime, which names the stubs of
+            its direct links; None: it has none, and uses those that ship.
         sandboxes: What all sandbox processes may use together: those of hyperties, and of stubs
             whose code comes from a catalogue.
         kinds: Kinds of direct links, best first; empty: no direct links (P2P-01).
@@ -91,6 +93,7 @@ class RuntimeConfig:
     insecure: bool = False
     nodes: Mapping[str, str] = _NO_NODES
     catalogues: "CatalogueAccess | None" = None
+    descriptor: str | None = None
     sandboxes: SandboxTotals = TOTALS
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK

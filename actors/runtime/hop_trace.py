@@ -4,9 +4,11 @@ from typing import Unpack, final
 
 import attrs
 
-from actors.kit.counters import Counters
+from actors.kit.counters import Counters, Tally
+from actors.kit.log import get_logger
 from actors.kit.trace import More, Tracer
 from fsm.bus.transactions import Steps, is_sampled
+from fsm.catalogue.descriptor_io import Reason
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message, instance_id
@@ -14,6 +16,8 @@ from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
 
 __all__ = ["HopTrace"]
+
+_log = get_logger("actors.runtime")
 
 
 @final
@@ -135,6 +139,19 @@ class HopTrace:
         """Report that an entity moved; always reported. None: a core that does not report steps."""
         if step is not None:
             self._tracer.step(self._actor, step)
+
+    def stub_refused(self, address: str, why: str) -> None:
+        """Log, count and trace that a stub of another kind was named than was to be deployed.
+
+        Args:
+            address: Its catalogue address.
+            why: The reason, as a sentence.
+        """
+        reason = Reason.WRONG_KIND
+        _log.warning("stub refused", entry=address, reason=str(reason), why=why)
+        self._counters.count(Tally.DESCRIPTORS, reason)
+        fact = Fact(k=Kind.DESCRIPTOR, op=Op.REFUSED, to=address, reason=str(reason), why=why)
+        self._tracer.record(self._actor, fact)
 
     def fact(self, fact: Fact) -> None:
         """Say anything else about hops."""

@@ -6,6 +6,7 @@ import attrs
 import trio
 
 from actors.kit.counters import Counters
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.trace import Tracer
@@ -18,10 +19,15 @@ from actors.runtime.following import Followers
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
-from actors.runtime.registry.registrations import RegistrarMessage, ReplayWanted
+from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
 from actors.runtime.store.runtime_store import RuntimeStore
-from actors.runtime.stubs.catalogue import StubKind, handler_descriptor
+from actors.runtime.stubs.catalogue import (
+    Catalogue,
+    StubKind,
+    handler_descriptor,
+    requester_descriptor,
+)
 from actors.runtime.stubs.credentials import Entrance
 from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
 from actors.runtime.stubs.sandbox import Sandboxes
@@ -33,11 +39,14 @@ from fsm.registry.resolve.resolve_io import HandlerReady
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Command, Path
 from specs.bodies.word import StubMethod
+from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
 
 __all__ = ["Presence", "RuntimeParts"]
+
+_log = get_logger("actors.runtime")
 
 
 @final
@@ -48,6 +57,7 @@ class RuntimeParts:
     Attributes:
         agent: The port of `R/ua`.
         processes: Opens sandbox processes.
+        catalogue: Finds descriptors.
         store: What is stored.
         followers: The models of the application that go along with entities.
         identity: The key of the runtime, and what was said of it.
@@ -63,6 +73,7 @@ class RuntimeParts:
     agent: CorePort
     sandboxes: Sandboxes
     processes: ProcessSandboxes
+    catalogue: Catalogue
     loader: ActorRef[LoaderMessage]
     registrar: ActorRef[RegistrarMessage]
     registry: ActorRef[RegistryMessage]
@@ -128,6 +139,9 @@ class Presence:
     async def boot(self) -> None:
         """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
 
+        The descriptor of the runtime, if it has one, names the stubs; without a handler, or with
+        one that nobody is told how to reach, the runtime takes no links (CAT-04, CAT-10).
+
         If cancelled, the stub may be deployed without a path.
 
         Raises:
@@ -135,6 +149,9 @@ class Presence:
         """
         config = self._parts.config
         if not config.kinds or not config.links.wants_any:
+            return
+        handler, requester = await self._link_stubs()
+        if handler is None or requester is None:
             return
         url = f"{self._url}/p2phandler/1"
         stub = StubConfig(
@@ -144,14 +161,28 @@ class Presence:
             host=config.p2p_host,
             links=config.links,
         )
-        descriptor = handler_descriptor(config.domain)
         refusal: str | None = await self._parts.loader.ask(
-            lambda done: Load(url, descriptor, stub, done, StubKind.P2P_HANDLER)
+            lambda done: Load(url, handler, stub, done, StubKind.P2P_HANDLER)
         )
+        if refusal is not None:
+            _log.warning("no direct links are taken", runtime=self._url, why=refusal)
         if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
             self.handler = url
-            await self._parts.registrar.tell(HandlerReady(url))
+            await self._parts.registrar.tell(LinksTaken(url, requester))
             await self._parts.registry.tell(HandlerReady(url))
+
+    async def _link_stubs(self) -> tuple[str | None, str | None]:
+        """Return the catalogue addresses of handler and requester stub."""
+        config = self._parts.config
+        if config.descriptor is None:
+            return handler_descriptor(config.domain), requester_descriptor(config.domain)
+        with trio.move_on_after(DEPLOY_TIMEOUT):
+            described = await self._parts.catalogue.runtime(config.descriptor)
+            if described is not None:
+                return described.p2p
+        why = f"its descriptor {config.descriptor} cannot be had"
+        _log.warning("no direct links are taken", runtime=self._url, why=why)
+        return None, None
 
     async def paths_lost(self, domain: str) -> None:
         """Set paths and registrations again that a node has lost (STB-09).

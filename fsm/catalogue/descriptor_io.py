@@ -54,6 +54,8 @@ class Reason(StrEnum):
     PUBLISHER_SIGNATURE = "publisher-signature"
     UNKNOWN_MACHINE = "unknown-machine"
     NO_ENDPOINTS = "no-endpoints"
+    LINK_CODE = "link-code"
+    WRONG_KIND = "wrong-kind"
     TOO_LARGE = "too-large"
     WRONG_HASH = "wrong-hash"
     BAD_ARCHIVE = "bad-archive"
@@ -125,14 +127,18 @@ class Here:
     """The abilities of this runtime.
 
     Attributes:
-        stubs: Names of the stubs that ship.
+        stubs: Names of the stubs that ship and lead to a domain.
         machines: Hashes of the machines it knows.
         levels: How foreign domains may be reached; without a sandbox by profiles only.
+        link_stubs: Names of the stubs that ship and make direct links.
+        link_machines: Hashes of the machines that only stubs of direct links follow.
     """
 
     stubs: frozenset[str]
     machines: frozenset[str] = frozenset()
     levels: frozenset[Level] = frozenset({Level.PROFILE})
+    link_stubs: frozenset[str] = frozenset()
+    link_machines: frozenset[str] = frozenset()
 
 
 @final

@@ -198,10 +198,15 @@ def _profile(facts: Facts, terms: Terms, here: Here) -> Refused | None:
     if profile is None:
         why = "it has neither a profile nor a package with hash and publisher"
         return Refused(Reason.NOTHING_TO_DEPLOY, why, _ASK_DOMAIN)
+    if profile.stub in here.link_stubs:
+        return None
     if profile.stub not in here.stubs:
-        known = ", ".join(sorted(here.stubs))
+        known = ", ".join(sorted(here.stubs | here.link_stubs))
         why = f"no stub {profile.stub[:40]!r} ships with this runtime, only {known}"
         return Refused(Reason.UNKNOWN_STUB, why, "ask the domain for one of them")
+    if profile.endpoint is None:
+        why = "its profile does not say where the stub dials"
+        return Refused(Reason.NO_ENDPOINTS, why, _ASK_DOMAIN)
     return _places((profile.endpoint,), terms)
 
 
@@ -245,6 +250,9 @@ def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
         return Refused(
             Reason.UNKNOWN_MACHINE, why, "ask the domain for one that follows a known one"
         )
+    if descriptor.machine in here.link_machines:
+        why = "its code would make direct links, and no code from elsewhere holds the runtime's key"
+        return Refused(Reason.LINK_CODE, why, "ask the domain for a profile of a shipped stub")
     if not descriptor.endpoints:
         why = "it does not say where its code dials"
         return Refused(Reason.NO_ENDPOINTS, why, _ASK_DOMAIN)

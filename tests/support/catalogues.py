@@ -108,6 +108,13 @@ class Publishing:
         self.files[self.entry.path] = text.encode()
         return text
 
+    def describes(self, kind: CatalogueType, name: str, **fields) -> str:
+        """Publish a descriptor of any type and name; return its catalogue address."""
+        entry = Entry(self.domain, kind, name)
+        text = signed_draft(entry, self.draft(**fields), self.key)
+        self.files[entry.path] = text.encode()
+        return entry.address
+
     def serves_raw(self, text: str | bytes) -> None:
         self.files[self.entry.path] = text.encode() if isinstance(text, str) else text
 

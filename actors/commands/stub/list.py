@@ -147,7 +147,7 @@ def _how(descriptor: Described) -> str:
     if descriptor.source_package is not None:
         return f"code of {descriptor.source_package.publisher}"
     if isinstance(descriptor, StubDescriptor) and descriptor.profile is not None:
-        return f"{descriptor.profile.stub} {descriptor.profile.endpoint}"
+        return " ".join(filter(None, (descriptor.profile.stub, descriptor.profile.endpoint)))
     return ""
 
 

@@ -18,10 +18,10 @@ from actors.cli.output import say
 from actors.commands.signer import read_signer
 from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
 from actors.keys.key_set import read_keys
-from actors.runtime.catalogue import SHIPPED
-from fsm.catalogue.descriptor_io import Facts, Here, Level
+from actors.runtime.catalogue import what_runs_here
+from fsm.catalogue.descriptor_io import Facts
 from fsm.catalogue.descriptor_trust import judge_offer
-from fsm.machine_list import MACHINES, fingerprint, fingerprints
+from fsm.machine_list import MACHINES, fingerprint
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import LANGUAGE, StubDescriptor
 from specs.jsonvalue import JsonObject
@@ -178,8 +178,7 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
     made = read_descriptor(seal.content)
     if not isinstance(made, StubDescriptor):
         return
-    here = Here(frozenset(SHIPPED), frozenset(fingerprints(MACHINES.values())), frozenset(Level))
-    refused = judge_offer(Facts(place, made, seal.digest), here)
+    refused = judge_offer(Facts(place, made, seal.digest), what_runs_here())
     if refused is not None:
         raise CommandError(
             f"no runtime could use this: {refused.why}; correct {draft} or the options"

@@ -16,9 +16,7 @@ from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub.files import explained_errors, read_bytes
 from actors.keys.key_set import read_keys
-from actors.runtime.catalogue import SHIPPED
-from fsm.catalogue.descriptor_io import Here, Level
-from fsm.machine_list import MACHINES, fingerprints
+from actors.runtime.catalogue import what_runs_here
 from specs.addresses.descriptor import WELL_KNOWN
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES
 from specs.limits.node import JWKS_BYTES
@@ -77,8 +75,7 @@ def _located(where: str) -> tuple[Source, str]:
 async def _inspect(
     source: Source, path: str, believed: Believed, seen: list[Inspection]
 ) -> ExitCode:
-    machines = frozenset(fingerprints(MACHINES.values()))
-    here = Here(frozenset(SHIPPED), machines, frozenset(Level))
+    here = what_runs_here()
     try:
         with explained_errors():
             seen.append(await inspect(source, path, believed, here, time.time_ns() / 1e9))

@@ -10,8 +10,6 @@ from typing_extensions import override
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.stubs.catalogue import requester_descriptor
-from fsm.registry.resolve.resolve_io import HandlerReady
 from specs.addresses.address import domain_of, domain_registry, subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.registry import Record, Register, UpdateRecord
@@ -25,6 +23,7 @@ from transports.bodies import write_body
 
 __all__ = [
     "ForgetWanted",
+    "LinksTaken",
     "RegisterWanted",
     "Registrar",
     "RegistrarMessage",
@@ -81,6 +80,20 @@ class ForgetWanted:
 
 @final
 @attrs.frozen(slots=True)
+class LinksTaken:
+    """This runtime takes direct links: its records say so from now on (C-71).
+
+    Attributes:
+        handler: Address of its handler stub.
+        requester: Catalogue address of the stub that others load to reach it.
+    """
+
+    handler: str
+    requester: str
+
+
+@final
+@attrs.frozen(slots=True)
 class ReplayWanted:
     """The node has forgotten us: claim all addresses and register all records again."""
 
@@ -108,7 +121,7 @@ RegistrarMessage: TypeAlias = (
     | UnregisterWanted
     | ForgetWanted
     | ReplayWanted
-    | HandlerReady
+    | LinksTaken
     | _Refreshed
 )
 
@@ -130,7 +143,7 @@ class Registrar(Actor[RegistrarMessage]):
         self._ids = ids
         self._kept: dict[str, _Kept] = {}
         self._registering: dict[str, RegisterWanted] = {}
-        self._handler: str | None = None
+        self._links: LinksTaken | None = None
 
     @override
     def deadline(self) -> float:
@@ -151,8 +164,8 @@ class Registrar(Actor[RegistrarMessage]):
                 wanted = attrs.evolve(message, record=self._reachable(record))
                 self._registering[record.url] = wanted
                 self.spawn(self._register, wanted)
-            case HandlerReady(url):
-                self._handler = url
+            case LinksTaken():
+                self._links = message
             case _Registered(wanted):
                 self._registered(wanted)
             case UnregisterWanted() | ForgetWanted():
@@ -178,10 +191,10 @@ class Registrar(Actor[RegistrarMessage]):
 
     def _reachable(self, record: Record) -> Record:
         """Add by what P2P links reach this runtime, if it takes them (C-71)."""
-        if self._handler is None:
+        links = self._links
+        if links is None:
             return record
-        requester = requester_descriptor(domain_of(record.runtime))
-        return attrs.evolve(record, p2p_handler=self._handler, p2p_requester=requester)
+        return attrs.evolve(record, p2p_handler=links.handler, p2p_requester=links.requester)
 
     async def _register(self, wanted: RegisterWanted) -> None:
         record = wanted.record

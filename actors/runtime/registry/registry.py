@@ -441,7 +441,7 @@ class Registry(Actor[RegistryMessage]):
                 | rs.OwnerDoubted()
             ):
                 await self._parts.bus.tell(effect)
-            case Step() | RowChanged():
+            case Step() | RowChanged() | rs.RequesterRefused():
                 self._keep(effect)
             case rs.Deploy() | rs.Undeploy():
                 await self._load(effect)
@@ -453,10 +453,16 @@ class Registry(Actor[RegistryMessage]):
                 self._talk_about(effect)
 
     def _keep(self, effect: rs.Effect) -> None:
-        if isinstance(effect, Step):
-            self._parts.hops.step(effect)
-        elif isinstance(effect, RowChanged):
-            self._parts.hops.rows([effect])
+        match effect:
+            case Step():
+                self._parts.hops.step(effect)
+            case RowChanged():
+                self._parts.hops.rows([effect])
+            case rs.RequesterRefused(runtime, descriptor):
+                why = f"the record of {runtime} names {descriptor}, which is no P2P requester stub"
+                self._parts.hops.stub_refused(descriptor, why)
+            case _:
+                pass
 
     def _talk_about(
         self,

@@ -15,6 +15,7 @@ from typing_extensions import override
 from actors.runtime.bus.messages import Origin
 from actors.runtime.stubs.stub import StubFactory
 from specs.addresses.address import catalogue_stub
+from specs.descriptor import RuntimeDescriptor
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
@@ -124,6 +125,16 @@ class Catalogue(ABC):
         Raises:
             NotInCatalogueError: There is none.
         """
+
+    async def runtime(self, address: str) -> RuntimeDescriptor | None:  # noqa: ARG002 - see below
+        """Return the descriptor of a runtime; None: there is none that may be acted upon.
+
+        The default knows none. If cancelled, what was fetched and accepted so far may be kept.
+
+        Args:
+            address: Its catalogue address.
+        """
+        return None
 
     async def data_schema(self, address: str) -> JsonObject | None:  # noqa: ARG002 - see below
         """Return the JSON Schema of data objects at a catalogue address; None: there is none.

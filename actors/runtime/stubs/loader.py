@@ -233,7 +233,9 @@ class Loader(Actor[LoaderMessage]):
         with Crash() as crash:
             descriptor = await self._catalogue.find(load.descriptor)
             if descriptor.kind is not load.kind:
-                raise WrongKindError(load.descriptor, descriptor.kind, load.kind)
+                wrong = WrongKindError(load.descriptor, descriptor.kind, load.kind)
+                self._tools.hops.stub_refused(load.descriptor, str(wrong))
+                raise wrong
             await self._port.watch(status_of(load.url), registry)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
             self.spawn(self._watch, load.url, sandbox)

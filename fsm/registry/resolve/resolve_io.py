@@ -53,6 +53,7 @@ __all__ = [
     "RegisterLink",
     "RemovePath",
     "RequesterPlan",
+    "RequesterRefused",
     "ResolveConfig",
     "Resume",
     "Route",
@@ -567,6 +568,21 @@ class OwnerDoubted:
 SenderEvents: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
 """Effects for the Message BUS: the addresses that a link may bring messages from."""
 
+
+@final
+@attrs.frozen(slots=True)
+class RequesterRefused:
+    """A record names something else as P2P requester: no link is set up to its runtime (RES-08).
+
+    Attributes:
+        runtime: The runtime of the record.
+        descriptor: Catalogue address that the record names.
+    """
+
+    runtime: str
+    descriptor: str
+
+
 LinkEvents: TypeAlias = LinkUp | LinkDown | LinkGone
 """Effects for followers of links."""
 
@@ -588,6 +604,7 @@ Effect: TypeAlias = (
     | Yield
     | Resume
     | PathsLost
+    | RequesterRefused
     | RowChanged
     | LinkEvents
     | SenderEvents

@@ -107,7 +107,7 @@ def test_keys_of_its_own_survive_in_what_is_signed():
         ({"counter": 1.5}, "descriptor.counter"),
         ({"expires": "soon"}, "descriptor.expires"),
         ({"cguid": "nowhere"}, "descriptor.cguid"),
-        ({"profile": {"stub": "x"}}, "descriptor.profile.endpoint is missing"),
+        ({"profile": {"endpoint": "x"}}, "descriptor.profile.stub is missing"),
         ({"sourcePackage": {"size": 1}}, "descriptor.sourcePackage.sourceCodeClassname is missing"),
         ({"endpoints": "ws://x"}, "descriptor.endpoints must be a list"),
     ],

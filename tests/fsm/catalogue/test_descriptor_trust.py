@@ -47,6 +47,9 @@ PACKAGE = SourcePackage(
 CODE = attrs.evolve(
     PROFILE, profile=None, source_package=PACKAGE, machine=MACHINE, endpoints=("ws://b.example/",)
 )
+LINKING = attrs.evolve(
+    HERE, link_stubs=frozenset({"p2p-requester"}), link_machines=frozenset({MACHINE})
+)
 ACME = Terms(frozenset({"acme"}))
 LIST = Revocations(domain="b.ex", counter=3, expires=1000)
 
@@ -124,10 +127,18 @@ def test_a_descriptor_is_valid_only_at_its_own_place(fields):
             Reason.PRIVATE_PLACE,
         ),
         ({"profile": leads_to("ws://[::1/")}, Reason.PRIVATE_PLACE),
+        ({"profile": leads_to(None)}, Reason.NO_ENDPOINTS),
     ],
 )
 def test_a_profile_that_cannot_be_followed(fields, refused):
     assert reason(changed(**fields)) is refused
+
+
+def test_a_stub_of_direct_links_needs_no_endpoint():
+    """CAT-10: it dials what its peers offer."""
+    link = changed(profile=StubProfile(stub="p2p-requester"))
+    assert isinstance(verdict(link, here=LINKING), Trusted)
+    assert reason(link) is Reason.UNKNOWN_STUB
 
 
 def test_an_operator_may_let_a_domain_name_private_places():
@@ -145,6 +156,7 @@ def test_an_operator_may_let_a_domain_name_private_places():
         ({"endpoints": ()}, {}, Reason.NO_ENDPOINTS),
         ({"endpoints": ("ws://b.ex/", "tcp://127.0.0.1:1")}, {}, Reason.PRIVATE_PLACE),
         ({"language": "javascript"}, {}, Reason.LANGUAGE),
+        ({}, {"here": LINKING}, Reason.LINK_CODE),
     ],
 )
 def test_code_that_is_not_run(fields, more, refused):

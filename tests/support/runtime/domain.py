@@ -159,6 +159,7 @@ class DomainOptions:
     links: Mapping[str, LinkPolicy] = attrs.field(factory=dict)
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     object_schemes: frozenset[str] = OBJECT_SCHEMES
+    more: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
     weather: Callable[[MemoryNetwork], None] = lambda network: None
     network: Callable[[], AbstractAsyncContextManager[Network]] = in_memory
 
@@ -195,6 +196,7 @@ async def _join(
         links=options.links.get(name, WHENEVER_POSSIBLE),
         entropy=counted_bytes(number),
     )
+    config = attrs.evolve(config, **options.more.get(name, {}))
     tracer, hyperty = AwaitableTracer(), Echo()
     runtime = await stack.enter_async_context(open_runtime(config, network, tracer))
     address = await runtime.deploy(name, lambda: hyperty)

@@ -112,7 +112,7 @@ def test_wrong_usage_is_said(publisher, more, said):
         ("{", "is no JSON"),
         ({**DRAFT, "expires": "soon"}, "expires"),
         ("[]", "holds no JSON object"),
-        ({"profile": {"stub": "websocket"}}, "profile.endpoint is missing"),
+        ({"profile": {"stub": "websocket"}}, "does not say where the stub dials"),
         (
             {"cguid": "hyperty-catalogue://catalogue.c.ex/.well-known/protocolstub/x"},
             "is not that of",

@@ -328,7 +328,8 @@ def test_a_record_that_names_no_requester_stub_leads_to_no_link(name):
     registry = with_node()
     registry.ask()
     requester = f"hyperty-catalogue://catalogue.b.ex/.well-known/{name}"
-    registry.feed(rs.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
+    effects = registry.feed(rs.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
+    assert rs.RequesterRefused(RB, requester) in effects
     assert registry.core.links() == ()
     assert registry.route() == S1
 
