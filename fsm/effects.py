@@ -8,7 +8,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Answer", "Dropped", "Refused", "RowChanged"]
+__all__ = ["Answer", "Dropped", "Refused", "RowChanged", "StubRefused"]
 
 
 @final
@@ -52,3 +52,17 @@ class RowChanged:
     key: str
     val: str
     writer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StubRefused:
+    """A stub of another kind was named than was to be deployed.
+
+    Attributes:
+        address: Its catalogue address.
+        why: The reason, as a sentence.
+    """
+
+    address: str
+    why: str

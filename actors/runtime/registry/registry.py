@@ -40,7 +40,7 @@ from actors.runtime.registry.watch import (
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
-from fsm.effects import Answer, RowChanged
+from fsm.effects import Answer, RowChanged, StubRefused
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
@@ -441,7 +441,7 @@ class Registry(Actor[RegistryMessage]):
                 | rs.OwnerDoubted()
             ):
                 await self._parts.bus.tell(effect)
-            case Step() | RowChanged() | rs.RequesterRefused():
+            case Step() | RowChanged() | StubRefused():
                 self._keep(effect)
             case rs.Deploy() | rs.Undeploy():
                 await self._load(effect)
@@ -458,9 +458,8 @@ class Registry(Actor[RegistryMessage]):
                 self._parts.hops.step(effect)
             case RowChanged():
                 self._parts.hops.rows([effect])
-            case rs.RequesterRefused(runtime, descriptor):
-                why = f"the record of {runtime} names {descriptor}, which is no P2P requester stub"
-                self._parts.hops.stub_refused(descriptor, why)
+            case StubRefused(address, why):
+                self._parts.hops.stub_refused(address, why)
             case _:
                 pass
 

@@ -18,7 +18,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import RowChanged, StubRefused
 from fsm.engine import Entity, Step
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines import p2p_entry as entry
@@ -45,7 +45,7 @@ from specs.bodies.registry import Record
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
 
-__all__ = ["Deployment", "LinkClaims", "LinkEntities", "LinkEntry", "plan_of"]
+__all__ = ["Deployment", "LinkClaims", "LinkEntities", "LinkEntry", "plan_of", "refusal_of"]
 
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
@@ -244,6 +244,15 @@ def plan_of(record: Record) -> RequesterPlan | None:
     if not is_below(record.p2p_handler, record.runtime):
         return None
     return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)
+
+
+def refusal_of(record: Record) -> list[StubRefused]:
+    """Return that a record names another stub as P2P requester, if it does (RES-08, CAT-10)."""
+    address = record.p2p_requester
+    if not address or not is_other_stub(address):
+        return []
+    why = f"the record of {record.url} names {address}, which is no P2P requester stub"
+    return [StubRefused(address, why)]
 
 
 @final

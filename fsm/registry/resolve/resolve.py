@@ -23,7 +23,7 @@ from fsm.machines.resolve_job import Trigger
 from fsm.p2p.link_policy import P2pUse, P2pWait
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
 from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key, node_key
-from fsm.registry.resolve.link_entry import LinkEntry, plan_of
+from fsm.registry.resolve.link_entry import LinkEntry, plan_of, refusal_of
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.resolve_io import (
     Asked,
@@ -50,7 +50,6 @@ from fsm.registry.resolve.resolve_io import (
     ReadRecord,
     RecordRead,
     RecordReported,
-    RequesterRefused,
     ResolveConfig,
     Route,
     RoutesChanged,
@@ -63,7 +62,6 @@ from fsm.registry.resolve.resolve_io import (
     WitnessCalled,
 )
 from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
-from specs.addresses.descriptor import is_other_stub
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import NEGATIVE_CACHE, RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
@@ -320,15 +318,12 @@ class _LinkSearch:
 
     def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
         plan, begun, bound = plan_of(record), list[Effect](), list[Effect]()
-        refused = list[Effect]()
         is_unwanted = self._config.link_policy.of(record.runtime, entity) is P2pUse.NEVER
         if record.runtime != self._config.runtime and not is_unwanted:
             begun = self._links.plan(plan, now) if plan is not None else []
-            bound = self._links.entities.bind(entity, record.runtime)
-            if record.p2p_requester and is_other_stub(record.p2p_requester):
-                refused = [RequesterRefused(record.runtime, record.p2p_requester)]
+            bound = [*self._links.entities.bind(entity, record.runtime), *refusal_of(record)]
         joined = self._joined(entity, Trigger.DEPLOY if begun else Trigger.ATTACH)
-        return [*refused, *joined, *begun, *bound]
+        return [*joined, *begun, *bound]
 
     def _joined(self, entity: str, trigger: Trigger) -> list[Effect]:
         """Let the search for a link wait for what there is now; or there is none."""

@@ -5,7 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import RowChanged, StubRefused
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
@@ -53,7 +53,6 @@ __all__ = [
     "RegisterLink",
     "RemovePath",
     "RequesterPlan",
-    "RequesterRefused",
     "ResolveConfig",
     "Resume",
     "Route",
@@ -569,20 +568,6 @@ SenderEvents: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
 """Effects for the Message BUS: the addresses that a link may bring messages from."""
 
 
-@final
-@attrs.frozen(slots=True)
-class RequesterRefused:
-    """A record names something else as P2P requester: no link is set up to its runtime (RES-08).
-
-    Attributes:
-        runtime: The runtime of the record.
-        descriptor: Catalogue address that the record names.
-    """
-
-    runtime: str
-    descriptor: str
-
-
 LinkEvents: TypeAlias = LinkUp | LinkDown | LinkGone
 """Effects for followers of links."""
 
@@ -604,7 +589,7 @@ Effect: TypeAlias = (
     | Yield
     | Resume
     | PathsLost
-    | RequesterRefused
+    | StubRefused
     | RowChanged
     | LinkEvents
     | SenderEvents
