@@ -25,7 +25,7 @@ from actors.node.config import Endpoint, ForeignPlan
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from actors.pipe.process import open_process_sandbox
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 
 A, B = "a.example", "b.example"
 ISSUERS = f"""

@@ -12,7 +12,7 @@ from actors.cli.command_error import CommandError
 from actors.cli.options import check_foreign
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess

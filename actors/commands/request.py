@@ -43,7 +43,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials, ReleaseError
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code

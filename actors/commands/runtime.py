@@ -57,14 +57,14 @@ from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.limits.sandbox_totals import MIB, TOTALS, SandboxTotals
 from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.addresses import address
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.addresses.descriptor import CatalogueType, read_entry
 from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy
 from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
-from specs.limits.protocol import SANDBOX_MEMORY
+from specs.limits.protocol import SANDBOX_MEMORY, STUB_IDLE
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -314,6 +314,14 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
 @links_options
 @topology_option
 @nodes_option
+@click.option(
+    "--stub-idle",
+    metavar="SECONDS",
+    type=Quantity(min=1.0),
+    default=STUB_IDLE,
+    show_default=True,
+    help="Release the connection to another domain after this time without use.",
+)
 @catalogue_option
 @trust_option
 @click.option(
@@ -353,6 +361,7 @@ def command(  # noqa: PLR0913 - one for each option
     p2p_require: str | None,
     topology: str,
     foreign: dict[str, str],
+    stub_idle: float,
     places: Places | None,
     trust: Path | None,
     descriptor: str | None,
@@ -385,6 +394,7 @@ def command(  # noqa: PLR0913 - one for each option
         trust=None if places is not None else believed(trust),
         topology=Topology(topology),
         nodes=foreign,
+        stub_idle=stub_idle,
         catalogues=None if places is None else catalogue_access(places, trust, f"{domain}.{name}"),
         descriptor=descriptor,
         credentials=credentials,

@@ -58,7 +58,7 @@ from actors.runtime.sync.context import (
 )
 from actors.runtime.sync.manager import SyncManager
 from fsm.p2p.link_policy import NO_LINKS
-from fsm.registry.resolve.resolve_io import ResolveConfig
+from fsm.registry.resolve.config import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import Network
@@ -332,7 +332,9 @@ async def _registry(
 ) -> ActorRef[RegistryMessage]:
     config = plan.config
     p2p = config.links if config.kinds else NO_LINKS
-    resolve = ResolveConfig(config.runtime, config.domain, p2p, config.topology)
+    resolve = ResolveConfig(
+        config.runtime, config.domain, p2p, config.topology, stub_idle=config.stub_idle
+    )
     parts = RegistryParts(
         port=port,
         bus=bus,

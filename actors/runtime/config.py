@@ -16,10 +16,10 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.addresses.address import runtime
 from specs.identity import VouchedBy
-from specs.limits.protocol import LEASE
+from specs.limits.protocol import LEASE, STUB_IDLE
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
 
@@ -63,6 +63,8 @@ class RuntimeConfig:
         trust: Other domains and identity providers that are believed about peers; None: those of
             `catalogues`.
         topology: Whether messages for other domains go to the node of this domain or of theirs.
+        stub_idle: Seconds without use after which the stub of another domain is released; the next
+            message to the domain deploys another (PFY-03).
         user: Address of the user who owns the hyperties; None: the user of the login, if any.
         credentials: Where the token for a login at a node comes from.
         identity: File of the runtime's key, made if it is not there; None: a file beside the one of
@@ -101,6 +103,7 @@ class RuntimeConfig:
     p2p_require: VouchedBy | None = None
     trust: "Trust | None" = None
     topology: Topology = Topology.TRIANGLE
+    stub_idle: float = STUB_IDLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
     identity: Path | None = None

@@ -14,6 +14,7 @@ caller wants them.
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
@@ -228,6 +229,10 @@ class TransactionsCore(Generic[W]):
     def find(self, request: Message) -> Transaction[W] | None:
         """Return the open transaction of this request, if it is a retry of one."""
         return self._open.get((request.from_, request.to, request.id))
+
+    def transactions(self) -> Iterable[Transaction[W]]:
+        """Return the open transactions, oldest first."""
+        return self._open.values()
 
     def answered(self, response: Message, now: float) -> Answer[W]:
         """Take an answer: a final one ends the transaction (I-T2, I-T4, I-T5).

@@ -60,6 +60,9 @@ DIAL_TIMEOUT: Final = 3.0
 RETRY_COOL_DOWN: Final = 5.0
 """Seconds after a failed set-up before the next one (ours, RES-10, STB-14)."""
 
+STUB_IDLE: Final = 300.0
+"""Seconds without use after which a stub of another domain is released (ours, PFY-03)."""
+
 NEGATIVE_CACHE: Final = 1.0
 """Seconds a failed record query is remembered (RES-03)."""
 

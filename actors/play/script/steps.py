@@ -25,7 +25,7 @@ from actors.play.script.vocabulary import (
     RuntimeUrl,
 )
 from fsm.machine_list import MACHINES
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.schema.field import wire

@@ -22,6 +22,7 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Policy, Refusal
+from fsm.bus.held_paths import HeldPaths
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
 from fsm.p2p.transfer import Behind
@@ -186,6 +187,7 @@ class Forwarding:
         self._hops = hops
         self._handing = Deliveries(hops)
         self._answers = OpenRequests(self._handing, hops)
+        self._held = HeldPaths()
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
         self.outbound = Outbound(self._handing, hops, self.refuse)
@@ -354,6 +356,8 @@ class Forwarding:
         if answer.is_last:
             is_reached = response.code <= LAST_SUCCESS
             self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
+            if is_reached and answer.transaction.waiter.is_ours:
+                self._held.accepted(answer.transaction.request)
         self._give(response, answer.transaction.waiter, now)
         if not response.is_final:
             self._answers.waits_anew(answer.transaction.request)
@@ -405,7 +409,23 @@ class Forwarding:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
+            self._held.sent(message)
             self.outbound.go(message, intent or intent_of(message), now)
+
+    def release(self, stub: str, domain: str) -> bool:
+        """Forget the routes by a stub, unless a request or a subscription depends on it.
+
+        Args:
+            stub: Address of the stub.
+            domain: The domain that it leads to.
+
+        Returns:
+            Whether nothing depends on it.
+        """
+        if self._held.holds(domain) or self._answers.depends_on(stub, domain):
+            return False
+        self.outbound.routes.forget_stub(stub)
+        return True
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: messages that waited for it go.

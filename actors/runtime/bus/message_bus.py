@@ -35,6 +35,7 @@ from actors.runtime.bus.messages import (
     ListenerRemoved,
     Lost,
     RegistryJoined,
+    ReleaseAsked,
     Revoked,
     RoutingMessage,
     SentOut,
@@ -129,6 +130,8 @@ class MessageBus(Actor[BusMessage]):
             case RegistryJoined(registry, done):
                 self._forwarding.outbound.registry = registry
                 done.send(None)
+            case ReleaseAsked(stub, domain, freed):
+                freed.send(self._forwarding.release(stub, domain))
             case _:
                 self._write(message)
 

@@ -43,6 +43,7 @@ __all__ = [
     "MiniBusMessage",
     "Origin",
     "RegistryJoined",
+    "ReleaseAsked",
     "Revoked",
     "RoutingMessage",
     "SentOut",
@@ -273,6 +274,22 @@ class RegistryJoined:
     done: Reply[None]
 
 
+@final
+@attrs.frozen(slots=True)
+class ReleaseAsked:
+    """Forget the routes by an idle stub, unless something depends on it (PFY-03).
+
+    Attributes:
+        stub: Address of the stub.
+        domain: The domain that it leads to.
+        done: Whether nothing does, so that the routes are forgotten.
+    """
+
+    stub: str
+    domain: str
+    done: Reply[bool]
+
+
 BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
 """Messages of a Message BUS to the registry."""
 
@@ -299,6 +316,7 @@ BusMessage: TypeAlias = (
     | RoutesChanged
     | SenderEvents
     | RegistryJoined
+    | ReleaseAsked
     | RoutingMessage
 )
 """Messages to a Message BUS; routes come from the registry, which it asks for them."""

@@ -22,6 +22,7 @@ from fsm.bus.transactions import (
     same_request,
 )
 from fsm.intent import Intent, intent_of
+from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
@@ -108,6 +109,18 @@ class OpenRequests:
     def is_open(self, request: Message) -> bool:
         """Return whether a requester still waits for the answer."""
         return self._open.find(request) is not None
+
+    def depends_on(self, stub: str, domain: str) -> bool:
+        """Return whether a request came by a stub, or was sent to its domain, and is still open.
+
+        Args:
+            stub: Address of the stub.
+            domain: The domain that it leads to.
+        """
+        return any(
+            one.waiter.session == stub or domain_of(one.request.to) == domain
+            for one in self._open.transactions()
+        )
 
     def is_direct(self, message: Message) -> bool:
         """Say whether a request goes by a live link or not at all."""

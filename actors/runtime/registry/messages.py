@@ -22,9 +22,10 @@ from fsm.intent import Intent
 from fsm.registry import changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
-from fsm.registry.resolve.resolve_io import Asked, RequesterPlan, ResolveConfig, WitnessCalled
+from fsm.registry.resolve.resolve_io import Asked, RequesterPlan, WitnessCalled
 from transports.link import Kind
 
 __all__ = [

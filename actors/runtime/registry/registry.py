@@ -10,6 +10,7 @@ and reads the records of the entities.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -19,6 +20,7 @@ from typing_extensions import override
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
+from actors.runtime.bus.messages import ReleaseAsked
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.messages import (
@@ -48,9 +50,10 @@ from fsm.registry import changes
 from fsm.registry.changes import ChangesFollower, ChangesPublisher, changes_of, registry_of
 from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
 from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
-from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed, ResolveConfig
+from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed
 from specs.addresses.address import catalogue_stub, last_segment
 from specs.bodies.answer import Listed as AddressesListed
 from specs.bodies.link import LinkStatus, ListChange, Path
@@ -447,6 +450,8 @@ class Registry(Actor[RegistryMessage]):
                 await self._load(effect)
             case rs.PathsLost(domain):
                 await self._renew_paths(domain)
+            case rs.Release():
+                self.spawn(self._report, self._release(effect))
             case rs.LinkUp() | rs.LinkDown() | rs.LinkGone():
                 await self._changes.feed(effect)
             case _:
@@ -532,6 +537,11 @@ class Registry(Actor[RegistryMessage]):
             case _:
                 assert_never(plan)
         await self._parts.loader.tell(load)
+
+    async def _release(self, effect: rs.Release) -> rs.Released:
+        """Ask the bus whether an idle stub is free; once it has stopped, none matters."""
+        is_free = await self._parts.bus.ask(partial(ReleaseAsked, effect.url, effect.domain))
+        return rs.Released(effect.url, is_free)
 
     async def _renew_paths(self, domain: str) -> None:
         self.spawn(self._parts.paths_lost, domain)

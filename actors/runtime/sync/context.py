@@ -45,7 +45,7 @@ from actors.runtime.sync.messages import LinkIs, ObjectsWanted, Report, TaskRepo
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry.changes import LocalGone, LocalLive
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

@@ -35,6 +35,7 @@ from fsm.product.composition import (
     UnsafeError,
 )
 from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
 
 __all__ = ["LOADER", "REGISTRY", "RESOLVE", "LoaderPlace", "RegistryPlace"]
@@ -80,7 +81,7 @@ class RegistryPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = ResolveCore(rs.ResolveConfig(_RUNTIME, "a.ex", _POLICY))
+        self.core = ResolveCore(ResolveConfig(_RUNTIME, "a.ex", _POLICY))
         self.core.feed(rs.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
 
     @override

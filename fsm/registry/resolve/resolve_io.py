@@ -1,6 +1,5 @@
-"""The inputs and effects of the registry's route search, and its configuration (RES-01..15)."""
+"""The inputs and effects of the registry's route search (RES-01..15)."""
 
-from enum import Enum, unique
 from typing import TypeAlias, final
 
 import attrs
@@ -8,7 +7,6 @@ import attrs
 from fsm.effects import RowChanged, StubRefused
 from fsm.engine import Step
 from fsm.intent import Intent
-from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
 from fsm.p2p.negotiation import FIRST
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
@@ -51,9 +49,10 @@ __all__ = [
     "RecordRead",
     "RecordReported",
     "RegisterLink",
+    "Release",
+    "Released",
     "RemovePath",
     "RequesterPlan",
-    "ResolveConfig",
     "Resume",
     "Route",
     "RoutesChanged",
@@ -63,41 +62,11 @@ __all__ = [
     "Stopped",
     "StubGone",
     "TimePassed",
-    "Topology",
     "Undeploy",
     "UnregisterLink",
     "WitnessCalled",
     "Yield",
 ]
-
-
-@unique
-class Topology(Enum):
-    """The node that gets messages for another domain (C-49)."""
-
-    TRIANGLE = "triangle"
-    """That domain's."""
-
-    TRAPEZOID = "trapezoid"
-    """The own domain's, which sends it on."""
-
-
-@final
-@attrs.frozen(slots=True)
-class ResolveConfig:
-    """The configuration of the registry's own runtime.
-
-    Attributes:
-        runtime: Its address.
-        domain: Its own domain.
-        link_policy: Whether it wants P2P links, and to which peers.
-        topology: The node that gets messages for another domain.
-    """
-
-    runtime: str
-    domain: str
-    link_policy: LinkPolicy = NO_LINKS
-    topology: Topology = Topology.TRIANGLE
 
 
 @final
@@ -132,6 +101,19 @@ class StubGone:
     """A stub that ran crashed, and its sandbox is gone."""
 
     url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Released:
+    """The answer to `Release`.
+
+    Attributes:
+        is_free: Whether nothing depends on the stub; its routes are then forgotten.
+    """
+
+    url: str
+    is_free: bool
 
 
 @final
@@ -305,6 +287,7 @@ NotAsked: TypeAlias = (
     Deployed
     | DeployFailed
     | StubGone
+    | Released
     | StatusSeen
     | RecordRead
     | RecordReported
@@ -403,6 +386,18 @@ class Undeploy:
     """Remove a stub with all its listeners (STB-16); no answer is expected."""
 
     url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Release:
+    """Forget the routes by an idle stub, unless something depends on it; answer `Released`.
+
+    Open requests depend on it, and subscriptions in its domain.
+    """
+
+    url: str
+    domain: str
 
 
 @final
@@ -578,6 +573,7 @@ Effect: TypeAlias = (
     | RoutesChanged
     | Deploy
     | Undeploy
+    | Release
     | ReadRecord
     | ReadOwner
     | SetPath

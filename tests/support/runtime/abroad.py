@@ -15,8 +15,9 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
 from actors.sandbox.local import open_local_sandbox
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.jsonvalue import Json
+from specs.limits.protocol import STUB_IDLE
 from specs.message import Message
 from specs.trace import Kind
 from tests.support.runtime.domain import counted_bytes
@@ -132,6 +133,7 @@ class DomainOptions:
     Attributes:
         shows: Returns what each node shows the other.
         node: Changes the configuration of each node.
+        stub_idle: After how many seconds runtimes release an idle stub of the other domain.
     """
 
     spawn: Spawn = open_local_sandbox
@@ -140,6 +142,7 @@ class DomainOptions:
     b_knows: dict[str, str] = attrs.field(factory=lambda: {A: f"{PLACES[A]}/link"})
     shows: TokenSource = nothing
     node: Callable[[NodeConfig], NodeConfig] = lambda config: config
+    stub_idle: float = STUB_IDLE
 
 
 @asynccontextmanager
@@ -176,6 +179,7 @@ async def _side(stack, network, domain, how):
         nodes={name: one[0].url for name, one in nodes.items()},
         topology=wanted.topology,
         entropy=counted_bytes(len(domain)),
+        stub_idle=wanted.stub_idle,
     )
     hyperty = Shy()
     runtime = await stack.enter_async_context(open_runtime(config, network, MemoryTracer()))

@@ -5,8 +5,8 @@ from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.config import ResolveConfig, Topology
 from fsm.registry.resolve.resolve import ResolveCore
-from fsm.registry.resolve.resolve_io import ResolveConfig, Topology
 from specs.bodies.registry import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")

@@ -10,7 +10,8 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registry import Registry, RegistryParts
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
-from fsm.registry.resolve.resolve_io import Asked, Deployed, ResolveConfig
+from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.resolve_io import Asked, Deployed
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import Listener, R, open_bus
 

@@ -6,7 +6,7 @@ from fsm.effects import RowChanged
 from fsm.intent import intent_of
 from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import resolve_io as rs
-from fsm.registry.resolve.resolve_io import Topology
+from fsm.registry.resolve.config import Topology
 from specs.limits.protocol import (
     RETRY_COOL_DOWN,
     SANDBOX_COOL_DOWN,

@@ -1,0 +1,272 @@
+"""The registry's table of the stubs to message nodes, one per domain (RES-04, STB-11..16).
+
+A stub of another domain is transient: it is released when it was idle for a while (PFY-03).
+"""
+
+import math
+from typing import Final, final
+
+import attrs
+
+from fsm.effects import RowChanged
+from fsm.intent import Intent
+from fsm.limits.error_window import CrashCount
+from fsm.machines import resolve_job, stub_connection, stub_deployment
+from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.jobs import ResolveJobs, node_key
+from fsm.registry.resolve.resolve_io import (
+    Deploy,
+    Effect,
+    NodePlan,
+    NoRoute,
+    PathsLost,
+    Release,
+    Route,
+    RoutesChanged,
+    StatusSeen,
+    Undeploy,
+)
+from specs.limits.protocol import RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = ["NodeStubs"]
+
+_TABLE: Final = "stubs"
+_WRITER: Final = "registry"
+
+
+@attrs.define(slots=True)
+class _Row:
+    """One domain's stub.
+
+    Attributes:
+        deployment: State of its deployment, as the loader reports it.
+        connection: State of its connection, as the stub reports it; None: no report yet.
+        waiting: Questions that came while it was being deployed, oldest first.
+        used: When its route was asked for last, or it was found to be in use.
+        is_releasing: The bus was asked to release it, and it was not used since.
+    """
+
+    url: str
+    deployment: stub_deployment.State = stub_deployment.State.DEPLOYING
+    connection: stub_connection.State | None = None
+    waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
+    used: float = math.inf
+    is_releasing: bool = False
+
+    @property
+    def is_deployed(self) -> bool:
+        return self.deployment is stub_deployment.State.DEPLOYED
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no message can wait in it: it is connected, or was never used."""
+        return self.connection not in _WAITING
+
+    def use(self, now: float) -> None:
+        self.used, self.is_releasing = now, False
+
+
+_WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.State.DISCONNECTED})
+
+
+@attrs.frozen(slots=True)
+class _Cooling:
+    """A domain whose stub failed: until when no other is deployed, and why it failed."""
+
+    until: float
+    why: str
+
+
+@final
+class NodeStubs:
+    """The stub of each domain's node; each search for one is in `jobs`.
+
+    Args:
+        config: The configuration; its `stub_idle` says when a stub of another domain is released.
+        jobs: The open searches.
+    """
+
+    def __init__(self, config: ResolveConfig, jobs: ResolveJobs) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._rows: dict[str, _Row] = {}
+        self._cooling: dict[str, _Cooling] = {}
+        self._crashes: dict[str, CrashCount] = {}
+        self._sessions: dict[str, str | None] = {}
+        self._minted = 0
+
+    def url(self, domain: str) -> str | None:
+        """Return the stub of a domain, if it is deployed."""
+        row = self._rows.get(domain)
+        return row.url if row is not None and row.is_deployed else None
+
+    def urls(self) -> tuple[str, ...]:
+        """Return all stubs that are deployed."""
+        return tuple(row.url for row in self._rows.values() if row.is_deployed)
+
+    def ask(self, domain: str, asked: tuple[str, Intent], now: float, until: float) -> list[Effect]:
+        """Answer with the domain's stub, now or when it is deployed.
+
+        Args:
+            domain: The domain of the node.
+            asked: Address to reach, and the intent.
+            now: Seconds on the host's clock.
+            until: How long the answer may be remembered, on the same clock.
+        """
+        row, key = self._rows.get(domain), node_key(domain)
+        if row is not None and row.is_deployed:
+            row.use(now)
+            why = f"the node of {domain}"
+            return [*self._jobs.answer(key, "deployed"), Route(*asked, row.url, until, why)]
+        if row is not None:
+            row.waiting[asked] = until
+            return []
+        begun = self._jobs.begin(key)
+        cooling = self._cooling.get(domain)
+        if cooling is not None and now < cooling.until:
+            why = f"no route to the node of {domain} a moment ago: {cooling.why}"
+            none = self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
+            return [*begun, *none, NoRoute(*asked, Code.UNAVAILABLE, why)]
+        waits = self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
+        self._minted += 1
+        row = _Row(f"{self._config.runtime}/protostub/{self._minted}", waiting={asked: until})
+        self._rows[domain] = row
+        added = self._changed(Op.ADD, domain, row)
+        return [*begun, *waits, added, Deploy(row.url, NodePlan(domain))]
+
+    def deployed(self, url: str, now: float) -> list[Effect]:
+        """Answer the waiting questions, in order (C-40).
+
+        Args:
+            url: Address of the stub.
+            now: Seconds on the host's clock.
+        """
+        found = self._find(url)
+        if found is None:
+            return [Undeploy(url)]
+        domain, row = found
+        row.deployment = stub_deployment.State.DEPLOYED
+        row.use(now)
+        waiting, row.waiting = row.waiting, {}
+        routes: list[Effect] = [
+            Route(*asked, url, until, f"the node of {domain}") for asked, until in waiting.items()
+        ]
+        ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.FOUND)
+        return [self._changed(Op.UPD, domain, row), *ended, *routes]
+
+    def failed(self, url: str, why: str, now: float) -> list[Effect]:
+        """Refuse the waiting questions, each once; deploy again only after a while (STB-14).
+
+        Args:
+            url: Address of the stub.
+            why: The reason, as half a sentence.
+            now: Seconds on the host's clock.
+        """
+        found = self._find(url)
+        if found is None:
+            return []
+        self._cool(found[0], now + RETRY_COOL_DOWN, why, now)
+        return self._removed(*found, why)
+
+    def crashed(self, url: str, now: float) -> list[Effect]:
+        """Forget a stub that crashed: the next need deploys another, unless too often (R11).
+
+        Args:
+            url: Address of the stub.
+            now: Seconds on the host's clock.
+        """
+        found = self._find(url)
+        if found is None:
+            return []
+        domain = found[0]
+        self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
+        if self._crashes.setdefault(domain, CrashCount()).crashed(now):
+            self._cool(domain, now + SANDBOX_COOL_DOWN, "it crashes again and again", now)
+        return self._removed(*found, "it crashed")
+
+    # ---- release of idle stubs (PFY-03)
+
+    def deadline(self) -> float:
+        """Return when a stub may have been idle for long enough."""
+        return min((self._idle_at(*each) for each in self._rows.items()), default=math.inf)
+
+    def tick(self, now: float) -> list[Effect]:
+        """Have the bus look whether idle stubs are in use."""
+        effects: list[Effect] = []
+        for domain, row in self._rows.items():
+            if self._idle_at(domain, row) <= now:
+                row.is_releasing = True
+                effects.append(Release(row.url, domain))
+        return effects
+
+    def _idle_at(self, domain: str, row: _Row) -> float:
+        """Return when a stub has been idle for long enough; that of the own domain never is."""
+        if domain == self._config.domain or not row.is_deployed or row.is_releasing:
+            return math.inf
+        return row.used + self._config.stub_idle
+
+    def released(self, url: str, now: float, *, is_free: bool) -> list[Effect]:
+        """Take the answer of the bus: a stub that is free, and was not asked for since, goes.
+
+        The next message to its domain deploys another, with a new address (STB-15).
+
+        Args:
+            url: Address of the stub.
+            now: Seconds on the host's clock.
+            is_free: Whether nothing depends on it; the bus has then forgotten its routes.
+        """
+        found = self._find(url)
+        if found is None or not found[1].is_releasing:
+            return []
+        domain, row = found
+        if not is_free or not row.is_at_rest:
+            row.use(now)
+            return []
+        self._sessions.pop(domain, None)
+        return [*self._removed(domain, row, "it was idle"), Undeploy(url)]
+
+    def _cool(self, domain: str, until: float, why: str, now: float) -> None:
+        self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}
+        self._cooling[domain] = _Cooling(until, why)
+
+    def _removed(self, domain: str, row: _Row, why: str) -> list[Effect]:
+        del self._rows[domain]
+        refusals: list[Effect] = [
+            NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")
+            for asked in row.waiting
+        ]
+        ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
+        return [self._changed(Op.DEL, domain, row), *ended, RoutesChanged(), *refusals]
+
+    def status(self, seen: StatusSeen, now: float) -> list[Effect]:
+        """Take the status of a stub's connection (I-S5); that of a removed stub is ignored.
+
+        Args:
+            seen: The status event.
+            now: Seconds on the host's clock.
+        """
+        url = seen.stub
+        found = self._find(url)
+        if found is None:
+            return []
+        domain, row = found
+        row.connection = stub_connection.State(seen.value)
+        changed = self._changed(Op.UPD, domain, row)
+        if row.connection is stub_connection.State.FAILED:
+            return [*self.failed(url, seen.why or "it could not connect", now), Undeploy(url)]
+        if row.connection is not stub_connection.State.LIVE:
+            return [changed]
+        known, self._sessions[domain] = self._sessions.get(domain), seen.link
+        is_new = known is not None and known != seen.link
+        return [changed, *([PathsLost(domain)] if is_new else [])]
+
+    def _find(self, url: str) -> tuple[str, _Row] | None:
+        return next(((d, row) for d, row in self._rows.items() if row.url == url), None)
+
+    @staticmethod
+    def _changed(op: Op, domain: str, row: _Row) -> RowChanged:
+        return RowChanged(
+            op, _TABLE, domain, f"{row.url} {row.connection or row.deployment}", _WRITER
+        )

@@ -1,0 +1,58 @@
+"""A runtime releases the stub of another domain that it uses no longer (PFY-03, STB-15, STB-16)."""
+
+import trio
+
+from fsm.registry.resolve.config import Topology
+from tests.support.runtime.abroad import DomainOptions, open_two
+
+IDLE = 20.0
+BESIDE = DomainOptions(topology=Topology.TRIANGLE, stub_idle=IDLE)
+
+
+async def idle():
+    await trio.sleep(2 * IDLE + 1)
+
+
+async def stubs_of(side):
+    return {url.rpartition("/")[2] for url in await side.runtime.node_stubs()}
+
+
+async def test_an_idle_stub_goes_and_the_next_message_brings_another(autojump_clock):
+    async with open_two(BESIDE) as world:
+        assert (await world.a.ask(world.b)).code == 200
+        used = await stubs_of(world.a)
+        assert len(used) == 2
+        await idle()
+        assert len(await stubs_of(world.a)) == 1
+        assert (await world.a.ask(world.b, "again")).body["value"] == "again"
+        assert len(await stubs_of(world.a) - used) == 1
+        assert [request.body["value"] for request in world.b.hyperty.asked] == ["hello", "again"]
+
+
+async def test_messages_that_come_at_the_moment_of_the_release_are_answered(autojump_clock):
+    async with open_two(BESIDE) as world:
+        assert (await world.a.ask(world.b)).code == 200
+        codes = []
+
+        async def ask(after):
+            await trio.sleep(after)
+            codes.append((await world.a.ask(world.b, after)).code)
+
+        async with trio.open_nursery() as nursery:
+            for nth in range(40):
+                nursery.start_soon(ask, IDLE - 0.5 + nth * 0.025)
+        assert codes == [200] * 40
+
+
+async def test_a_stub_with_a_subscription_in_its_domain_stays(autojump_clock):
+    async with open_two(BESIDE) as world:
+        room, guest = world.b.hyperty, world.a.hyperty
+        async with room.report("comm", {"n": 0}, allow=(guest.url,)) as made:
+            async with guest.observe(made.url) as seen:
+                before = await stubs_of(world.a)
+                await idle()
+                assert await stubs_of(world.a) == before
+                await made.set("n", 1)
+                await seen.wait_for(lambda value: value["n"] == 1)
+            await idle()
+            assert len(await stubs_of(world.a)) == 1

@@ -1,0 +1,99 @@
+"""A stub of another domain is released when it was idle for a while (PFY-03, STB-15, STB-16)."""
+
+import math
+
+import pytest
+
+from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.resolve import ResolveCore
+from tests.support.runtime.registry_core import HB, RA, REACH, S1, S2
+
+IDLE = 60.0
+OWN = "hyperty://a.ex/other"
+
+
+class Core:
+    """A core with a clock, whose stubs are idle after a minute."""
+
+    def __init__(self):
+        self.core = ResolveCore(ResolveConfig(RA, "a.ex", stub_idle=IDLE))
+        self.now = 0.0
+
+    def feed(self, happened):
+        kinds = rs.Route | rs.NoRoute | rs.Deploy | rs.Undeploy | rs.Release
+        effects = self.core.feed(happened, self.now)
+        return [effect for effect in effects if isinstance(effect, kinds)]
+
+    def ask(self, to=HB):
+        return self.feed(rs.Asked(to, REACH))
+
+    def deployed(self, to=HB, stub=S1):
+        self.ask(to)
+        self.feed(rs.Deployed(stub))
+        self.feed(rs.StatusSeen(stub, "live", link=f"{stub}/session/1"))
+
+    def idle(self):
+        self.now = self.core.deadline()
+        return self.feed(rs.TimePassed())
+
+
+@pytest.fixture
+def core():
+    core = Core()
+    core.deployed()
+    return core
+
+
+def test_an_idle_stub_is_released_and_the_next_message_deploys_another_with_a_new_address(core):
+    assert core.core.deadline() == IDLE
+    assert core.idle() == [rs.Release(S1, "b.ex")]
+    assert core.core.deadline() == math.inf
+    assert core.feed(rs.Released(S1, is_free=True)) == [rs.Undeploy(S1)]
+    assert core.core.node_stubs() == ()
+    assert core.ask() == [rs.Deploy(S2, rs.NodePlan("b.ex"))]
+
+
+def test_a_stub_that_is_asked_for_was_not_idle(core):
+    core.now = IDLE / 2
+    core.ask()
+    assert core.core.deadline() == IDLE / 2 + IDLE
+
+
+def test_a_message_that_comes_while_the_bus_looks_keeps_the_stub(core):
+    core.idle()
+    (route,) = core.ask()
+    assert route.url == S1
+    assert core.feed(rs.Released(S1, is_free=True)) == []
+    assert core.core.node_stubs() == (S1,)
+
+
+def test_a_stub_in_use_is_looked_at_again_later(core):
+    core.idle()
+    assert core.feed(rs.Released(S1, is_free=False)) == []
+    assert core.core.deadline() == core.now + IDLE
+    assert core.idle() == [rs.Release(S1, "b.ex")]
+
+
+@pytest.mark.parametrize("state", ["in-progress", "disconnected"])
+def test_a_stub_that_may_hold_messages_back_is_not_released(core, state):
+    core.feed(rs.StatusSeen(S1, state))
+    core.idle()
+    assert core.feed(rs.Released(S1, is_free=True)) == []
+    assert core.core.node_stubs() == (S1,)
+
+
+def test_the_stub_of_the_own_domain_stays(core):
+    core.deployed(OWN, S2)
+    assert core.idle() == [rs.Release(S1, "b.ex")]
+    assert core.feed(rs.Released(S2, is_free=True)) == []
+    assert core.core.node_stubs() == (S1, S2)
+
+
+def test_a_stub_that_is_being_deployed_is_not_idle():
+    core = Core()
+    core.ask()
+    assert core.core.deadline() == math.inf
+    core.now = 5.0
+    core.feed(rs.Deployed(S1))
+    assert core.core.deadline() == 5.0 + IDLE
