@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from actors.keys.signing import SigningKey, read_key
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
-    from actors.node.config import NodeConfig, PolicyConfig
+    from actors.node.config import NodeConfig
     from actors.pipe.errors import SandboxError
+    from actors.policy.config import PolicyConfig
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
     from actors.runtime.discovery.search import RecordSearch, SearchError, Watching
@@ -153,8 +154,9 @@ _PLACES: Final = MappingProxyType(
         "actors.keys.signing": ("SigningKey", "read_key"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
-        "actors.node.config": ("NodeConfig", "PolicyConfig"),
+        "actors.node.config": ("NodeConfig",),
         "actors.pipe.errors": ("SandboxError",),
+        "actors.policy.config": ("PolicyConfig",),
         "actors.runtime.registry.allocation": ("AllocationError",),
         "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
         "actors.runtime.config": ("RuntimeConfig",),

@@ -358,6 +358,20 @@ class Runtime:
         """
         return self._running.watch(domain=domain, **criteria)
 
+    async def reload_policies(self) -> str:
+        """Read the policy files again; the runtime keeps its policies if one cannot be used.
+
+        If cancelled, the files may be read all the same.
+
+        Returns:
+            Why the files cannot be used, as a sentence for people; empty if the runtime uses them,
+            or a policy of the application.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        return await self._running.reload_policies()
+
     async def links(self) -> tuple[LinkEntry, ...]:
         """Return the direct links of this runtime, one per remote runtime.
 
@@ -478,6 +492,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
             `RuntimeConfig.insecure` is not set; a `ValueError`.
         StoreFileError: On entering: the file of the store cannot be used.
         KeyFileError: On entering: the file of the runtime's key cannot be used.
+        PolicyFileError: On entering: a policy file cannot be used.
         TraceDirectoryError: On entering: the trace directory cannot be made or written.
         RestartLimitError: A core part of the runtime crashed, which is a bug.
         HypertyFailedError: A hyperty was given up, and `RuntimeConfig.stop_on_failure` is set.

@@ -8,14 +8,9 @@ import trio
 from actors.cli.command_error import CommandError, ExitCode
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
-from actors.node.errors import (
-    HttpPlaceError,
-    OpenMetricsError,
-    PolicyFileError,
-    RegistryFileError,
-    StateFileError,
-)
+from actors.node.errors import HttpPlaceError, OpenMetricsError, RegistryFileError, StateFileError
 from actors.node.login.errors import UsedTokensError
+from actors.policy.config import PolicyFileError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
 from transports.errors import CertificateError, DialError, ListenError

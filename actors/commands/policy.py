@@ -4,28 +4,29 @@ import time
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, final
 
 import attrs
 import click
 import orjson
+from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_address, check_domain, if_given
 from actors.cli.output import say
-from actors.commands.node.policy import DEFAULTS, check_zone
-from actors.node.errors import PolicyFileError
-from actors.node.policy.store import read_policies
+from actors.cli.policies import DEFAULTS, check_zone
 from actors.node.policy_hook import Asker
-from fsm.policy.attributes import Place, Request, Value
+from actors.policy.config import PolicyFileError
+from actors.policy.store import read_policies
+from fsm.policy.attributes import Locals, Passing, Place, Request, Value
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.schema import SCHEMA_FILE
-from fsm.policy.terms import Algorithm, Result
+from fsm.policy.terms import Algorithm, Direction, Result
 from specs.addresses.address import domain_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
-from specs.identity import Identity
+from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
@@ -204,8 +205,14 @@ def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> dat
 @click.option(
     "--domain",
     callback=if_given(check_domain),
-    help="Domain of the node [default: that of the receiver].",
+    help="Domain of the node or runtime [default: that of the receiver].",
 )
+@click.option("--direction", type=click.Choice([str(Direction.IN), str(Direction.OUT)]),
+              help="Judge as a runtime does, a message that comes in or goes out.")  # fmt: skip
+@click.option("--own-user", metavar="URL", callback=if_given(check_address),
+              help="User of the judging runtime; needs --direction.")  # fmt: skip
+@click.option("--hyperty", metavar="NAME", multiple=True,
+              help="Name of its hyperty at its end of the message; repeatable.")  # fmt: skip
 @click.option("--own/--foreign", default=None, help="Owner of the resource [default: unknown].")
 @click.option(
     "--at", metavar="TIME", callback=_check_time, help="Time of the message [default: now]."
@@ -227,6 +234,9 @@ def explain_message(  # noqa: PLR0913 - one for each option
     role: tuple[str, ...],
     runtime: str | None,
     domain: str | None,
+    direction: str | None,
+    own_user: str | None,
+    hyperty: tuple[str, ...],
     own: bool | None,
     at: datetime | None,
     zone: tzinfo,
@@ -248,13 +258,54 @@ def explain_message(  # noqa: PLR0913 - one for each option
     place = Place(domain or domain_of(read.to), zone, owns)
     book = Book(sets=_read(files), combining=Algorithm(combining), default=Result(default))
     known = Asker(runtime, sender).sender
-    request = Request(read, runtime, sender, _seconds(at, zone), place, sender=known)
+    passing = _passing(read, direction, own_user, hyperty)
+    if passing is not None:
+        # A runtime has no sessions: it knows the sender as the receiver of the message does.
+        known, sender = _told(read, runtime, user), None
+    request = Request(
+        read, runtime, sender, _seconds(at, zone), place, sender=known, passing=passing
+    )
     explanation = explain(book, request)
     if as_json:
         say("policy-explain", **explanation_json(explanation))
     else:
         click.echo("\n".join(explanation_lines(explanation)))
     return ExitCode.OK
+
+
+@final
+@attrs.frozen
+class _Here(Locals):
+    """A runtime with one address, which belongs to its hyperties."""
+
+    address: str
+    names: frozenset[str]
+
+    @override
+    def is_local(self, address: str) -> bool:
+        return address == self.address
+
+    @override
+    def hyperties(self, address: str) -> frozenset[str]:
+        return self.names if address == self.address else frozenset()
+
+
+def _passing(
+    message: Message, direction: str | None, user: str | None, names: tuple[str, ...]
+) -> Passing | None:
+    if direction is None:
+        if user is not None or names:
+            raise click.UsageError("--own-user and --hyperty are about a runtime; add --direction")
+        return None
+    is_outgoing = direction == Direction.OUT
+    address = message.from_ if is_outgoing else message.to
+    return Passing(is_outgoing, user, _Here(address, frozenset(names)))
+
+
+def _told(message: Message, runtime: str | None, user: str | None) -> SenderIdentity | None:
+    if user is None:
+        return None if runtime is None else SenderIdentity(runtime)
+    return SenderIdentity(runtime or message.from_, user, VouchedBy.DOMAIN)
 
 
 def _seconds(at: datetime | None, zone: tzinfo) -> float:

@@ -34,6 +34,7 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say_ready
+from actors.cli.policies import policy_options, rereading
 from actors.commands.catalogues import (
     believed,
     catalogue_access,
@@ -47,6 +48,8 @@ from actors.kit.ids import fresh_ids
 from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.pipe.errors import SandboxError
+from actors.policy.config import PolicyConfig
+from actors.policy.store import read_policies
 from actors.runtime.app import open_runtime, own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
@@ -334,6 +337,7 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
 @credentials_options
 @client_tls_options("foreign")
 @identity_option
+@policy_options
 @click.option(
     "--store",
     metavar="FILE",
@@ -369,6 +373,7 @@ def command(  # noqa: PLR0913 - one for each option
     tls: ssl.SSLContext | None,
     insecure: bool,
     identity: Path | None,
+    policies: PolicyConfig,
     store: Path | None,
     trace: OpenTracer,
     monitor: bool,
@@ -399,6 +404,7 @@ def command(  # noqa: PLR0913 - one for each option
         descriptor=descriptor,
         credentials=credentials,
         identity=identity,
+        policy=policies,
         store=store,
         ids=fresh_ids(),
         monitor=monitor,
@@ -412,8 +418,10 @@ async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
     with open_store(config.store):
-        # Errors in it, and in the file of the key, are reported before any dial.
+        # Errors in it, in the file of the key, and in policies are reported before any dial.
         own_identity(config)
+        if isinstance(config.policy, PolicyConfig):
+            read_policies(config.policy.files)
     async with open_system_network(config.tls) as network:
         # A run that could not begin leaves no trace.
         await check_host(network, config.p2p_host, config.kinds)
@@ -421,6 +429,7 @@ async def _open(
         async with (
             trace(config.name) as tracer,
             open_runtime(timed(config), network, tracer) as runtime,
+            rereading([runtime.reload_policies]),
         ):
             await enter(runtime)
             yield {name: await deploy(runtime, name) for name, deploy in crew.items()}

@@ -4,7 +4,6 @@ import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from datetime import UTC, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
@@ -19,7 +18,7 @@ from actors.node.login.provider import Login
 from actors.node.policy_hook import PERMIT_ALL, Policy
 from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn, TokenSource, nothing
-from fsm.policy.terms import Algorithm, Result
+from actors.policy.config import PolicyConfig
 from fsm.registry.node_rights import Names, Observation
 from transports.link import Link
 
@@ -30,7 +29,6 @@ __all__ = [
     "ForeignPlan",
     "HttpConfig",
     "NodeConfig",
-    "PolicyConfig",
     "ShownCatalogue",
 ]
 
@@ -69,24 +67,6 @@ def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
 
 NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)
 """No other domain."""
-
-
-@final
-@attrs.frozen(kw_only=True)
-class PolicyConfig:
-    """The policies by which a node judges messages.
-
-    Attributes:
-        files: Policy files, one set of policies each; a folder stands for the `*.toml` in it.
-        combining: Algorithm that combines the results of several sets.
-        default: Result for a message to which no policy applies (POL-15).
-        zone: Time zone of conditions on the time of day.
-    """
-
-    files: tuple[Path, ...]
-    combining: Algorithm = Algorithm.DENY_OVERRIDES
-    default: Result = Result.PERMIT
-    zone: tzinfo = UTC
 
 
 @final

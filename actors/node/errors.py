@@ -8,7 +8,6 @@ __all__ = [
     "AddressTakenError",
     "HttpPlaceError",
     "OpenMetricsError",
-    "PolicyFileError",
     "RegistryFileError",
     "StateFileError",
 ]
@@ -42,13 +41,6 @@ class HttpPlaceError(PlaceError):
     """Health and metrics cannot be served there."""
 
     summary = "cannot serve health and metrics on {}"
-
-
-@final
-class PolicyFileError(PlaceError):
-    """A policy file cannot be used, and so none of them is; the reason says what to do."""
-
-    summary = "cannot use the policy file {}"
 
 
 @final

@@ -8,7 +8,7 @@ import attrs
 from actors.kit.counters import Counters
 from actors.kit.trace import Tracer, Where
 from actors.node.links.port import Port
-from actors.node.policy_hook import Decision, Ruling
+from actors.policy.ruling import Decision, Ruling
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message

@@ -39,6 +39,8 @@ from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p.profile import LINK_MAKERS
 from actors.runtime.parts import RuntimeParts
+from actors.runtime.policing import PEP, Policing, RuntimeUser
+from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation, AllocationMessage
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
@@ -111,6 +113,8 @@ class _Plan:
     own: OwnSender
     processes: ProcessSandboxes
     guard: LinkGuard
+    judge: Judge
+    policing: Policing | None
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -160,6 +164,7 @@ async def open_runtime(
         BadUrlError: Domain or name cannot be part of an address.
         StoreFileError: The file of the store cannot be used.
         KeyFileError: The file of the runtime's key cannot be used.
+        PolicyFileError: A policy file cannot be used.
         RestartLimitError: A core part crashed, which is a bug; in a group.
         HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
     """
@@ -172,6 +177,8 @@ async def open_runtime(
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store, process_sandboxes(config.sandboxes) as processes:
         identity = own_identity(config)
+        own = OwnSender.of(config.runtime)
+        judge, policing = _judged(config, own)
         plan = _Plan(
             config=config,
             network=network,
@@ -182,7 +189,9 @@ async def open_runtime(
             replay=Replay(),
             store=store,
             identity=identity,
-            own=OwnSender.of(config.runtime),
+            own=own,
+            judge=judge,
+            policing=policing,
             guard=_guard(config, identity),
             processes=processes,
         )
@@ -203,6 +212,18 @@ def own_identity(config: RuntimeConfig) -> OwnIdentity:
     if where is None:
         return OwnIdentity(make_runtime_key(config.entropy(SEED_BYTES)))
     return OwnIdentity(open_key_file(where))
+
+
+def _judged(config: RuntimeConfig, own: OwnSender) -> tuple[Judge, Policing | None]:
+    """Return what rules on messages; its policies, unless the application decides itself."""
+    policy = config.policy
+    if isinstance(policy, Judge):
+        return policy, None
+    user = RuntimeUser(config.user, own)
+    policing = Policing(
+        policy, config.domain, user, lambda: trio.current_time() + config.clock_offset
+    )
+    return policing.judge, policing
 
 
 def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
@@ -250,10 +271,12 @@ async def _start(
 ) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
-        MessageBus, plan.own, config.policy, plan.tracer, plan.counters, config.interceptors
+        MessageBus, plan.own, plan.judge, plan.tracer, plan.counters, config.interceptors
     )
     bus = await core.start_child(ChildSpec("bus", make_bus))
     plan.dead_mail.attach(bus, plan.counters)
+    if plan.policing is not None:
+        await plan.policing.start(core, CorePort(f"{own}/{PEP}", bus))
     await plan.store.start(core)
     agent = CorePort(f"{own}/ua", bus)
     sandboxes = Sandboxes(isolated, bus, agent, plan.tracer, plan.counters)
@@ -290,6 +313,7 @@ async def _start(
         identity=plan.identity,
         own=plan.own,
         discoverer=discoverer,
+        policing=plan.policing,
     )
 
 

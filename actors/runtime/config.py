@@ -2,20 +2,23 @@
 
 import secrets
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
 from actors.kit.ids import IdSource
+from actors.policy.config import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
-from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.policy import Judge
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.limits.sandbox_totals import TOTALS, SandboxTotals
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.policy.model import PolicySet
 from fsm.registry.resolve.config import Topology
 from specs.addresses.address import runtime
 from specs.identity import VouchedBy
@@ -30,7 +33,20 @@ if TYPE_CHECKING:
 
 __all__ = ["RuntimeConfig"]
 
+GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[PolicySet]
+"""Forms in which a program gives the policies of a runtime."""
+
 _NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def _policies(given: GivenPolicy) -> Judge | PolicyConfig:
+    match given:
+        case Judge() | PolicyConfig():
+            return given
+        case str() | PathLike():
+            return PolicyConfig(files=(Path(given),))
+        case _:
+            return PolicyConfig(sets=tuple(given))
 
 
 @final
@@ -72,7 +88,9 @@ class RuntimeConfig:
         store: File of data objects that outlive the process; None: none do.
         lease: Seconds for which a subscription to an object reported here is granted; an observer
             that does not renew it in time is removed.
-        policy: Decides whether a message may pass.
+        policy: Decides whether a message may pass: policies, in a file or folder, as read by
+            `read_policies`, or with more options as a `PolicyConfig`; or a `Policy` of the
+            application. The default has no policies, and permits every message.
         interceptors: Stages of the application in the pipelines of the bus, in their order
             (BUS-11).
         stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
@@ -109,7 +127,7 @@ class RuntimeConfig:
     identity: Path | None = None
     store: Path | None = None
     lease: int = LEASE
-    policy: Policy = PERMIT_ALL
+    policy: Judge | PolicyConfig = attrs.field(default=PolicyConfig(), converter=_policies)
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
     stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes

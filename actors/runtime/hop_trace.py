@@ -7,6 +7,7 @@ import attrs
 from actors.kit.counters import Counters, Tally
 from actors.kit.log import get_logger
 from actors.kit.trace import More, Tracer
+from actors.policy.ruling import Ruling
 from fsm.bus.transactions import Steps, is_sampled
 from fsm.catalogue.descriptor_io import Reason
 from fsm.effects import RowChanged
@@ -75,16 +76,24 @@ class HopTrace:
             denied = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
             self._tracer.record(self._actor, denied)
 
-    def decided(self, message: Message, why: str | None) -> None:
+    def decided(self, message: Message, ruling: Ruling) -> None:
         """Say what the policy decided.
 
         Args:
             message: The message.
-            why: The reason.
+            ruling: The decision, and where it comes from.
         """
         if self._listen:
-            decision = "permit" if why is None else "deny"
-            self._tracer.ruled(self._actor, message, decision=decision, why=why)
+            self._tracer.ruled(
+                self._actor,
+                message,
+                direction=ruling.direction,
+                decision=ruling.decision,
+                policy=ruling.policy or None,
+                version=ruling.version,
+                obligations=",".join(ruling.obligations) or None,
+                why=ruling.why or None,
+            )
 
     def dropped(self, message: Message, reason: DropReason) -> None:
         """Say, and count, that a message ends here.

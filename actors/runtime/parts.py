@@ -18,6 +18,7 @@ from actors.runtime.discovery.search import Discoverer
 from actors.runtime.following import Followers
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
+from actors.runtime.policing import Policing
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
 from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
@@ -63,6 +64,7 @@ class RuntimeParts:
         identity: The key of the runtime, and what was said of it.
         own: The user of the runtime, as its node says.
         discoverer: Searches in the name of `R/discovery`.
+        policing: The policies of the runtime; None: the application decides itself.
     """
 
     config: RuntimeConfig
@@ -84,6 +86,7 @@ class RuntimeParts:
     identity: OwnIdentity
     own: OwnSender
     discoverer: Discoverer
+    policing: Policing | None
 
     @property
     def user(self) -> str | None:

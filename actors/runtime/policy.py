@@ -6,10 +6,14 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from actors.policy.ruling import Decision, Ruling
+from fsm.policy import terms
+from fsm.policy.attributes import Locals
 from specs.message import Message
 from specs.reply_code import Code, DropReason
+from specs.routing import Direction
 
-__all__ = ["PERMIT_ALL", "Policy", "Refusal"]
+__all__ = ["Judge", "Policy", "Refusal", "shown"]
 
 
 @final
@@ -30,8 +34,37 @@ class Refusal:
     in_place: Code = Code.MALFORMED
 
 
-class Policy(ABC):
-    """Decides whether a message may pass."""
+class Judge(ABC):
+    """Rules on messages for a Message BUS, in its task."""
+
+    @abstractmethod
+    def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
+        """Rule on a message. Must not wait.
+
+        Args:
+            message: The message, with a checked sender.
+            by: Address under which it was submitted.
+            direction: The pipeline that it takes.
+            here: The addresses of the runtime.
+        """
+
+
+_SHOWN: Final = {
+    Direction.INCOMING: str(terms.Direction.IN),
+    Direction.OUTGOING: str(terms.Direction.OUT),
+}
+
+
+def shown(direction: Direction) -> str:
+    """Return the word of policies and traces for a direction."""
+    return _SHOWN[direction]
+
+
+_NAME: Final = "application"
+
+
+class Policy(Judge):
+    """Decides whether a message may pass: a policy that an application has written itself."""
 
     @abstractmethod
     def refusal(self, message: Message, by: str) -> str | None:
@@ -42,13 +75,9 @@ class Policy(ABC):
             by: Address under which it was submitted.
         """
 
-
-@final
-class _PermitAll(Policy):
+    @final
     @override
-    def refusal(self, message: Message, by: str) -> str | None:
-        return None
-
-
-PERMIT_ALL: Final[Policy] = _PermitAll()
-"""The default of a runtime: each message may pass (POL-15)."""
+    def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
+        why = self.refusal(message, by)
+        decision = Decision.PERMIT if why is None else Decision.DENY
+        return Ruling(decision, _NAME, why or "", direction=shown(direction))

@@ -12,7 +12,7 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Crash
 from actors.kit.supervision.supervisor import Intensity
 from actors.kit.supervision.waits import SERVING
-from actors.runtime.bus.messages import Granted, Origin
+from actors.runtime.bus.messages import Granted, Named, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.addresses import HypertyAddresses
@@ -210,6 +210,7 @@ class Runtime:
         url = life.url = given.address
         deployment = self._deployments[url] = _Deployment(url, described, life)
         try:
+            await self._parts.bus.ask(partial(Named, url, described.name))
             sandbox = await self._run(url, make)
             await self._register(url, described)
             await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
@@ -312,6 +313,7 @@ class Runtime:
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._unregister(url)
         await self._parts.sandboxes.close(url)
+        await self._parts.bus.ask(partial(Named, url, None))
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
         if deployment.is_up:
@@ -444,6 +446,21 @@ class Runtime:
         """
         sender = f"{self.url}/{part}"
         await self._parts.bus.ask(partial(Granted, sender, sender, Origin.LOCAL))
+
+    async def reload_policies(self) -> str:
+        """Read the policy files again; the runtime keeps its policies if one cannot be used.
+
+        If cancelled, the files may be read all the same.
+
+        Returns:
+            Why the files cannot be used, as a sentence for people; empty if the runtime uses them,
+            or an application's own policy.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        policing = self._parts.policing
+        return "" if policing is None else await policing.reload()
 
     async def links(self) -> tuple[LinkEntry, ...]:
         """Return the direct links, one per remote runtime (P2P-18).

@@ -7,10 +7,10 @@ from typing import Final, final
 import attrs
 import click
 
-from actors.node.config import PolicyConfig
-from actors.node.policy.engine import PolicyEngine, Tasks
-from actors.node.policy.store import PolicyStore
 from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
+from actors.policy.config import PolicyConfig
+from actors.policy.engine import PolicyEngine, Tasks
+from actors.policy.store import PolicyStore
 from bench.verdict import Verdict
 from fsm.policy.attributes import Place
 from fsm.policy.reading import read_set

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from enum import Enum, unique
 from functools import lru_cache
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 import attrs
 
@@ -52,6 +52,32 @@ Owns: TypeAlias = Callable[[str, str], bool]
 """A test whether an address is of a runtime's session."""
 
 
+class Locals(Protocol):
+    """The addresses of one runtime, as its Message BUS knows them."""
+
+    def is_local(self, address: str) -> bool:
+        """Say whether an address is one of the runtime."""
+
+    def hyperties(self, address: str) -> frozenset[str]:
+        """Return the names of the hyperties here that an address belongs to."""
+
+
+@final
+@attrs.frozen(slots=True, eq=False)
+class Passing:
+    """The passage of a message through the Message BUS of a runtime.
+
+    Attributes:
+        is_outgoing: Whether a component of the runtime sends it (POL-17).
+        user: User of the runtime; None: it has none.
+        here: The addresses of the runtime.
+    """
+
+    is_outgoing: bool
+    user: str | None
+    here: Locals
+
+
 @final
 @attrs.frozen(slots=True)
 class Moment:
@@ -78,10 +104,10 @@ _LISTS: Final = ("resources", "childrenResources")
 @final
 @attrs.frozen(eq=False)
 class Place:
-    """The place where messages are judged; the same for all of them.
+    """The place where messages are judged, a node or a runtime; the same for all of them.
 
     Attributes:
-        domain: The domain of the node.
+        domain: The domain of the node or runtime.
         zone: Where its clock hangs: what time of the day it is there.
         owns: Tests whether an address is of a runtime's session; None: unknown.
         sessions: Where sessions are opened.
@@ -117,6 +143,7 @@ class Request:
         about: What it is judged for alone, if it names several; None: what it names.
         known: Attributes that were asked for already; kept by the reader.
         sender: Sender, as the receiver of the message is told; None: not known.
+        passing: How it passes a runtime; None: a node judges it.
     """
 
     message: Message
@@ -127,6 +154,7 @@ class Request:
     about: tuple[str | None] | None = None
     known: dict[str, Value | None] = attrs.field(factory=dict, repr=False)
     sender: SenderIdentity | None = None
+    passing: Passing | None = None
 
     @property
     def vouched(self) -> Identity | None:
@@ -135,13 +163,23 @@ class Request:
         return identity if identity is not None and self.now < identity.until else None
 
     @property
+    def user(self) -> str | None:
+        """User of the session; in a runtime, the user that the receiver of the message is told."""
+        if self.passing is None:
+            vouched = self.vouched
+            return None if vouched is None else vouched.user
+        return None if self.sender is None else self.sender.user
+
+    @property
     def moment(self) -> Moment:
-        """Date and time at the node."""
+        """Date and time at the node or runtime."""
         return _moment(int(self.now), self.place.zone)
 
     @property
     def is_outgoing(self) -> bool:
-        """True if the message is for another domain (POL-17)."""
+        """True if the message leaves the runtime or, at a node, the domain (POL-17)."""
+        if self.passing is not None:
+            return self.passing.is_outgoing
         return domain(self.message.to) != self.place.domain
 
 
@@ -257,16 +295,16 @@ def reader(attribute: Attribute) -> Read:
 
 def _username(request: Request) -> Value | None:
     """Return `alice@idp.ex` for user://idp.ex/alice, and the e-mail address if it is one."""
-    identity = request.vouched
-    if identity is None:
-        return None
-    name = identity.user.partition("://")[2].partition("/")[2]
-    return name if "@" in name else f"{name}@{host_of(identity.user)}"
+    return None if request.user is None else _short(request.user)
+
+
+def _short(user: str) -> str:
+    name = user.partition("://")[2].partition("/")[2]
+    return name if "@" in name else f"{name}@{host_of(user)}"
 
 
 def _idp_domain(request: Request) -> Value | None:
-    identity = request.vouched
-    return None if identity is None else host_of(identity.user)
+    return None if request.user is None else host_of(request.user)
 
 
 def _idp(request: Request) -> Value | None:
@@ -282,7 +320,8 @@ def _roles(request: Request) -> Value | None:
 def _caller(request: Request) -> SenderIdentity | None:
     """Return the sender; without a user, if that has logged in here, and the login is over."""
     sender = request.sender
-    if sender is None or sender.vouched_by is not VouchedBy.IDENTITY_PROVIDER:
+    is_believed = request.passing is not None
+    if sender is None or is_believed or sender.vouched_by is not VouchedBy.IDENTITY_PROVIDER:
         return sender
     return SenderIdentity(sender.runtime) if request.vouched is None else sender
 
@@ -303,13 +342,52 @@ def _caller_voucher(request: Request) -> Value | None:
 
 
 def _own(request: Request) -> Value | None:
-    owns, resource = request.place.owns, _resource(request)
+    owns, resource, passing = request.place.owns, _resource(request), request.passing
+    if passing is not None and isinstance(resource, str):
+        return passing.here.is_local(resource) if passing.is_outgoing else None
     if owns is None or not isinstance(resource, str):
         return None
     return request.runtime is not None and owns(resource, request.runtime)
 
 
+# ---- in a runtime
+
+
+def _own_user(request: Request) -> Value | None:
+    return None if request.passing is None else request.passing.user
+
+
+def _ends(request: Request) -> tuple[str, str]:
+    return request.message.from_, request.message.to
+
+
+def _hyperties(request: Request) -> Value | None:
+    """Return the names of the hyperties of this runtime at both ends; of objects, of reporters."""
+    if request.passing is None:
+        return None
+    from_, to = map(request.passing.here.hyperties, _ends(request))
+    return from_ | to
+
+
+def _users(request: Request) -> Value | None:
+    """Return the users of both ends, by address and by name."""
+    passing, sender = request.passing, request.sender
+    if passing is None:
+        return None
+    own = passing.user if any(map(passing.here.is_local, _ends(request))) else None
+    known = [one for one in (own, None if sender is None else sender.user) if one is not None]
+    return frozenset((*known, *map(_short, known)))
+
+
 # ---- what it is about
+
+
+def _kinds(request: Request) -> Value | None:
+    """Return the kinds of communication that a hyperty or object offers: `resources` of `value`."""
+    value = request.message.body.get("value")
+    listed = value.get("resources") if isinstance(value, dict) else None
+    kinds = listed if isinstance(listed, list) else []
+    return frozenset(one for one in kinds if isinstance(one, str))
 
 
 def _action(request: Request) -> Value | None:
@@ -396,21 +474,27 @@ _VOUCHERS: Final = tuple(one.value for one in VouchedBy)
 _WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 _NO_LOGIN: Final = "the sender has no valid login"
-_UNKNOWN: Final = "the node does not know the sender's runtime"
+_AT_NODE: Final = "the sender has no valid login, or a runtime judges"
+_IN_RUNTIME: Final = "a node judges"
+_UNKNOWN: Final = "the sender's runtime is unknown"
+_ODD_OWN: Final = "the address is no text, or the message names too many, or comes to a runtime"
 _ODD: Final = "the address is no text, or the message names too many"
 
 # fmt: off
 # ruff: noqa: E501 - a row of the table is one line
 _ROWS: Final = (
-    Attribute("srcUsername",    Form.TEXT,    _username,        "user of the session, such as alice@idp.example",           _NO_LOGIN),
+    Attribute("srcUsername",    Form.TEXT,    _username,        "user of the sender, such as alice@idp.example",           _NO_LOGIN),
     Attribute("srcIDPDomain",   Form.DOMAIN,  _idp_domain,      "domain of that user's address",                            _NO_LOGIN),
-    Attribute("srcIDP",         Form.TEXT,    _idp,             "identity provider of that user, as named in the token",         _NO_LOGIN),
-    Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _NO_LOGIN),
-    Attribute("authenticated",  Form.TRUTH,   lambda r: r.vouched is not None, "whether the sender has logged in"),
+    Attribute("srcIDP",         Form.TEXT,    _idp,             "identity provider of that user, as named in the token",         _AT_NODE),
+    Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _AT_NODE),
+    Attribute("authenticated",  Form.TRUTH,   lambda r: r.user is not None, "whether the sender has logged in"),
     Attribute("identity.user",       Form.ADDRESS, _caller_user,    "user who sent the message, as its receiver is told, such as user://idp.example/alice", "nobody vouches for a user"),
     Attribute("identity.runtime",    Form.ADDRESS, _caller_runtime, "runtime that sent the message, as its receiver is told", _UNKNOWN),
     Attribute("identity.vouched_by", Form.WORD,    _caller_voucher, "who vouches for that user", _UNKNOWN, _VOUCHERS),
-    Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over",           "the link has no session yet"),
+    Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over; in a runtime, the sender's",           "the link has no session yet, or the runtime is unknown"),
+    Attribute("ownUser",        Form.ADDRESS, _own_user,        "user of the judging runtime", "a node judges, or the runtime has no user"),
+    Attribute("hyperties",      Form.LIST,    _hyperties,       "names of the hyperties of the judging runtime that the message is from or for, themselves or as reporters of an object", _IN_RUNTIME),
+    Attribute("users",          Form.LIST,    _users,           "users of sender and receiver as far as the judging runtime knows them, each as address and as name such as alice@idp.example", _IN_RUNTIME),
     Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.from_), "domain that serves the sender's address"),
     Attribute("srcScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.from_), "scheme of the sender's address"),
     Attribute("msgFrom",        Form.ADDRESS, lambda r: r.message.from_, "address of the sender"),
@@ -420,13 +504,14 @@ _ROWS: Final = (
     Attribute("actionType",     Form.WORD,    _action,          "the verb; at session control the method, such as open",    "", _ACTIONS),
     Attribute("resource",       Form.ADDRESS, _resource,        "subject of the message: each address that it names; if none, the receiver", _ODD),
     Attribute("resourceScheme", Form.SCHEME,  _resource_scheme, "scheme of that address; of an allocation, the requested scheme", "resource is no address"),
-    Attribute("ownResource",    Form.TRUTH,   _own,             "whether that address belongs to the sender's session",      _ODD),
+    Attribute("ownResource",    Form.TRUTH,   _own,             "whether that address belongs to the sender's session or runtime",      _ODD_OWN),
+    Attribute("resourceTypes",  Form.LIST,    _kinds,           "kinds of communication in `value.resources` of the message, such as chat"),
     Attribute("auth",           Form.TRUTH,   _auth,            "value of `auth` in the message; false if absent", "`auth` is neither true nor false"),
     Attribute("msgId",          Form.NUMBER,  lambda r: r.message.id, "id of the message"),
     Attribute("msgType",        Form.WORD,    _about,           "purpose of the message, derived from its sender and receiver",    "", _MSG_TYPES),
-    Attribute("time",           Form.TIME,    lambda r: r.moment.time, "time of the day at the node, such as 08:30:00"),
-    Attribute("date",           Form.DATE,    lambda r: r.moment.date, "date at the node, such as 2026-11-21"),
-    Attribute("weekday",        Form.WORD,    lambda r: _WEEK[r.moment.weekday], "day of the week at the node, such as sunday", "", _WEEK),
+    Attribute("time",           Form.TIME,    lambda r: r.moment.time, "time of the day, such as 08:30:00"),
+    Attribute("date",           Form.DATE,    lambda r: r.moment.date, "date, such as 2026-11-21"),
+    Attribute("weekday",        Form.WORD,    lambda r: _WEEK[r.moment.weekday], "day of the week, such as sunday", "", _WEEK),
 )
 # fmt: on
 

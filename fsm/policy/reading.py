@@ -27,6 +27,7 @@ from fsm.policy.model import (
 )
 from fsm.policy.operators import ParameterError, make_test
 from fsm.policy.page import Place
+from fsm.policy.runtime_language import is_of_runtime_language, translated
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Operator, Result
 from specs.limits.node import (
     MAX_POLICY_CONDITIONS,
@@ -144,7 +145,7 @@ _STAMP: Final = "stamp"
 
 
 def read_set(document: object, source: str) -> PolicySet:
-    """Read a policy set.
+    """Read a policy set, or a policy of upstream's runtime as one (POL-16).
 
     Args:
         document: What a TOML file or a JSON message holds.
@@ -153,7 +154,8 @@ def read_set(document: object, source: str) -> PolicySet:
     Raises:
         BadPolicyError: It is none; nothing of it is used.
     """
-    at = Place(source, "", document)
+    said = translated(document, source) if is_of_runtime_language(document) else document
+    at = Place(source, "", said)
     _known(at, SET_KEYS)
     policies = tuple(_policy(one) for one in at.key("policies").items(MAX_POLICY_RULES))
     made = PolicySet(

@@ -29,7 +29,8 @@ class Algorithm(StrEnum):
 class Direction(StrEnum):
     """The direction of messages (POL-17).
 
-    A message to an address of another domain is outgoing, every other is incoming.
+    At a node, a message to an address of another domain is outgoing. In a runtime, each message
+    that a component of it sends is. Every other is incoming.
     """
 
     IN = "in"

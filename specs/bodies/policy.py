@@ -1,8 +1,8 @@
-"""Bodies of policy management at a node (POL-05); ours, beside the catalogue's messages.
+"""Bodies of policy management (POL-05); ours, beside the catalogue's messages.
 
-An administrator sends them to `MN(d)/policy`: `read` lists the sets or shows one,
-`create` adds one, `update` replaces one, `delete` removes one, and `execute` has the
-files read again.
+An administrator sends them to `MN(d)/policy`, the user of a runtime to `R/pep`: `read` lists the
+sets or shows one, `create` adds one, `update` replaces one, `delete` removes one, and `execute`
+has the files read again.
 """
 
 from typing import Annotated, Final
@@ -16,8 +16,11 @@ from specs.limits.protocol import MAX_ID
 from specs.schema.field import Filled, checked
 from specs.schema.shape import Whole
 
-UNTIL_STOP: Final = "until the node stops or reads its policy files again"
+UNTIL_STOP: Final = "until the process stops or reads its policy files again"
 """Duration of a change by message."""
+
+UNTIL_RELOAD: Final = "until the policy files are read again or other policies are set"
+"""Duration of policies that were read from files."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -78,13 +81,13 @@ class PolicyEntry:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class PolicyBook:
-    """All that a node judges by.
+    """All that a node or a runtime judges by.
 
     Attributes:
         version: Counts up with each change.
         combining: How the results of the sets become one.
         default: What happens to a message that nothing applies to.
-        counts: What obligations have counted since the node started, by name.
+        counts: What obligations have counted since the process started, by name.
     """
 
     version: Annotated[int, Whole(1, MAX_ID)]
@@ -99,7 +102,7 @@ class PolicyChange:
     """The result of a change.
 
     Attributes:
-        version: Of all that the node judges by from now on.
+        version: Of all that is judged by from now on.
         lasts: How long it will be so, in words.
     """
 

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 import attrs
 
 import actors
+from actors.policy.config import PolicyConfig
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.policy import PERMIT_ALL
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import LEASE
 from transports.link import Kind
@@ -63,8 +63,11 @@ def text(frame):
     return frame.decode() if isinstance(frame, bytes) else frame
 
 
+PERMITTED = PolicyConfig()
+
+
 @asynccontextmanager
-async def world(policy=PERMIT_ALL, lease=LEASE):
+async def world(policy=PERMITTED, lease=LEASE):
     """Two runtimes in one domain; when they have left, all that was recorded is conformant.
 
     The policy and the leases are those of the runtime that reports.

@@ -23,6 +23,7 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say_ready
+from actors.cli.policies import rereading
 from actors.cli.topic import Topic
 from actors.commands.node.foreign import (
     catalogue_options,
@@ -32,7 +33,7 @@ from actors.commands.node.foreign import (
 )
 from actors.commands.node.limits import http_options, limit_options
 from actors.commands.node.login import login_options
-from actors.commands.node.policy import policy_options, reloading
+from actors.commands.node.policy import policy_options, rereads
 from actors.commands.node.tls import TlsOptions, tls_options
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
@@ -129,22 +130,24 @@ def command(  # noqa: PLR0913 - one for each option
     )
     for topic in topics:
         config = topic.applied(config)
-    rereads = [
+    certificates = [
         one for topic in topics if isinstance(topic, TlsOptions) for one in topic.rereads(config)
     ]
-    return run(partial(serve, partial(_open, config, trace, rereads), partial(_announce, config)))
+    return run(
+        partial(serve, partial(_open, config, trace, certificates), partial(_announce, config))
+    )
 
 
 @asynccontextmanager
 async def _open(
-    config: NodeConfig, trace: OpenTracer, rereads: Sequence[Callable[[], None]]
+    config: NodeConfig, trace: OpenTracer, certificates: Sequence[Callable[[], None]]
 ) -> AsyncIterator[Node]:
     offset = clock_offset()
     async with (
         trace(f"node.{config.domain}") as tracer,
         open_system_network(config.client_tls) as network,
         open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
-        reloading(node, rereads),
+        rereading(tuple(rereads(node, certificates))),
     ):
         yield node
 

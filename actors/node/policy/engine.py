@@ -1,155 +1,76 @@
 """The policy enforcement point of a node, and its management by messages (POL-01, POL-05).
 
-A message that no policy decides is denied, with the cause in the log (POL-14). A permission
-whose obligation cannot be fulfilled is a denial (I-K3). The node's configuration says what
-happens if no policy applies (POL-15). Messages to `MN(d)/policy` manage the policies; only
-administrators may send them.
+Messages to `MN(d)/policy` manage the policies; only administrators may send them.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 from typing_extensions import override
 
-from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
-from actors.node.config import PolicyConfig
-from actors.node.messages import BusMessage
-from actors.node.policy.store import PolicyReloader, PolicyStore, Reload, ReloadAsked
-from actors.node.policy_hook import Asker, Decision, Policy, Ruling
+from actors.node.messages import BusMessage, Emitted
+from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
+from actors.policy.config import PolicyConfig, PolicyFileError
+from actors.policy.engine import PolicyEngine, Tasks
+from actors.policy.management import PolicyManagement, reloaded
+from actors.policy.ruling import Ruling
+from actors.policy.store import PolicyStore, reload
 from fsm.policy.attributes import Place, Request, domain
-from fsm.policy.explain import TASKS, effective, missing
-from fsm.policy.model import Book, PolicySet, Task
-from fsm.policy.page import BadPolicyError
-from fsm.policy.pdp import SILENT, Pdp, Verdict
-from fsm.policy.reading import read_set
-from fsm.policy.terms import Direction, Moment, Result
 from fsm.registry.node_rights import Ownership
-from specs.bodies.policy import (
-    UNTIL_STOP,
-    AddPolicies,
-    PolicyBook,
-    PolicyChange,
-    PolicyCommand,
-    PolicyEntry,
-    ReadPolicies,
-    RemovePolicies,
-    ReplacePolicies,
-)
-from specs.errors import BadMessageError
 from specs.identity import Identity
-from specs.limits.node import MAX_POLICY_COUNTERS, MAX_POLICY_SETS
-from specs.limits.protocol import MAX_MESSAGE_BYTES
-from specs.message import Message, MessageType, instance_id, refuse, reply_to
+from specs.message import Message, refuse
 from specs.reply_code import Code
-from transports.bodies import read_body, write_body
-from transports.codec import encode
 
-__all__ = ["Order", "Policing", "PolicyEngine", "Tasks", "policing_of"]
-
-_log = get_logger("actors.node")
-
-
-STAMP: Final = "stamp"
-"""The task that the enforcement point itself sees to: it makes another message."""
+__all__ = ["NodePolicies", "Policing", "PolicyReloader", "policing_of"]
 
 
 @final
 @attrs.frozen
-class Order:
-    """A decision, as far as tasks need to know it.
+class Reload:
+    """The operator at the node's terminal has the files read again.
 
     Attributes:
-        user: User of the sender; None: no login.
+        reply: Receives why they could not be used; empty: they hold now.
     """
 
-    message: Message
-    decision: str
-    policy: str
-    user: str | None
+    reply: Reply[str]
 
 
 @final
-class Tasks:
-    """Does what decisions oblige a node to; lives as long as the node.
+@attrs.frozen
+class ReloadAsked:
+    """An administrator asks for it by a message, which is answered when it is done."""
 
-    Attributes:
-        counts: What `count` counted, by name.
-    """
+    message: Message
+    by: str
 
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self.counts = MappingProxyType(self._counts)
 
-    def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
-        """Do what is to be done at a moment; return which obligation failed, if one did.
+_Message: TypeAlias = ReloadAsked | Reload
 
-        All that can be done is done, also if some of it fails.
 
-        Args:
-            tasks: Obligations and advice of the decision.
-            order: Message and decision.
-            when: Before or after the message is forwarded.
-        """
-        failed = ""
-        for task in tasks:
-            if task.when is when and not self._done(task, order):
-                _log.warning(
-                    "policy task failed",
-                    task=task.do,
-                    policy=order.policy,
-                    advice=task.is_advice,
-                    message=instance_id(order.message),
-                )
-                if not task.is_advice:
-                    failed = failed or task.do
-        return failed
+@final
+class PolicyReloader(Actor[_Message]):
+    """Reads in a thread, one after the other, and replaces all policies or none."""
 
-    def impossible(self, tasks: Sequence[Task]) -> str:
-        """Return the first obligation that cannot be fulfilled; empty: none."""
-        unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
-        return next(unknown, "")
+    def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage]) -> None:
+        self._store = store
+        self._bus = bus
 
-    def _done(self, task: Task, order: Order) -> bool:
-        match task.do:
-            case "log":
-                self._write(task, order)
-            case "count":
-                return self._count(task.name)
-            case "stamp":
-                pass
-            case _:
-                return False
-        return True
-
-    def _write(self, task: Task, order: Order) -> None:
-        """Write a line of the log, without what stands in the message."""
-        message = order.message
-        _log.warning(
-            "policy",
-            decision=order.decision,
-            policy=order.policy,
-            text=task.text or None,
-            type=message.type.value,
-            from_=message.from_,
-            to=message.to,
-            id=message.id,
-            user=order.user,
-        )
-
-    def _count(self, name: str) -> bool:
-        if name not in self._counts and len(self._counts) >= MAX_POLICY_COUNTERS:
-            return False
-        self._counts[name] += 1
-        return True
+    @override
+    async def handle(self, message: _Message) -> None:
+        match message:
+            case ReloadAsked(asked, by):
+                await self._bus.tell(Emitted(reloaded(asked, await reload(self._store)), by))
+            case Reload(reply):
+                outcome = await reload(self._store)
+                reply.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
 
 
 ADMIN: Final = "admin"
@@ -158,25 +79,21 @@ ADMIN: Final = "admin"
 
 @final
 class PolicyService(LocalService):
-    """Shows and changes what the node judges by.
-
-    Changes by message last until the node stops or reads its files again: the files
-    are the operator's, and the node writes none of them.
+    """Answers administrators who manage the policies of the node.
 
     Args:
+        management: Shows and changes the policies.
         identity_of: Returns the identity of a runtime's session now; None: no login.
         reloader: The actor that reads the files again; None: not yet started.
     """
 
     def __init__(
         self,
-        store: PolicyStore,
+        management: PolicyManagement,
         identity_of: Callable[[str], Identity | None],
-        reloader: Callable[[], ActorRef[ReloadAsked | Reload] | None],
-        counts: Mapping[str, int],
+        reloader: Callable[[], ActorRef[_Message] | None],
     ) -> None:
-        self._store = store
-        self._counts = counts
+        self._management = management
         self._identity_of = identity_of
         self._reloader = reloader
 
@@ -185,206 +102,42 @@ class PolicyService(LocalService):
         identity = self._identity_of(by)
         if identity is None or ADMIN not in identity.roles:
             return refuse(message, Code.FORBIDDEN, f"managing policies requires the role {ADMIN}")
-        match message.type:
-            case MessageType.READ:
-                return self._read(message, read_body(message, ReadPolicies))
-            case MessageType.CREATE:
-                return self._add(message, read_body(message, AddPolicies), identity)
-            case MessageType.UPDATE:
-                return self._replace(message, read_body(message, ReplacePolicies), identity)
-            case MessageType.DELETE:
-                return self._remove(message, read_body(message, RemovePolicies))
-            case MessageType.EXECUTE:
-                read_body(message, PolicyCommand)
-                return self._reload(message, by)
-            case other:
-                known = "read, create, update, delete and execute"
-                raise BadMessageError(f"policies know {known}, not {other}")
-
-    def _read(self, message: Message, asked: ReadPolicies) -> Message:
-        if asked.resource is None:
-            book = _listed(self._store.book, self._counts)
-            return reply_to(message, Code.OK, {"value": write_body(book)})
-        one = self._store.book.set_of(asked.resource)
-        if one is None:
-            return _unknown(message, asked.resource)
-        answer = reply_to(message, Code.OK, {"value": one.document})
-        if len(encode(answer)) > MAX_MESSAGE_BYTES:
-            why = f"{one.id} is too large for a message; look into {one.source}"
-            return refuse(message, Code.TOO_LARGE, why)
-        return answer
-
-    def _add(self, message: Message, asked: AddPolicies, by: Identity) -> Message:
-        one = _set_of(asked.value, by)
-        if self._store.book.set_of(one.id) is not None:
-            why = f"there is a set {one.id} already; replace it by update"
-            return refuse(message, Code.CONFLICT, why)
-        if self._store.is_full:
-            why = f"there are {MAX_POLICY_SETS} sets; delete one first"
-            return refuse(message, Code.TOO_LARGE, why)
-        return _changed(message, self._store.add(one))
-
-    def _replace(self, message: Message, asked: ReplacePolicies, by: Identity) -> Message:
-        one = _set_of(asked.value, by)
-        if one.id != asked.resource:
-            raise BadMessageError(f"resource is {asked.resource}, but value.id is {one.id}")
-        if self._store.book.set_of(one.id) is None:
-            return _unknown(message, one.id)
-        return _changed(message, self._store.replace(one))
-
-    def _remove(self, message: Message, asked: RemovePolicies) -> Message:
-        if self._store.book.set_of(asked.resource) is None:
-            return _unknown(message, asked.resource)
-        return _changed(message, self._store.remove(asked.resource))
-
-    def _reload(self, message: Message, by: str) -> Message | None:
-        """Have the files read: that takes a while, and the reading task sends the answer."""
+        answer = self._management.answer(message, identity.user)
+        if answer is not None:
+            return answer
         reloader = self._reloader()
         if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
             return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
+        # The reading task sends the answer.
         return None
 
 
-def _changed(message: Message, book: Book) -> Message:
-    """Answer that policies are others from now on."""
-    change = PolicyChange(book.version, UNTIL_STOP)
-    return reply_to(message, Code.OK, {"value": write_body(change)})
-
-
-def _set_of(document: object, by: Identity) -> PolicySet:
-    try:
-        return read_set(document, by.user)
-    except BadPolicyError as exc:
-        path = f"value.{exc.path}" if exc.path else "value"
-        raise BadMessageError(f"{path}:  {exc.reason}") from exc
-
-
-def _unknown(message: Message, name: str) -> Message:
-    return refuse(message, Code.NOT_FOUND, f"there is no policy set {name}")
-
-
-def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
-    entries = tuple(
-        PolicyEntry(one.id, one.version, sum(len(each.rules) for each in one.policies), one.source)
-        for one in book.sets
-    )
-    combining, default = str(book.combining), str(book.default)
-    return PolicyBook(book.version, combining, default, entries, dict(counts))
-
-
-_AUTH: Final = "auth"
-_DEFAULT: Final = "default"
-_UNDECIDED: Final = "the policy cannot decide about this message"
-_UNFULFILLED: Final = "what the policy asks for along with it cannot be done"
-
-
 @final
-class PolicyEngine(Policy):
-    """Judges by what the store holds when a message comes.
+class NodePolicies(Policy):
+    """Asks the policy engine about the messages of a node.
 
     Args:
+        engine: The engine.
+        place: The node.
         clock: Seconds since the epoch.
     """
 
-    def __init__(
-        self, store: PolicyStore, tasks: Tasks, place: Place, clock: Callable[[], float]
-    ) -> None:
-        self._store = store
-        self._tasks = tasks
+    def __init__(self, engine: PolicyEngine, place: Place, clock: Callable[[], float]) -> None:
+        self._engine = engine
         self._place = place
         self._clock = clock
-        self._pdp = store.pdp
-        self._rulings: dict[tuple[str, Result, bool], Ruling] = {}
 
     @override
     def judge(self, message: Message, asker: Asker) -> Ruling:
-        # Taken once: a change that comes meanwhile is for the next message.
-        pdp = self._store.pdp
         is_outgoing = domain(message.to) != self._place.domain
-        if pdp.is_silent:
-            return self._ruling(pdp, SILENT, is_outgoing)
+        unread = self._engine.unread(is_outgoing=is_outgoing)
+        if unread is not None:
+            return unread
+        sender = message.identity or asker.sender
         request = Request(
-            message,
-            asker.runtime,
-            asker.identity,
-            self._clock(),
-            self._place,
-            sender=message.identity or asker.sender,
+            message, asker.runtime, asker.identity, self._clock(), self._place, sender=sender
         )
-        verdict = pdp.decide(request)
-        if verdict.result is Result.INDETERMINATE:
-            _add_cause(request, verdict)
-        ruling = self._ruling(pdp, verdict, is_outgoing)
-        if verdict.tasks:
-            ruling = self._fulfilled(request, ruling, verdict.tasks)
-        return _unforged(message, ruling) if pdp.is_stamping else ruling
-
-    def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
-        """Return what follows from a verdict by itself: the same for many messages."""
-        if pdp is not self._pdp:
-            self._pdp = pdp
-            self._rulings.clear()
-        key = verdict.path, verdict.result, is_outgoing
-        ruling = self._rulings.get(key)
-        if ruling is None:
-            ruling = self._rulings[key] = _ruling_of(pdp.book, verdict, is_outgoing)
-        return ruling
-
-    def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
-        """Do what a decision obliges to; a permission that cannot be kept is none."""
-        message, vouched = request.message, request.vouched
-        user = None if vouched is None else vouched.user
-        order = Order(message, ruling.decision, ruling.policy, user)
-        failed = self._tasks.impossible(tasks) or self._tasks.do(tasks, order, Moment.BEFORE)
-        if failed and ruling.decision is Decision.PERMIT:
-            _log.warning("policy obligation not fulfilled", task=failed, policy=ruling.policy)
-            return attrs.evolve(ruling, decision=Decision.DENY, why=_UNFULFILLED)
-        is_late = any(task.when is Moment.AFTER for task in tasks)
-        later = partial(self._tasks.do, tasks, order, Moment.AFTER) if is_late else None
-        is_marked = any(task.do == STAMP for task in tasks)
-        return attrs.evolve(
-            ruling,
-            obligations=tuple(_name(task) for task in tasks),
-            after=later,
-            marked=_marked(message) if is_marked else None,
-        )
-
-
-def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
-    result = effective(verdict, book.default)
-    return Ruling(
-        Decision.PERMIT if result is Result.PERMIT else Decision.DENY,
-        verdict.path or _DEFAULT,
-        _UNDECIDED if verdict.result is Result.INDETERMINATE else verdict.why,
-        version=book.version,
-        direction=str(Direction.OUT if is_outgoing else Direction.IN),
-    )
-
-
-def _add_cause(request: Request, verdict: Verdict) -> None:
-    """Write why nothing could be decided (POL-14)."""
-    _log.warning(
-        "policy undecided",
-        why=verdict.why,
-        missing=", ".join(f"{name} ({why})" for name, why in missing(request).items()) or None,
-        message=instance_id(request.message),
-    )
-
-
-def _name(task: Task) -> str:
-    name = f"{task.do}:{task.name}" if task.name else task.do
-    return f"{name}@after" if task.when is Moment.AFTER else name
-
-
-def _marked(message: Message) -> Message:
-    return attrs.evolve(message, body={**message.body, _AUTH: True})
-
-
-def _unforged(message: Message, ruling: Ruling) -> Ruling:
-    """Remove a sender's own stamp where policies stamp messages (POL-15)."""
-    if ruling.marked is not None or message.body.get(_AUTH, False) is False:
-        return ruling
-    return attrs.evolve(ruling, marked=attrs.evolve(message, body={**message.body, _AUTH: False}))
+        return self._engine.judge(request)
 
 
 @final
@@ -401,17 +154,18 @@ class Policing:
     addresses: NodeAddresses
     clock: Callable[[], float]
     tasks: Tasks = attrs.field(factory=Tasks)
-    reloader: ActorRef[ReloadAsked | Reload] | None = None
+    reloader: ActorRef[_Message] | None = None
 
-    def engine(self, tables: Tables) -> PolicyEngine:
+    def engine(self, tables: Tables) -> NodePolicies:
         """Make what judges for one life of the bus."""
         place = Place(self.addresses.domain, self.store.config.zone, partial(_owns, tables))
-        return PolicyEngine(self.store, self.tasks, place, self.clock)
+        return NodePolicies(PolicyEngine(self.store, self.tasks), place, self.clock)
 
     def service(self, exchange: Exchange) -> PolicyService:
         """Make what answers administrators for one life of the bus."""
         identity_of = partial(_identity_of, exchange, self.clock)
-        return PolicyService(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
+        management = PolicyManagement(self.store, self.tasks.counts)
+        return PolicyService(management, identity_of, lambda: self.reloader)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
         """Start what reads the files again.

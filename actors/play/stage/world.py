@@ -23,7 +23,7 @@ from actors.node.connectors.quality import QualityBroker
 from actors.node.connectors.service import Replied, with_value
 from actors.node.login.errors import LoginRefusedError
 from actors.node.login.provider import Admission, IdentityProvider, Login
-from actors.node.policy_hook import Asker, Decision, Ruling
+from actors.node.policy_hook import Asker
 from actors.node.policy_hook import Policy as NodePolicy
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
@@ -31,6 +31,7 @@ from actors.play.script.steps import Scenario, Setting
 from actors.play.script.vocabulary import DataObject, Denial, Hyperty, Node, Runtime
 from actors.play.stage.network import ScenarioNetwork
 from actors.play.stage.participants import Peer, ScriptedHyperty, StageError
+from actors.policy.ruling import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig

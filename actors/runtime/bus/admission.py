@@ -9,10 +9,11 @@ from typing import Final, TypeAlias, assert_never, final
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
+from actors.policy.ruling import Decision, Ruling
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy import Policy, Refusal
+from actors.runtime.policy import Judge, Refusal, shown
 from fsm.bus.link_senders import Decided, Holding, LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
@@ -70,7 +71,7 @@ class Admission:
     def __init__(
         self,
         runtime: str,
-        policy: Policy,
+        policy: Judge,
         hops: HopTrace,
         listens: _Listens = lambda _component, _address: False,
     ) -> None:
@@ -83,6 +84,32 @@ class Admission:
         self._granted: dict[str, set[str]] = {}
         self._local: set[str] = set()
         self._reporters: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._after: Callable[[], object] | None = None
+
+    def name(self, component: str, name: str | None) -> None:
+        """Take the name of a hyperty, for policies.
+
+        Args:
+            component: Address of the hyperty.
+            name: Its name; None: it is gone.
+        """
+        if name is None:
+            self._names.pop(component, None)
+        else:
+            self._names[component] = name
+
+    def hyperties(self, address: str) -> frozenset[str]:
+        """Return the names of the hyperties here that an address belongs to, or its object.
+
+        Args:
+            address: The address.
+        """
+        return frozenset(
+            name
+            for component, name in self._names.items()
+            if any(is_below(address, one) for one in self._granted.get(component, ()))
+        )
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let `owner` send from an address and from what is below it.
@@ -177,7 +204,7 @@ class Admission:
         return SenderProof.PROVEN if _is_shared(from_) else self._standing(from_, link)
 
     def _standing(self, from_: str, link: str) -> SenderProof:
-        return SenderProof.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
+        return SenderProof.FOREIGN if self.is_local(from_) else self.senders.standing(link, from_)
 
     def direction(self, message: Message, origin: Origin) -> Direction:
         """Return which pipeline a message takes: that of local or of remote senders.
@@ -273,22 +300,38 @@ class Admission:
 
         return check
 
-    def policy(self, row: Interception) -> Stage:
-        """Make the question to policy (POL-01)."""
+    def policy(self, row: Interception, direction: Direction) -> Stage:
+        """Make the question to policy (POL-01, POL-17).
 
-        def check(message: Message, by: str) -> Refusal | None:
+        Args:
+            row: The row of the check.
+            direction: The pipeline that it is a stage of.
+        """
+        why = "the policy of the runtime failed on it"
+        failed = Ruling(Decision.DENY, "", why, direction=shown(direction))
+
+        def check(message: Message, by: str) -> Message | Refusal | None:
             if self.is_exempt(message, by, row.exempt):
                 return None
-            why: str | None = None
+            self.settle()
+            ruling = failed
             with Crash() as crash:
-                why = self._policy.refusal(message, by)
+                ruling = self._policy.judge(message, by, direction, self)
             if crash.error is not None:
                 _log.error("policy crashed", by=by, exc_info=crash.error)
-                why = "the policy of the runtime failed on it"
-            self._hops.decided(message, why)
-            return None if why is None else Refusal(row.drop, why, row.refusal)
+            self._hops.decided(message, ruling)
+            self._after = ruling.after
+            if ruling.decision is Decision.PERMIT:
+                return ruling.marked
+            return Refusal(row.drop, ruling.why or "blocked by policy", row.refusal)
 
         return check
+
+    def settle(self) -> None:
+        """Do what policy wants done after the last message has gone, or was refused (POL-13)."""
+        after, self._after = self._after, None
+        if after is not None:
+            after()
 
     def _may_report(self, message: Message, by: str) -> bool:
         """Return whether a status comes from a permitted sender: its owner, or a domain's registry.
@@ -325,7 +368,7 @@ class Admission:
         origin = self._origins[owner]
         # A P2P stub refuses what it cannot send in the name of the receiver.
         is_stub = origin is Origin.NODE_STUB or (origin is Origin.P2P_STUB and message.is_response)
-        return is_stub and not self._is_local(from_)
+        return is_stub and not self.is_local(from_)
 
     def _is_shared_answer(self, message: Message, by: str) -> bool:
         """Say whether it answers from an address that many listen to (C-81).
@@ -344,7 +387,12 @@ class Admission:
             return by
         return next((up for up in _upwards(by) if up in self._origins), None)
 
-    def _is_local(self, from_: str) -> bool:
+    def is_local(self, from_: str) -> bool:
+        """Say whether an address is one of this runtime.
+
+        Args:
+            from_: The address.
+        """
         return is_below(from_, self._runtime) or runtime_of(from_) in self._local
 
 

@@ -21,7 +21,7 @@ from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.policy import Policy, Refusal
+from actors.runtime.policy import Judge, Refusal
 from fsm.bus.held_paths import HeldPaths
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
@@ -178,7 +178,7 @@ class Forwarding:
     def __init__(
         self,
         own: OwnSender,
-        policy: Policy,
+        policy: Judge,
         hops: HopTrace,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:

@@ -34,6 +34,7 @@ from actors.runtime.bus.messages import (
     ListenerAdded,
     ListenerRemoved,
     Lost,
+    Named,
     RegistryJoined,
     ReleaseAsked,
     Revoked,
@@ -45,7 +46,7 @@ from actors.runtime.bus.messages import (
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.policy import Policy
+from actors.runtime.policy import Judge
 from fsm.registry.resolve.resolve_io import (
     NoRoute,
     OwnerDoubted,
@@ -105,7 +106,7 @@ class MessageBus(Actor[BusMessage]):
     def __init__(
         self,
         own: OwnSender,
-        policy: Policy,
+        policy: Judge,
         tracer: Tracer,
         counters: Counters,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
@@ -134,6 +135,7 @@ class MessageBus(Actor[BusMessage]):
                 freed.send(self._forwarding.release(stub, domain))
             case _:
                 self._write(message)
+        self._forwarding.admission.settle()
 
     def _route(self, message: Route | NoRoute | RoutesChanged) -> None:
         match message:
@@ -183,6 +185,8 @@ class MessageBus(Actor[BusMessage]):
                 admission.grant(owner, address, origin)
             case Revoked(owner, address):
                 admission.revoke(owner, address)
+            case Named(component, name):
+                admission.name(component, name)
             case ListenerAdded(address, listener, writer):
                 self._hops.rows(routing.add(address, listener, writer))
             case ListenerRemoved(address, listener, writer):
@@ -235,6 +239,7 @@ class MessageBus(Actor[BusMessage]):
         now = trio.current_time()
         self._turns.tick(now)
         self._forwarding.tick(now)
+        self._forwarding.admission.settle()
 
     @override
     async def stop(self) -> None:

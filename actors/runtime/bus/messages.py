@@ -41,6 +41,7 @@ __all__ = [
     "ListenerRemoved",
     "Lost",
     "MiniBusMessage",
+    "Named",
     "Origin",
     "RegistryJoined",
     "ReleaseAsked",
@@ -149,6 +150,16 @@ class Revoked:
 
     owner: str
     address: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Named:
+    """A hyperty has this name, for policies; None: it is gone."""
+
+    component: str
+    name: str | None
     done: Reply[None]
 
 
@@ -300,7 +311,7 @@ LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
 """Messages that make a link a listener, or a sender of changes."""
 
 RoutingMessage: TypeAlias = (
-    Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage
+    Granted | Revoked | Named | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage
 )
 """Messages that change a Message BUS's tables."""
 

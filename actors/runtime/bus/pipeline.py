@@ -107,7 +107,6 @@ class Pipelines:
             Check.STATUS_SENDER: admission.status_sender,
             Check.CHILD_WRITER: admission.child_writer,
             Check.LOOP: admission.loop,
-            Check.POLICY: admission.policy,
             Check.DUPLICATE: lambda _: duplicate,
         }
         self._stages = {
@@ -141,7 +140,9 @@ def _stages(
     for row in RUNTIME_CHECKS:
         if direction not in row.directions:
             continue
-        if row.check in work:
+        if row.check is Check.POLICY:
+            yield admission.policy(row, direction)
+        elif row.check in work:
             yield work[row.check](row)
         for each in interceptors:
             if each.place is row.check and direction in each.directions:

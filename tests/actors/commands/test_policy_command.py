@@ -31,6 +31,9 @@ MESSAGE = {
 }
 
 
+NOWHERE = "ws://127.0.0.1:1/link"
+
+
 def written(folder, text: str, name: str = "p.toml") -> str:
     (folder / name).write_text(text)
     return str(folder / name)
@@ -72,6 +75,7 @@ def test_a_bad_file_is_reported_in_one_sentence_and_ends_with_3(text, where, adv
     for command in (
         ("policy", "check"),
         ("node", "--domain", "a.ex", "--allow-legacy", "--policy"),
+        ("runtime", "--domain", "a.ex", "--name", "ra", "--node", NOWHERE, "--policy"),
     ):
         ended = typed(*command, file)
         assert ended.status == ExitCode.CONFIGURATION
@@ -118,6 +122,29 @@ def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
     assert "        time between '08:00:00 18:00:00': false ('20:00:00')" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("more", "decision"),
+    [
+        (("--direction", "in", "--hyperty", "chat"), "deny"),
+        (("--direction", "in", "--hyperty", "chat", "--user", "user://idp.ex/a"), "permit"),
+        (("--direction", "in", "--hyperty", "files"), "permit"),
+        (("--direction", "out", "--own-user", "user://idp.ex/a"), "deny"),
+        (("--direction", "out", "--own-user", "user://idp.ex/b"), "permit"),
+    ],
+)
+def test_a_decision_of_a_runtime_is_explained(more, decision, tmp_path):
+    """POL-17: by the direction, and by what only a runtime knows."""
+    text = one_policy(
+        rule("guest", 'effect = "deny"\ndirection = "in"\ntarget.hyperties.contains = "chat"\n'
+             'condition.authenticated.equals = false'),
+        rule("own", 'effect = "deny"\ndirection = "out"\n'
+             'target.ownUser.equals = "user://idp.ex/a"'),
+    )  # fmt: skip
+    files = written(tmp_path, text), written(tmp_path, json.dumps(MESSAGE), "m.json")
+    ended = typed("policy", "explain", *files, *more, "--json")
+    assert orjson.loads(ended.out[0])["decision"] == decision
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"id": 0}', json.dumps({**MESSAGE, "to": "x"})])
 def test_a_file_that_is_no_message_is_reported_in_one_sentence(text, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, text, "m.json")
@@ -127,7 +154,16 @@ def test_a_file_that_is_no_message_is_reported_in_one_sentence(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "more", [("--role", "x"), ("--idp", "x"), ("--own",), ("--zone", "Mars"), ("--at", "noon")]
+    "more",
+    [
+        ("--role", "x"),
+        ("--idp", "x"),
+        ("--own",),
+        ("--zone", "Mars"),
+        ("--at", "noon"),
+        ("--own-user", "user://idp.ex/a"),
+        ("--hyperty", "chat"),
+    ],
 )
 def test_options_that_make_no_sense_are_usage_errors(more, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
@@ -189,6 +225,38 @@ async def test_a_folder_stands_for_its_files(tmp_path):
     written(tmp_path, saying("folder"))
     async with talking("--policy", str(tmp_path)) as (_, peer):
         assert await denied(peer) == "folder"
+
+
+ECHO = ("--name", "rb", "--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
+
+
+async def refusal(peer: Peer, url: str) -> str | None:
+    """Why a runtime refuses a request of another one."""
+    answer = await peer.ask("create", f"{peer.runtime}/ua", url, value=1)
+    return answer.body["description"] if answer.code == 403 else None
+
+
+def to_hyperties(reason: str) -> str:
+    return saying(reason) + 'target.msgTo.like = "hyperty://*"\n'
+
+
+async def test_a_runtime_reads_its_policies_again_at_sighup(tmp_path):
+    file = written(tmp_path, to_hyperties("one"))
+    async with (
+        talking() as (node, peer),
+        serving("runtime", "--domain", "a.ex", "--node", node.url, *ECHO, "--policy", file) as echo,
+    ):
+        url = echo.ready["hyperties"]["echo"]
+        assert await refusal(peer, url) == "one"
+        written(tmp_path, to_hyperties("two"))
+        echo.process.send_signal(signal.SIGHUP)
+        with trio.fail_after(10):
+            while await refusal(peer, url) == "one":
+                pass  # each look is a message there and back
+        written(tmp_path, "id = ")
+        echo.process.send_signal(signal.SIGHUP)
+        assert [await refusal(peer, url) for _ in range(10)] == ["two"] * 10
+        assert await echo.stop() == ExitCode.OK
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "policies").glob("*.toml")))

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fsm.policy.attributes import ATTRIBUTES, Place, Request, subjects
+from fsm.policy.attributes import ATTRIBUTES, Passing, Place, Request, subjects
 from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
@@ -25,10 +25,25 @@ RB = "hyperty-runtime://b.ex/rb"
 ABROAD = SenderIdentity(RB, "user://b.ex/bob", VouchedBy.DOMAIN)
 """Sender of another domain, for whom its node vouches."""
 
+
+class Here:
+    """A runtime with one hyperty, `chat`, which reports an object."""
+
+    def is_local(self, address):
+        return address in {H, "comm://a.ex/1"}
+
+    def hyperties(self, address):
+        return frozenset({"chat"} if self.is_local(address) else ())
+
+
+OUT, IN = (Passing(is_outgoing, "user://idp.ex/alice", Here()) for is_outgoing in (True, False))
+"""Passages through the runtime of Alice."""
+
 USUAL = {
     "type_": "create", "from_": H, "to": B, "identity": ALICE, "runtime": RA,
     "place": Place("a.ex", owns=lambda address, by: address.startswith(by)),
     "sender": SenderIdentity(RA, "user://idp.ex/alice", VouchedBy.IDENTITY_PROVIDER),
+    "passing": None,
 }  # fmt: skip
 
 
@@ -38,10 +53,14 @@ def ask(name: str, **asked: object):
     body = {key: value for key, value in asked.items() if key not in USUAL}
     message = Message(7, MessageType(known["type_"]), known["from_"], known["to"], body)
     request = Request(
-        message, known["runtime"], known["identity"], NOON, known["place"], sender=known["sender"]
-    )
+        message, known["runtime"], known["identity"], NOON, known["place"],
+        sender=known["sender"], passing=known["passing"],
+    )  # fmt: skip
     return ATTRIBUTES[name].read(request)
 
+
+ALICES = frozenset({"user://idp.ex/alice", "alice@idp.ex"})
+BOBS = frozenset({"user://b.ex/bob", "bob@b.ex"})
 
 # fmt: off
 TABLE = [
@@ -105,6 +124,25 @@ TABLE = [
     ("ownResource",   {"resource": B},                        False),
     ("ownResource",   {"resource": f"{RA}/x", "runtime": None}, False),
     ("ownResource",   {"place": Place("a.ex")},               None),
+    ("resourceTypes", {"value": {"resources": ["chat", 7]}},  frozenset({"chat"})),
+    ("resourceTypes", {"value": "chat"},                      frozenset()),
+    ("ownUser",       {"passing": IN},                        "user://idp.ex/alice"),
+    ("ownUser",       {},                                     None),
+    ("hyperties",     {"passing": OUT},                       frozenset({"chat"})),
+    ("hyperties",     {"passing": IN, "from_": B, "to": "comm://a.ex/1"}, frozenset({"chat"})),
+    ("hyperties",     {"passing": IN, "from_": B},            frozenset()),
+    ("hyperties",     {},                                     None),
+    ("users",         {"passing": OUT, "sender": None},       ALICES),
+    ("users",         {"passing": IN, "from_": B, "sender": ABROAD}, BOBS),
+    ("users",         {},                                     None),
+    ("srcUsername",   {"passing": IN, "identity": None, "sender": ABROAD}, "bob@b.ex"),
+    ("srcIDPDomain",  {"passing": IN, "identity": None, "sender": ABROAD}, "b.ex"),
+    ("authenticated", {"passing": IN, "identity": None, "sender": ABROAD}, True),
+    ("authenticated", {"passing": IN, "sender": SenderIdentity(RB)},  False),
+    ("identity.user", {"passing": IN, "identity": None},      "user://idp.ex/alice"),
+    ("ownResource",   {"passing": OUT, "to": H},              True),
+    ("ownResource",   {"passing": OUT},                       False),
+    ("ownResource",   {"passing": IN, "to": H},               None),
     ("auth",          {},                                     False),
     ("auth",          {"auth": True},                         True),
     ("auth",          {"auth": "true"},                       None),

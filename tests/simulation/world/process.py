@@ -13,7 +13,8 @@ import trio
 from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
-from actors.node.policy_hook import Asker, Decision, Policy, Ruling
+from actors.node.policy_hook import Asker, Policy
+from actors.policy.ruling import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime

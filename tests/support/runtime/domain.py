@@ -11,10 +11,11 @@ from typing_extensions import override
 
 from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
+from actors.policy.config import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.policy import Policy
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.judge.replay import Judgement, judge
@@ -192,7 +193,7 @@ async def _join(
         node=node.url,
         kinds=options.kinds,
         p2p_host=options.hosts.get(name, LOOPBACK),
-        policy=options.policies.get(name, PERMIT_ALL),
+        policy=options.policies.get(name, PolicyConfig()),
         links=options.links.get(name, WHENEVER_POSSIBLE),
         entropy=counted_bytes(number),
     )

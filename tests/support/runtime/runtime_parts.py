@@ -20,7 +20,7 @@ from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.policy import Policy
 from specs.message import Message
 from tests.support.trace.memory import MemoryTracer
 
@@ -87,6 +87,13 @@ class BusWorld:
         return [delivery.message for delivery in heard]
 
 
+class PermitAll(Policy):
+    """Lets every message pass."""
+
+    def refusal(self, message: Message, by: str) -> str | None:
+        return None
+
+
 @asynccontextmanager
 async def open_bus(
     policy: Policy | None = None, interceptors: tuple[Interceptor, ...] = ()
@@ -95,7 +102,7 @@ async def open_bus(
     tracer, counters = MemoryTracer(), Counters()
     asked: list[BusQuestion] = []
     make: Callable[[], MessageBus] = partial(
-        MessageBus, OwnSender.of(R), policy or PERMIT_ALL, tracer, counters, interceptors
+        MessageBus, OwnSender.of(R), policy or PermitAll(), tracer, counters, interceptors
     )
     async with open_supervisor("test") as supervisor:
         bus = await supervisor.start_child(ChildSpec("bus", make))

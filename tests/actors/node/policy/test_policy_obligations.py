@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.node.policy.engine import Order, Tasks
 from actors.node.policy_hook import Asker
+from actors.policy.engine import Order, Tasks
 from fsm.policy.model import Task
 from fsm.policy.terms import Moment
 from specs.limits.node import MAX_POLICY_COUNTERS

@@ -12,7 +12,8 @@ from typing_extensions import override
 
 from actors.node.limits import NodeLimits
 from actors.node.messages import Arrived
-from actors.node.policy_hook import Decision, Policy, Ruling
+from actors.node.policy_hook import Policy
+from actors.policy.ruling import Decision, Ruling
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType

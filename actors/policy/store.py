@@ -1,42 +1,43 @@
 """The policies in force: one immutable snapshot, replaced as a whole (POL-03, S9).
 
-Policies are read from TOML files, one policy set each, and again while the node runs.
+Policies are read from files of TOML or JSON, one policy set each, and again while the process runs.
 """
 
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
+import orjson
 import trio
-from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
-from actors.node.config import PolicyConfig
-from actors.node.errors import PolicyFileError
-from actors.node.messages import BusMessage, Emitted
+from actors.policy.config import PolicyConfig, PolicyFileError
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import Pdp
 from fsm.policy.reading import read_set
-from specs.bodies.policy import PolicyChange
 from specs.limits.node import MAX_POLICY_BYTES, MAX_POLICY_SETS
-from specs.message import Message, refuse, reply_to
-from specs.reply_code import Code
-from transports.bodies import write_body
 
-__all__ = ["PolicyReloader", "PolicyStore", "Reload", "ReloadAsked", "read_policies"]
+__all__ = ["PolicyStore", "read_policies", "reload"]
+
+_log = get_logger("actors.policy")
+
+_JSON: Final = ".json"
 
 
-def read_policies(files: Iterable[Path]) -> tuple[PolicySet, ...]:
-    """Read policy files, all or none; a folder stands for the `*.toml` in it, by name.
+def read_policies(files: Iterable[Path], given: Iterable[PolicySet] = ()) -> tuple[PolicySet, ...]:
+    """Read policy files, all or none; a folder stands for the `*.toml` and `*.json` in it, by name.
+
+    Args:
+        files: The files and folders.
+        given: Sets that were read before; they come first.
 
     Raises:
         PolicyFileError: One of them cannot be used, or two sets have the same id.
     """
-    found: dict[str, PolicySet] = {}
+    found = {one.id: one for one in given}
     for path in _listed(files):
         one = read_policy(path)
         other = found.setdefault(one.id, one)
@@ -64,14 +65,17 @@ def read_policy(path: Path) -> PolicySet:
 def _listed(files: Iterable[Path]) -> Sequence[Path]:
     listed: list[Path] = []
     for path in files:
-        inside = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        inside = [path]
+        if path.is_dir():
+            inside = sorted(one for form in ("*.toml", f"*{_JSON}") for one in path.glob(form))
         if not inside:
-            raise PolicyFileError(path, "no *.toml is in that folder; put one there")
+            what = f"no *.toml and no *{_JSON} is in that folder; put one there"
+            raise PolicyFileError(path, what)
         listed += inside
     return listed
 
 
-def _document(path: Path) -> dict[str, object]:
+def _document(path: Path) -> object:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_POLICY_BYTES + 1)
@@ -80,29 +84,31 @@ def _document(path: Path) -> dict[str, object]:
     if len(content) > MAX_POLICY_BYTES:
         what = f"it has more than {MAX_POLICY_BYTES} bytes; make it several files"
         raise PolicyFileError(path, what)
+    is_json = path.suffix == _JSON
     try:
-        return tomllib.loads(content.decode())
+        return orjson.loads(content) if is_json else tomllib.loads(content.decode())
     except RecursionError as exc:
         raise PolicyFileError(path, "its tables or lists are nested too deep") from exc
     except ValueError as exc:
         # What is no UTF-8, no TOML, or a number of thousands of digits.
-        raise PolicyFileError(path, f"it is no TOML: {exc}; correct it") from exc
+        form = "JSON" if is_json else "TOML"
+        raise PolicyFileError(path, f"it is no {form}: {exc}; correct it") from exc
 
 
 @final
 class PolicyStore:
-    """Holds what a node judges by; outlives a bus that crashes.
+    """Holds what a node or a runtime judges by; outlives a bus that crashes.
 
     A judging task takes `pdp` once per message. It is changed by one assignment only, when
     the next one is complete: no judgement uses half of a change.
 
     Raises:
-        PolicyFileError: A file cannot be used; a node must not start without it.
+        PolicyFileError: A file cannot be used; nothing must start without it.
     """
 
     def __init__(self, config: PolicyConfig) -> None:
         self.config = config
-        sets = read_policies(config.files)
+        sets = read_policies(config.files, config.sets)
         self.pdp = Pdp(Book(sets=sets, combining=config.combining, default=config.default))
 
     @property
@@ -134,67 +140,24 @@ class PolicyStore:
         return self.adopt([one for one in self.book.sets if one.id != name])
 
 
-_log = get_logger("actors.node")
+async def reload(store: PolicyStore) -> Book | PolicyFileError:
+    """Read the files of a store again, in a thread; the policies stay as they are if that fails.
 
-_LASTS: Final = "until the node reads its policy files again or gets other policies"
+    The log has the outcome.
 
+    Args:
+        store: The store.
 
-@final
-@attrs.frozen
-class Reload:
-    """The operator at the node's terminal has the files read again.
-
-    Attributes:
-        reply: Receives why they could not be used; empty: they hold now.
+    If cancelled, the policies stay as they are.
     """
-
-    reply: Reply[str]
-
-
-@final
-@attrs.frozen
-class ReloadAsked:
-    """An administrator asks for it by a message, which is answered when it is done."""
-
-    message: Message
-    by: str
-
-
-_Message: TypeAlias = ReloadAsked | Reload
-
-
-@final
-class PolicyReloader(Actor[_Message]):
-    """Reads in a thread, one after the other, and replaces all policies or none."""
-
-    def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage]) -> None:
-        self._store = store
-        self._bus = bus
-
-    @override
-    async def handle(self, message: _Message) -> None:
-        match message:
-            case ReloadAsked(asked, by):
-                await self._bus.tell(Emitted(_answer(asked, await self._reload()), by))
-            case Reload(reply):
-                outcome = await self._reload()
-                reply.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
-
-    async def _reload(self) -> Book | PolicyFileError:
-        """Read the files; the policies stay as they are if that fails."""
-        files = self._store.config.files
-        try:
-            sets = await trio.to_thread.run_sync(read_policies, files, abandon_on_cancel=True)
-        except PolicyFileError as error:
-            _log.error("policies kept", why=str(error), version=self._store.book.version)
-            return error
-        book = self._store.adopt(sets)
-        _log.warning("policies read again", version=book.version, sets=len(book.sets))
-        return book
-
-
-def _answer(asked: Message, outcome: Book | PolicyFileError) -> Message:
-    if isinstance(outcome, PolicyFileError):
-        return refuse(asked, Code.BAD_BACKEND, f"{outcome}; the policies stay as they are")
-    change = PolicyChange(outcome.version, _LASTS)
-    return reply_to(asked, Code.OK, {"value": write_body(change)})
+    config = store.config
+    try:
+        sets = await trio.to_thread.run_sync(
+            read_policies, config.files, config.sets, abandon_on_cancel=True
+        )
+    except PolicyFileError as error:
+        _log.error("policies kept", why=str(error), version=store.book.version)
+        return error
+    book = store.adopt(sets)
+    _log.warning("policies read again", version=book.version, sets=len(book.sets))
+    return book

@@ -1,0 +1,1 @@
+"""The policy engine that nodes and runtimes share: files, decisions, obligations, management."""

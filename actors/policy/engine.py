@@ -1,0 +1,235 @@
+"""The policy engine: decisions by what the store holds, and what is done along with them.
+
+A message that no policy decides is denied, with the cause in the log (POL-14). A permission
+whose obligation cannot be fulfilled is a denial (I-K3). The configuration says what happens if no
+policy applies (POL-15).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final, final
+
+import attrs
+
+from actors.kit.log import get_logger
+from actors.policy.ruling import Decision, Ruling
+from actors.policy.store import PolicyStore
+from fsm.policy.attributes import Request
+from fsm.policy.explain import TASKS, effective, missing
+from fsm.policy.model import Book, Task
+from fsm.policy.pdp import SILENT, Pdp, Verdict
+from fsm.policy.terms import Direction, Moment, Result
+from specs.limits.node import MAX_POLICY_COUNTERS
+from specs.message import Message, instance_id
+
+__all__ = ["Order", "PolicyEngine", "Tasks"]
+
+_log = get_logger("actors.policy")
+
+
+@final
+@attrs.frozen
+class Order:
+    """A decision, as far as tasks need to know it.
+
+    Attributes:
+        user: User of the sender; None: no login.
+    """
+
+    message: Message
+    decision: str
+    policy: str
+    user: str | None
+
+
+@final
+class Tasks:
+    """Does what decisions oblige to; lives as long as the node or the runtime.
+
+    Attributes:
+        counts: What `count` counted, by name.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self.counts = MappingProxyType(self._counts)
+
+    def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
+        """Do what is to be done at a moment; return which obligation failed, if one did.
+
+        All that can be done is done, also if some of it fails.
+
+        Args:
+            tasks: Obligations and advice of the decision.
+            order: Message and decision.
+            when: Before or after the message is forwarded.
+        """
+        failed = ""
+        for task in tasks:
+            if task.when is when and not self._done(task, order):
+                _log.warning(
+                    "policy task failed",
+                    task=task.do,
+                    policy=order.policy,
+                    advice=task.is_advice,
+                    message=instance_id(order.message),
+                )
+                if not task.is_advice:
+                    failed = failed or task.do
+        return failed
+
+    def impossible(self, tasks: Sequence[Task]) -> str:
+        """Return the first obligation that cannot be fulfilled; empty: none."""
+        unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
+        return next(unknown, "")
+
+    def _done(self, task: Task, order: Order) -> bool:
+        match task.do:
+            case "log":
+                self._write(task, order)
+            case "count":
+                return self._count(task.name)
+            case "stamp":
+                pass
+            case _:
+                return False
+        return True
+
+    def _write(self, task: Task, order: Order) -> None:
+        """Write a line of the log, without what stands in the message."""
+        message = order.message
+        _log.warning(
+            "policy",
+            decision=order.decision,
+            policy=order.policy,
+            text=task.text or None,
+            type=message.type.value,
+            from_=message.from_,
+            to=message.to,
+            id=message.id,
+            user=order.user,
+        )
+
+    def _count(self, name: str) -> bool:
+        if name not in self._counts and len(self._counts) >= MAX_POLICY_COUNTERS:
+            return False
+        self._counts[name] += 1
+        return True
+
+
+STAMP: Final = "stamp"
+"""The task that the enforcement point itself sees to: it makes another message."""
+
+_AUTH: Final = "auth"
+_DEFAULT: Final = "default"
+_UNDECIDED: Final = "the policy cannot decide about this message"
+_UNFULFILLED: Final = "what the policy asks for along with it cannot be done"
+
+
+@final
+class PolicyEngine:
+    """Judges by what the store holds when a message comes.
+
+    Args:
+        store: Holds the policies.
+        tasks: Does what decisions oblige to.
+    """
+
+    def __init__(self, store: PolicyStore, tasks: Tasks) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._pdp = store.pdp
+        self._rulings: dict[tuple[str, Result, bool], Ruling] = {}
+
+    def unread(self, *, is_outgoing: bool) -> Ruling | None:
+        """Return the ruling on every message of a direction; None: a message must be read.
+
+        Args:
+            is_outgoing: Whether the messages are going out.
+        """
+        pdp = self._store.pdp
+        return self._ruling(pdp, SILENT, is_outgoing) if pdp.is_silent else None
+
+    def judge(self, request: Request) -> Ruling:
+        """Rule on a message by the policies that are in force now.
+
+        Args:
+            request: The message, and what is known of it.
+        """
+        # Taken once: a change that comes meanwhile is for the next message.
+        pdp = self._store.pdp
+        verdict = pdp.decide(request)
+        if verdict.result is Result.INDETERMINATE:
+            _add_cause(request, verdict)
+        ruling = self._ruling(pdp, verdict, request.is_outgoing)
+        if verdict.tasks:
+            ruling = self._fulfilled(request, ruling, verdict.tasks)
+        return _unforged(request.message, ruling) if pdp.is_stamping else ruling
+
+    def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
+        """Return what follows from a verdict by itself: the same for many messages."""
+        if pdp is not self._pdp:
+            self._pdp = pdp
+            self._rulings.clear()
+        key = verdict.path, verdict.result, is_outgoing
+        ruling = self._rulings.get(key)
+        if ruling is None:
+            ruling = self._rulings[key] = _ruling_of(pdp.book, verdict, is_outgoing)
+        return ruling
+
+    def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
+        """Do what a decision obliges to; a permission that cannot be kept is none."""
+        message = request.message
+        order = Order(message, ruling.decision, ruling.policy, request.user)
+        failed = self._tasks.impossible(tasks) or self._tasks.do(tasks, order, Moment.BEFORE)
+        if failed and ruling.decision is Decision.PERMIT:
+            _log.warning("policy obligation not fulfilled", task=failed, policy=ruling.policy)
+            return attrs.evolve(ruling, decision=Decision.DENY, why=_UNFULFILLED)
+        is_late = any(task.when is Moment.AFTER for task in tasks)
+        later = partial(self._tasks.do, tasks, order, Moment.AFTER) if is_late else None
+        is_marked = any(task.do == STAMP for task in tasks)
+        return attrs.evolve(
+            ruling,
+            obligations=tuple(_name(task) for task in tasks),
+            after=later,
+            marked=_marked(message) if is_marked else None,
+        )
+
+
+def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
+    result = effective(verdict, book.default)
+    return Ruling(
+        Decision.PERMIT if result is Result.PERMIT else Decision.DENY,
+        verdict.path or _DEFAULT,
+        _UNDECIDED if verdict.result is Result.INDETERMINATE else verdict.why,
+        version=book.version,
+        direction=str(Direction.OUT if is_outgoing else Direction.IN),
+    )
+
+
+def _add_cause(request: Request, verdict: Verdict) -> None:
+    """Write why nothing could be decided (POL-14)."""
+    _log.warning(
+        "policy undecided",
+        why=verdict.why,
+        missing=", ".join(f"{name} ({why})" for name, why in missing(request).items()) or None,
+        message=instance_id(request.message),
+    )
+
+
+def _name(task: Task) -> str:
+    name = f"{task.do}:{task.name}" if task.name else task.do
+    return f"{name}@after" if task.when is Moment.AFTER else name
+
+
+def _marked(message: Message) -> Message:
+    return attrs.evolve(message, body={**message.body, _AUTH: True})
+
+
+def _unforged(message: Message, ruling: Ruling) -> Ruling:
+    """Remove a sender's own stamp where policies stamp messages (POL-15)."""
+    if ruling.marked is not None or message.body.get(_AUTH, False) is False:
+        return ruling
+    return attrs.evolve(ruling, marked=attrs.evolve(message, body={**message.body, _AUTH: False}))

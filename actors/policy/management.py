@@ -1,0 +1,151 @@
+"""The management of policies by messages (POL-05): the same at a node and at a runtime.
+
+Changes by message last until the process stops or reads its files again: the files are the
+operator's, and nothing writes them.
+"""
+
+from collections.abc import Mapping
+from typing import final
+
+from actors.policy.config import PolicyFileError
+from actors.policy.store import PolicyStore
+from fsm.policy.model import Book, PolicySet
+from fsm.policy.page import BadPolicyError
+from fsm.policy.reading import read_set
+from specs.bodies.policy import (
+    UNTIL_RELOAD,
+    UNTIL_STOP,
+    AddPolicies,
+    PolicyBook,
+    PolicyChange,
+    PolicyCommand,
+    PolicyEntry,
+    ReadPolicies,
+    RemovePolicies,
+    ReplacePolicies,
+)
+from specs.errors import BadMessageError
+from specs.limits.node import MAX_POLICY_SETS
+from specs.limits.protocol import MAX_MESSAGE_BYTES
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+from transports.codec import encode
+
+__all__ = ["PolicyManagement", "reloaded"]
+
+
+@final
+class PolicyManagement:
+    """Shows and changes the policies of a store, for senders who may.
+
+    Args:
+        store: Holds the policies.
+        counts: What obligations have counted, by name.
+    """
+
+    def __init__(self, store: PolicyStore, counts: Mapping[str, int]) -> None:
+        self._store = store
+        self._counts = counts
+
+    def answer(self, message: Message, source: str) -> Message | None:
+        """Answer a request; None: it asks to read the files again, which takes a while.
+
+        Args:
+            message: The request of a sender who may manage policies.
+            source: The sender, for the list of sets.
+
+        Raises:
+            BadMessageError: Its body is not what the catalogue says.
+        """
+        match message.type:
+            case MessageType.READ:
+                return self._read(message, read_body(message, ReadPolicies))
+            case MessageType.CREATE:
+                return self._add(message, read_body(message, AddPolicies), source)
+            case MessageType.UPDATE:
+                return self._replace(message, read_body(message, ReplacePolicies), source)
+            case MessageType.DELETE:
+                return self._remove(message, read_body(message, RemovePolicies))
+            case MessageType.EXECUTE:
+                read_body(message, PolicyCommand)
+                return None
+            case other:
+                known = "read, create, update, delete and execute"
+                raise BadMessageError(f"policies know {known}, not {other}")
+
+    def _read(self, message: Message, asked: ReadPolicies) -> Message:
+        if asked.resource is None:
+            book = _listed(self._store.book, self._counts)
+            return reply_to(message, Code.OK, {"value": write_body(book)})
+        one = self._store.book.set_of(asked.resource)
+        if one is None:
+            return _unknown(message, asked.resource)
+        answer = reply_to(message, Code.OK, {"value": one.document})
+        if len(encode(answer)) > MAX_MESSAGE_BYTES:
+            why = f"{one.id} is too large for a message; look into {one.source}"
+            return refuse(message, Code.TOO_LARGE, why)
+        return answer
+
+    def _add(self, message: Message, asked: AddPolicies, source: str) -> Message:
+        one = _set_of(asked.value, source)
+        if self._store.book.set_of(one.id) is not None:
+            why = f"there is a set {one.id} already; replace it by update"
+            return refuse(message, Code.CONFLICT, why)
+        if self._store.is_full:
+            why = f"there are {MAX_POLICY_SETS} sets; delete one first"
+            return refuse(message, Code.TOO_LARGE, why)
+        return _changed(message, self._store.add(one))
+
+    def _replace(self, message: Message, asked: ReplacePolicies, source: str) -> Message:
+        one = _set_of(asked.value, source)
+        if one.id != asked.resource:
+            raise BadMessageError(f"resource is {asked.resource}, but value.id is {one.id}")
+        if self._store.book.set_of(one.id) is None:
+            return _unknown(message, one.id)
+        return _changed(message, self._store.replace(one))
+
+    def _remove(self, message: Message, asked: RemovePolicies) -> Message:
+        if self._store.book.set_of(asked.resource) is None:
+            return _unknown(message, asked.resource)
+        return _changed(message, self._store.remove(asked.resource))
+
+
+def _changed(message: Message, book: Book) -> Message:
+    """Answer that policies are others from now on."""
+    change = PolicyChange(book.version, UNTIL_STOP)
+    return reply_to(message, Code.OK, {"value": write_body(change)})
+
+
+def _set_of(document: object, source: str) -> PolicySet:
+    try:
+        return read_set(document, source)
+    except BadPolicyError as exc:
+        path = f"value.{exc.path}" if exc.path else "value"
+        raise BadMessageError(f"{path}:  {exc.reason}") from exc
+
+
+def _unknown(message: Message, name: str) -> Message:
+    return refuse(message, Code.NOT_FOUND, f"there is no policy set {name}")
+
+
+def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
+    entries = tuple(
+        PolicyEntry(one.id, one.version, sum(len(each.rules) for each in one.policies), one.source)
+        for one in book.sets
+    )
+    combining, default = str(book.combining), str(book.default)
+    return PolicyBook(book.version, combining, default, entries, dict(counts))
+
+
+def reloaded(message: Message, outcome: Book | PolicyFileError) -> Message:
+    """Answer a request to read the files again.
+
+    Args:
+        message: The request.
+        outcome: The policies now in force, or why the files cannot be used.
+    """
+    if isinstance(outcome, PolicyFileError):
+        return refuse(message, Code.BAD_BACKEND, f"{outcome}; the policies stay as they are")
+    change = PolicyChange(outcome.version, UNTIL_RELOAD)
+    return reply_to(message, Code.OK, {"value": write_body(change)})

@@ -1,0 +1,206 @@
+"""The policy engine of a runtime, and the part `R/pep` that manages it (POL-01, POL-05, POL-17).
+
+The runtime's own program and its own user manage the policies. A hyperty of the runtime does not,
+although it has the same user: the policies are there to restrict it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias, final
+
+import attrs
+from typing_extensions import override
+
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.policy.config import PolicyConfig, PolicyFileError
+from actors.policy.engine import PolicyEngine, Tasks
+from actors.policy.management import PolicyManagement, reloaded
+from actors.policy.ruling import Ruling
+from actors.policy.store import PolicyStore, reload
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.own_sender import OwnSender
+from actors.runtime.policy import Judge
+from fsm.policy.attributes import Locals, Passing, Place, Request
+from specs.addresses.address import is_below
+from specs.errors import BadMessageError
+from specs.message import Message, refuse
+from specs.reply_code import Code
+from specs.routing import Direction
+
+__all__ = ["PEP", "Policing", "RuntimeUser"]
+
+
+@final
+@attrs.frozen
+class RuntimeUser:
+    """The user of a runtime.
+
+    Attributes:
+        configured: Who owns its hyperties, as its configuration says; None: it does not.
+        own: Its identity as the node says.
+    """
+
+    configured: str | None
+    own: OwnSender
+
+    @property
+    def address(self) -> str | None:
+        """Address of the user; None: the runtime has none."""
+        return self.configured or self.own.identity.user
+
+    def may_manage(self, message: Message) -> bool:
+        """Say whether a sender may manage the policies: the program of the runtime, or its user.
+
+        Args:
+            message: The message of the sender, whose address has been checked.
+        """
+        runtime = self.own.identity.runtime
+        if is_below(message.from_, runtime):
+            return True
+        sender = message.identity
+        if sender is None or sender.user is None or sender.runtime == runtime:
+            return False
+        return sender.user == self.address
+
+
+@final
+@attrs.frozen
+class Reload:
+    """The operator or the program has the files read again.
+
+    Attributes:
+        reply: Receives why they could not be used; empty: they hold now.
+    """
+
+    reply: Reply[str]
+
+
+_Message: TypeAlias = Delivery | Reload
+
+PEP: Final = "pep"
+"""The part of a runtime that manages its policies (ADR-03)."""
+
+
+@final
+class PolicyPart(Actor[_Message]):
+    """Answers at `R/pep`, and reads the policy files again: one request after the other."""
+
+    def __init__(self, store: PolicyStore, tasks: Tasks, user: RuntimeUser, port: CorePort) -> None:
+        self._store = store
+        self._management = PolicyManagement(store, tasks.counts)
+        self._user = user
+        self._port = port
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: _Message) -> None:
+        match message:
+            case Delivery(request) if request.is_request:
+                await self._port.post(await self._answer(request))
+            case Delivery():
+                pass
+            case Reload(reply):
+                outcome = await reload(self._store)
+                reply.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
+
+    async def _answer(self, request: Message) -> Message:
+        if not self._user.may_manage(request):
+            why = "only the program and the user of a runtime manage its policies"
+            return refuse(request, Code.FORBIDDEN, why)
+        source = request.from_ if request.identity is None else request.identity.user
+        try:
+            answer = self._management.answer(request, source or request.from_)
+        except BadMessageError as error:
+            return refuse(request, Code.MALFORMED, str(error))
+        return answer or reloaded(request, await reload(self._store))
+
+
+@final
+class RuntimePolicies(Judge):
+    """Asks the policy engine about the messages of a runtime.
+
+    Args:
+        engine: The engine.
+        place: The runtime.
+        clock: Seconds since the epoch.
+        user: The user of the runtime.
+    """
+
+    def __init__(
+        self, engine: PolicyEngine, place: Place, clock: Callable[[], float], user: RuntimeUser
+    ) -> None:
+        self._engine = engine
+        self._place = place
+        self._clock = clock
+        self._user = user
+
+    @override
+    def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
+        is_outgoing = direction is Direction.OUTGOING
+        unread = self._engine.unread(is_outgoing=is_outgoing)
+        if unread is not None:
+            return unread
+        sender = message.identity or (self._user.own.identity if is_outgoing else None)
+        request = Request(
+            message,
+            None if sender is None else sender.runtime,
+            None,
+            self._clock(),
+            self._place,
+            sender=sender,
+            passing=Passing(is_outgoing, self._user.address, here),
+        )
+        return self._engine.judge(request)
+
+
+@final
+class Policing:
+    """The policies of a runtime.
+
+    Args:
+        config: The configured policies.
+        domain: Domain of the runtime.
+        user: The user of the runtime.
+        clock: Returns seconds since the epoch.
+
+    Raises:
+        PolicyFileError: A file cannot be used: the runtime must not start.
+
+    Attributes:
+        judge: What rules on messages.
+    """
+
+    def __init__(
+        self, config: PolicyConfig, domain: str, user: RuntimeUser, clock: Callable[[], float]
+    ) -> None:
+        self._store = PolicyStore(config)
+        self._tasks = Tasks()
+        self._user = user
+        self._part: ActorRef[_Message] | None = None
+        engine = PolicyEngine(self._store, self._tasks)
+        self.judge: Judge = RuntimePolicies(engine, Place(domain, config.zone), clock, user)
+
+    async def start(self, supervisor: Supervisor, port: CorePort) -> None:
+        """Start the part that manages the policies.
+
+        Args:
+            supervisor: Supervisor of the started actor.
+            port: The port of `R/pep`.
+        """
+        make = partial(PolicyPart, self._store, self._tasks, self._user, port)
+        self._part = await supervisor.start_child(ChildSpec(PEP, make))
+
+    async def reload(self) -> str:
+        """Have the files read again; return why they cannot be used, if they cannot.
+
+        If cancelled, the files may be read all the same.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        return "the runtime is starting" if self._part is None else await self._part.ask(Reload)
