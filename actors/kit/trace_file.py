@@ -383,7 +383,7 @@ async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[Non
 
 
 async def _write_on(tracer: FileTracer, parts: TraceParts) -> None:
-    is_alarmed = False
+    is_alarmed, lost_before = False, 0
     while True:
         if not parts.is_behind:
             await tracer.has_lines.wait()
@@ -395,9 +395,14 @@ async def _write_on(tracer: FileTracer, parts: TraceParts) -> None:
                 await trio.to_thread.run_sync(parts.write, lines)
         except OSError as error:
             if not is_alarmed:
+                lost_before = tracer.dropped
                 _log.error("the trace cannot be written", reason=error.strerror)
             is_alarmed = True
         else:
+            if is_alarmed:
+                # What is not in it is counted in the trace, too.
+                lost = tracer.dropped - lost_before
+                _log.info("trace resumed", records_lost=lost)
             is_alarmed = False
 
 

@@ -245,7 +245,14 @@ async def test_a_disk_with_free_space_again_gets_all_records(tmp_path, log_lines
         for _ in range(25):
             tracer.record("bus", FACT)
         disk.room = 100_000
+        await until(lambda: len(log_lines) > 1)
 
+    alarm, resumed = log_lines
+    assert (alarm["event"], alarm["reason"]) == (
+        "the trace cannot be written",
+        "No space left on device",
+    )
+    assert (resumed["event"], resumed["records_lost"]) == ("trace resumed", 15)
     records = read(tmp_path)
     assert is_gap_free(records)
     assert [record["k"] for record in records].count("msg") == 5 + 10
