@@ -390,12 +390,12 @@ async def _write_on(tracer: FileTracer, parts: TraceParts) -> None:
         with trio.move_on_after(limits.TRACE_FLUSH):
             await tracer.is_half_full.wait()
         lines = [] if parts.is_behind else tracer.take()
+        lost_before = lost_before if is_alarmed else tracer.dropped
         try:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(parts.write, lines)
         except OSError as error:
             if not is_alarmed:
-                lost_before = tracer.dropped
                 _log.error("the trace cannot be written", reason=error.strerror)
             is_alarmed = True
         else:
