@@ -79,3 +79,21 @@ class BadMessageError(ProtoflyError):
         super().__init__(reason)
         self.reason = reason
         self.code = code
+
+
+@final
+class AnswerError(ProtoflyError):
+    """The answer to a request is a refusal; raised by `Message.raise_for_code`.
+
+    Attributes:
+        code: Reply code of the answer.
+        description: Reason for people, as the answer says it; empty: it says none.
+        retry_after: Seconds after which another attempt makes sense; None: the answer does not
+            say.
+    """
+
+    def __init__(self, code: int, description: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{code} {description}" if description else str(code))
+        self.code = code
+        self.description = description
+        self.retry_after = retry_after

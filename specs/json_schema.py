@@ -224,7 +224,7 @@ def _envelope() -> JsonObject:
 
 
 def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
-    fields, texts = attrs.fields(kind), _field_texts(kind)
+    fields, texts = attrs.fields(kind), field_texts(kind)
     properties: JsonObject = {
         wire_name(field): _field(field) | texts.get(field.name, {}) for field in fields
     }
@@ -232,7 +232,7 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
     rules: list[Json] = [rule_schema(kind, rule) for rule in rules_of(kind)]
     return {
         "title": kind.__name__,
-        "description": _described(kind),
+        "description": described(kind),
         "type": "object",
         "properties": properties,
         **({"required": required} if required else {}),
@@ -240,7 +240,8 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
     }
 
 
-def _described(kind: type[attrs.AttrsInstance]) -> str:
+def described(kind: type) -> str:
+    """Return what the first paragraph of a docstring says of a class."""
     return _without_citations((kind.__doc__ or "").strip().split("\n\n")[0])
 
 
@@ -248,7 +249,7 @@ def _without_citations(text: str) -> str:
     return _CITED.sub("", " ".join(text.split()))
 
 
-def _field_texts(kind: type[attrs.AttrsInstance]) -> dict[str, JsonObject]:
+def field_texts(kind: type) -> dict[str, JsonObject]:
     """Return what a docstring says of fields, by their names in Python."""
     _, _, said = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
     texts = _FIELD.findall(said)

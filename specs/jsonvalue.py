@@ -10,7 +10,7 @@ parts with a frozen one costs what it does not share.
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Final, NoReturn, TypeAlias, final
 
@@ -19,6 +19,14 @@ from typing_extensions import override
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
 """A JSON object. Bodies are shared between tasks: they are never changed in place."""
+
+JsonInput: TypeAlias = (
+    "Mapping[str, JsonInput] | Sequence[JsonInput] | str | int | float | bool | None"
+)
+"""What is taken as JSON where a value is only read: `dict[str, int]`, a tuple, any mapping.
+
+`Json` itself is invariant: a `dict[str, int]` is none, as a text could be put into that.
+"""
 
 _PLAIN: Final = (str, int, NoneType)
 """Types of which every value is JSON; booleans are integers."""

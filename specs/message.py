@@ -1,15 +1,15 @@
 """The message envelope: five fields, and the rules every router applies to them."""
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
 from specs.addresses.address import last_segment
-from specs.errors import BadMessageError
+from specs.errors import AnswerError, BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
-from specs.reply_code import FIRST_FINAL, Code
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
 
 class MessageType(StrEnum):
@@ -88,6 +88,44 @@ class Message:
     def is_final(self) -> bool:
         """True if this response ends its transaction."""
         return self.is_response and self.code >= FIRST_FINAL
+
+    @property
+    def value(self) -> Json:
+        """The `value` of the body: what is asked, reported or answered; None: there is none."""
+        return self.body.get("value")
+
+    @property
+    def ok(self) -> bool:
+        """Whether this answer says yes; a provisional answer does not.
+
+        Raises:
+            TypeError: The message is no answer.
+        """
+        return FIRST_FINAL <= self._answered_code() <= LAST_SUCCESS
+
+    def raise_for_code(self) -> Self:
+        """Return this answer if it is no refusal.
+
+        Raises:
+            AnswerError: The answer is a refusal.
+            TypeError: The message is no answer.
+        """
+        code = self._answered_code()
+        if code > LAST_SUCCESS:
+            after = self.body.get("retryAfter")
+            seconds = float(after) if isinstance(after, int | float) else None
+            raise AnswerError(code, reason_in(self), seconds)
+        return self
+
+    def _answered_code(self) -> int:
+        """Return the reply code.
+
+        Raises:
+            TypeError: The message is no answer.
+        """
+        if not self.is_response:
+            raise TypeError(f"only an answer has a code, and {instance_id(self)} is {self.type}")
+        return self.code
 
     @property
     def via(self) -> tuple[str, ...]:

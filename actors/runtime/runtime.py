@@ -506,6 +506,7 @@ class Runtime:
             descriptor=profile.descriptor,
             resources=profile.resources,
             data_schemes=profile.data_schemes,
+            message_schema=profile.message_schema,
         )
         await self._parts.registrar.ask(lambda reply: RegisterWanted(record, reply))
         await self._parts.registry.tell(LocalLive(url))

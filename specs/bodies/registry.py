@@ -73,6 +73,7 @@ class Record:
         runtime: The runtime that owns it.
         status: created, live, disconnected or dead.
         expires: Seconds without keep-alive until it is disconnected.
+        message_schema: JSON Schema of the requests that a hyperty takes.
         p2p_handler: The runtime's handler stub, if it takes P2P links.
         p2p_requester: Catalogue address of the stub that reaches it.
     """
@@ -89,6 +90,7 @@ class Record:
     name: str | None = None
     resources: Names = ()
     data_schemes: Names = attrs.field(default=(), metadata=wire("dataSchemes"))
+    message_schema: JsonObject | None = attrs.field(default=None, metadata=wire("messageSchema"))
     starting_time: str | None = attrs.field(default=None, metadata=wire("startingTime"))
     last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
     p2p_handler: Address | None = attrs.field(default=None, metadata=wire("p2pHandler"))
@@ -111,6 +113,7 @@ class FoundRecord:
     name: str | None = None
     resources: Names | None = None
     data_schemes: Names | None = attrs.field(default=None, metadata=wire("dataSchemes"))
+    message_schema: JsonObject | None = attrs.field(default=None, metadata=wire("messageSchema"))
     starting_time: str | None = attrs.field(default=None, metadata=wire("startingTime"))
     last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
     p2p_handler: Address | None = attrs.field(default=None, metadata=wire("p2pHandler"))

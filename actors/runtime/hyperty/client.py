@@ -9,14 +9,14 @@ it is copied again for each handler that gets it.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Final, Unpack, final
+from typing import Final, Unpack, cast, final
 
 import orjson
 import trio
 
 from actors.runtime.discovery.search import RecordSearch, Watching
+from actors.runtime.hyperty.typed import Sendable, plain
 from actors.runtime.objects.context import HypertyContext
-from actors.runtime.objects.live_value import unpacked
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
@@ -27,13 +27,13 @@ from specs.bodies.sync import Observe
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.identity import IDENTITY
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import JsonInput, JsonObject
 from specs.limits.protocol import BODY_BYTES, MAX_JSON_DEPTH
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.codec import check_size
 
-__all__ = ["HypertyClient", "own", "sendable"]
+__all__ = ["HypertyClient", "own", "sendable", "uncopied"]
 
 _PLAIN_ONLY: Final = (
     orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -66,7 +66,7 @@ def sendable(message: Message) -> Message:
         # In brackets: it is as deep as it will be in its message.
         check_size(b"[%b]" % line, [body])
     except BadMessageError:
-        as_json(body, (), unpacked, _DEPTH)
+        as_json(body, (), plain, _DEPTH)
         raise
     kind, ends = message.type, (message.from_, message.to)
     if message.is_response or (kind not in _SPECIAL and body.keys() == {"value"}):
@@ -100,10 +100,15 @@ def _copied(body: JsonObject) -> tuple[JsonObject, bytes]:
         if copy == body:
             return copy, line
     # Other mappings and tuples are taken, too; what is written as something else is not: NaN.
-    looked_at = as_json(body, (), unpacked, _DEPTH)
+    looked_at = as_json(body, (), plain, _DEPTH)
     line = orjson.dumps(looked_at)
     found: JsonObject = orjson.loads(line)
     return found, line
+
+
+def uncopied(body: Mapping[str, Sendable]) -> JsonObject:
+    """Return a body of an application as one of a message; `sendable` checks and copies it."""
+    return cast("JsonObject", body)
 
 
 class HypertyClient:
@@ -118,7 +123,7 @@ class HypertyClient:
 
     @final
     async def request(
-        self, to: str, value: Json = None, type_: MessageType = MessageType.CREATE
+        self, to: str, value: Sendable = None, type_: MessageType = MessageType.CREATE
     ) -> Message:
         """Send a request with a value and return its final answer.
 
@@ -129,7 +134,8 @@ class HypertyClient:
 
         Args:
             to: Address of the receiver.
-            value: JSON value of the request; it becomes `value` of the body.
+            value: JSON value of the request, or an instance of an attrs class; it becomes `value`
+                of the body.
             type_: Verb of the request.
 
         Returns:
@@ -148,7 +154,7 @@ class HypertyClient:
     async def insist(
         self,
         to: str,
-        value: Json = None,
+        value: Sendable = None,
         type_: MessageType = MessageType.CREATE,
         *,
         attempts: int = 3,
@@ -181,7 +187,7 @@ class HypertyClient:
     async def request_each(
         self,
         receivers: Sequence[str],
-        value: Json = None,
+        value: Sendable = None,
         type_: MessageType = MessageType.CREATE,
     ) -> dict[str, Message]:
         """Send the same request to several receivers, and return the final answer of each.
@@ -206,7 +212,8 @@ class HypertyClient:
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
             # What is no JSON is the caller's error, not that of one of the tasks below.
-            value = sendable(Message(0, type_, self.url, "", {"value": value})).body["value"]
+            asked = Message(0, type_, self.url, "", uncopied({"value": value}))
+            value = sendable(asked).body["value"]
 
         async def one(to: str) -> None:
             answers[to] = await self.request(to, value, type_)
@@ -217,7 +224,7 @@ class HypertyClient:
         return {to: answers[to] for to in dict.fromkeys(receivers)}
 
     @final
-    async def progress(self, request: Message, value: Json = None) -> None:
+    async def progress(self, request: Message, value: Sendable = None) -> None:
         """Send a provisional answer to a request; the final answer comes later.
 
         The sender then waits for the final answer for `REPLY_TIMEOUT` seconds from now.
@@ -234,11 +241,11 @@ class HypertyClient:
             ActorStoppedError: The runtime has closed.
         """
         sequence = self._context.ids.next(self.url)
-        body: JsonObject = {"value": value, "sequence": sequence}
+        body = uncopied({"value": value, "sequence": sequence})
         await self._context.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
 
     @final
-    async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
+    async def ask(self, to: str, type_: MessageType, body: Mapping[str, Sendable]) -> Message:
         """Send a request with any body and return its final answer.
 
         Args:
@@ -258,10 +265,12 @@ class HypertyClient:
         """
         return await self._asked(to, type_, body, 1)
 
-    async def _asked(self, to: str, type_: MessageType, body: JsonObject, attempts: int) -> Message:
+    async def _asked(
+        self, to: str, type_: MessageType, body: Mapping[str, Sendable], attempts: int
+    ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         url = self._context.url
-        message = Message(self._context.ids.next(url), type_, url, to, body)
+        message = Message(self._context.ids.next(url), type_, url, to, uncopied(body))
         try:
             message = sendable(message)
         except BadMessageError as exc:
@@ -324,12 +333,12 @@ class HypertyClient:
     def report(  # noqa: PLR0913 - all but the first two are named, and have a default
         self,
         schema: str,
-        value: JsonObject,
+        value: Mapping[str, JsonInput],
         *,
         name: str | None = None,
         resources: tuple[str, ...] = (),
         observers: tuple[str, ...] = (),
-        definition: Mapping[str, Json] | None = None,
+        definition: Mapping[str, JsonInput] | None = None,
         allow: tuple[str, ...] = (),
         public: bool = False,
         store: bool = False,

@@ -11,7 +11,7 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.hyperty.client import own, sendable
+from actors.runtime.hyperty.client import own, sendable, uncopied
 from actors.runtime.hyperty.hyperty import (
     Delegated,
     Faults,
@@ -20,6 +20,7 @@ from actors.runtime.hyperty.hyperty import (
     Lifecycle,
     Refused,
 )
+from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.context import code_in_use
@@ -37,7 +38,6 @@ from specs.bodies.object import (
 from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -175,9 +175,9 @@ class HypertyHost(Actor[Delivery]):
             return sendable(refuse(request, refusal.code, refusal.why))
         except BadMessageError as exc:
             return sendable(refuse(request, exc.code, exc.reason))
-        return sendable(reply_to(request, Code.OK, {"value": value}))
+        return sendable(reply_to(request, Code.OK, uncopied({"value": value})))
 
-    async def _said(self, request: Message) -> Json:
+    async def _said(self, request: Message) -> Sendable:
         """Call the handler for a request, by verb and sender; return the value of the answer."""
         match request.type:
             case MessageType.FORWARD:
@@ -195,13 +195,20 @@ class HypertyHost(Actor[Delivery]):
                 await self._context.expelled(request)
                 return None
             case _:
-                return await self._hyperty.on_request(request)
+                return await self._requested(request)
 
-    async def _forwarded(self, request: Message) -> Json:
+    async def _requested(self, request: Message) -> Sendable:
+        """Call the handler that takes a request of the application, or else `on_request`."""
+        handler = self._hyperty.handlers.find(request)
+        if handler is None:
+            return await self._hyperty.on_request(request)
+        return await handler.call(self._hyperty, request)
+
+    async def _forwarded(self, request: Message) -> Sendable:
         """Ask the hyperty about an observer (M-39), a delegation (M-54) or any other request."""
         kind = forward_class(request)
         if kind is Forward and not self._context.decides_on(request.from_):
-            return await self._hyperty.on_request(request)
+            return await self._requested(request)
         body: Forwarded = read_body(request, kind)
         match body:
             case Forward(asked):
@@ -225,7 +232,7 @@ class HypertyHost(Actor[Delivery]):
         except ObjectError as error:
             raise BadMessageError(error.why, code_in_use(error.code)) from error
 
-    async def _delegated(self, request: Message, asked: Wrapped) -> Json:
+    async def _delegated(self, request: Message, asked: Wrapped) -> Sendable:
         """Ask the hyperty whether it takes an object over; return the address of its runtime."""
         await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
         self._context.agree(request.from_, asked.to)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from traceback import format_exception_only
-from typing import Final, TypeAlias, TypeVarTuple, final
+from typing import ClassVar, Final, TypeAlias, TypeVarTuple, final
 
 import attrs
 import trio
@@ -20,10 +20,12 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.monitor import Monitor
 from actors.runtime.hyperty.client import HypertyClient
+from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
+from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
 from fsm.registry.discovery import texts_of
 from specs.errors import ProtoflyError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import JsonObject
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -193,6 +195,8 @@ class Profile:
         address: Address it must have, kept by `Runtime.rest` of the runtime; None: one that a
             hyperty of the same descriptor had, or of the same name if there is no descriptor;
             else a new one.
+        message_schema: JSON Schema of the requests it takes; None: that of its class, see
+            `Hyperty.message_schema`.
 
     Raises:
         TypeError: Name, resources or schemes are of a wrong kind.
@@ -204,6 +208,7 @@ class Profile:
     resources: tuple[str, ...] = attrs.field(default=(), converter=texts_of)
     data_schemes: tuple[str, ...] = attrs.field(default=(), converter=texts_of)
     address: str | None = None
+    message_schema: JsonObject | None = None
 
     @name.validator
     def _check_name(self, _: object, name: object) -> None:
@@ -276,9 +281,26 @@ class Hyperty(HypertyClient, ABC):
 
     Attributes:
         url: Its address; set before `started` is called.
+        handlers: Its methods that are marked by `handles`.
     """
 
     _host: Actor[Delivery]
+    handlers: ClassVar[Handlers] = NO_HANDLERS
+
+    @override
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        cls.handlers = handlers_of(cls)
+
+    @final
+    @classmethod
+    def message_schema(cls) -> JsonObject | None:
+        """Return the JSON Schema of the requests that methods marked by `handles` take.
+
+        Its `$defs` have the values of requests, and of answers by the name of the method. None:
+        there are no such methods.
+        """
+        return cls.handlers.schema
 
     async def started(self) -> None:
         """Prepare the hyperty; runs before its first message.
@@ -288,8 +310,10 @@ class Hyperty(HypertyClient, ABC):
         If cancelled, with the deployment or the runtime, the hyperty gets no message.
         """
 
-    async def on_request(self, message: Message) -> Json:
-        """Handle a request; the returned value becomes the `value` of the answer 200.
+    async def on_request(self, message: Message) -> Sendable:
+        """Handle a request that no method marked by `handles` takes.
+
+        The returned value becomes the `value` of the answer 200.
 
         Requests begin in the order in which they came, then run side by side, at most
         `CONCURRENT` at a time. The default refuses each request with 400.
@@ -299,7 +323,7 @@ class Hyperty(HypertyClient, ABC):
         Raises:
             Refused: To answer with another code.
         """
-        raise Refused(Code.MALFORMED, f"{self.url} takes no {message.type.value}")
+        raise Refused(Code.MALFORMED, f"{self.url} takes no such {message.type.value}")
 
     async def on_event(self, message: Message) -> None:
         """Handle an event; no answer is sent, and the next message waits until this returns.

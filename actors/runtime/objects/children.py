@@ -35,7 +35,7 @@ from fsm.sync.children_copy import ChildrenCopyCore
 from fsm.sync.value.json import as_json
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, JsonInput
 from specs.limits.sync import CHILD_ATTEMPTS
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
@@ -118,7 +118,7 @@ class Child:
         kept = self._children.kept(self.id)
         return None if kept is None else kept.value
 
-    async def update(self, value: Json) -> None:
+    async def update(self, value: JsonInput) -> None:
         """Replace the value, and notify all observers of the object.
 
         Args:
@@ -150,7 +150,7 @@ class Child:
         await self._children.change(Act.DELETE, self.id)
 
 
-def _checked_child(name: str, value: Json) -> Json:
+def _checked_child(name: str, value: JsonInput) -> Json:
     """Return a copy of a value that a child may have.
 
     Args:
@@ -230,7 +230,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     # --- what the hyperty does ------------------------------------------------------------
 
-    async def create(self, value: Json) -> Child:
+    async def create(self, value: JsonInput) -> Child:
         """Create a child, and wait until the sync manager of the reporter has it.
 
         Operations of a hyperty on its children of one object run one after the other.
@@ -260,7 +260,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             self.feed(ChildSaid(op))
             return Child(name, self)
 
-    async def change(self, act: Act, name: str, value: Json = None) -> None:
+    async def change(self, act: Act, name: str, value: JsonInput = None) -> None:
         """Change or delete a child; `Child.update` and `Child.delete` call it.
 
         Args:
@@ -284,7 +284,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
                 raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
             await self._say(act, name, value)
 
-    async def _say(self, act: Act, name: str, value: Json) -> None:
+    async def _say(self, act: Act, name: str, value: JsonInput) -> None:
         """Send an operation to all observers; none of them answers."""
         op = self._op(act, name, self._context.ids.next(self._context.url), value)
         self.feed(ChildSaid(op))
@@ -299,14 +299,13 @@ class Children(Mapping[str, Child], ChildrenHeard):
         except ActorStoppedError as exc:
             raise _gone(self._url) from exc
 
-    def _op(self, act: Act, name: str, version: int, value: Json) -> ChildOp:
+    def _op(self, act: Act, name: str, version: int, value: JsonInput) -> ChildOp:
         """Return an operation that the copy accepts."""
         if self._is_over:
             raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
-        if act is not Act.DELETE:
-            value = _checked_child(name, value)
+        checked = None if act is Act.DELETE else _checked_child(name, value)
         creator, _, number = name.rpartition("#")
-        op = ChildOp(act, name, creator, int(number), version, value)
+        op = ChildOp(act, name, creator, int(number), version, checked)
         refusal = self._core.children.refusal(op)
         if refusal is not None:
             raise ObjectError(name, refusal.code, refusal.why)

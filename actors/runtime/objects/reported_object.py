@@ -26,7 +26,7 @@ from specs.bodies.sync import (
     Snapshot,
 )
 from specs.bodies.word import AttributeType, Operation
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonInput, JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -182,7 +182,7 @@ class ReportedObject:
         """
         return await self._writes.flush()
 
-    async def set(self, path: str, value: Json) -> int:
+    async def set(self, path: str, value: JsonInput) -> int:
         """Set an attribute, wait until that is published, and return its version.
 
         Args:
@@ -216,7 +216,7 @@ class ReportedObject:
         """
         return await self._change(path)
 
-    async def add(self, path: str, *elements: Json) -> int:
+    async def add(self, path: str, *elements: JsonInput) -> int:
         """Append elements to an array, wait until that is published, and return its version.
 
         Args:
@@ -232,7 +232,7 @@ class ReportedObject:
         """
         return await self._change(path, plain_copy(elements), Operation.ADD)
 
-    async def discard(self, path: str, *elements: Json) -> int:
+    async def discard(self, path: str, *elements: JsonInput) -> int:
         """Remove all equal elements from an array, wait until published, return the version.
 
         Args:

@@ -29,7 +29,7 @@ from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
 from specs.bodies.sync import CreateObject, NewObject, ObjectName, Snapshot
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json, JsonInput, JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST, READ_PAUSE
 from specs.limits.sync import DEFINITION_DEPTH
 from specs.message import MessageType
@@ -41,7 +41,7 @@ __all__ = ["NewReport", "checked_value", "open_report", "open_taken_over", "sche
 
 
 async def schema_for(
-    context: HypertyContext, address: str, definition: Mapping[str, Json] | None
+    context: HypertyContext, address: str, definition: Mapping[str, JsonInput] | None
 ) -> ObjectSchema | None:
     """Return the schema that values of an object must obey; None: each value is accepted.
 
@@ -82,7 +82,7 @@ async def _found(context: HypertyContext, address: str) -> Json:
         raise
 
 
-def checked_value(value: Mapping[str, Json], schema: ObjectSchema | None) -> JsonObject:
+def checked_value(value: Mapping[str, JsonInput], schema: ObjectSchema | None) -> JsonObject:
     """Return a copy of a value that an object can have.
 
     Args:
@@ -216,11 +216,11 @@ class NewReport:
     """
 
     schema: str
-    data: JsonObject
+    data: Mapping[str, JsonInput]
     name: str | None = None
     resources: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
-    definition: Mapping[str, Json] | None = None
+    definition: Mapping[str, JsonInput] | None = None
     allow: tuple[str, ...] = ()
     public: bool = False
     store: bool = False

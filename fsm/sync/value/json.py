@@ -11,10 +11,10 @@ one is.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, final
 
 import attrs
 
@@ -70,7 +70,7 @@ def dotted(steps: Steps) -> str:
 def as_json(value: object, at: Steps, unpack: Unpack, depth: int = VALUE_DEPTH) -> Json:
     """Return a copy of a value, in plain objects and lists.
 
-    Any mapping with texts as keys becomes an object, a tuple becomes a list.
+    Any mapping with texts as keys becomes an object, any sequence a list.
 
     Args:
         value: What is written.
@@ -88,10 +88,16 @@ def as_json(value: object, at: Steps, unpack: Unpack, depth: int = VALUE_DEPTH) 
             _name(key, at): as_json(each, (*at, str(key)), unpack, depth)
             for key, each in value.items()
         }
-    if isinstance(value, list | tuple):
+    if _is_array(value):
         _check_depth(at, depth)
         return [as_json(each, (*at, number), unpack, depth) for number, each in enumerate(value)]
     return _plain(value, at)
+
+
+def _is_array(value: object) -> TypeGuard[Sequence[object]]:
+    if isinstance(value, list | tuple):
+        return True
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def _check_depth(at: Steps, depth: int) -> None:

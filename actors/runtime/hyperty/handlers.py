@@ -1,0 +1,294 @@
+"""Request handlers as methods of a hyperty: which request each takes, and their common schema.
+
+A request belongs to a handler by its verb and by the `resource` of its body, the path. Routers
+know whole addresses only (BUS-01), so a path below the address of a hyperty is no address.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, TypeVar, final, get_type_hints
+
+import attrs
+
+from actors.runtime.hyperty.typed import NAMES, Sendable, Shapes, read_value
+from specs.json_schema import DIALECT
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, MessageType
+from specs.schema.field import is_required
+
+__all__ = ["NO_HANDLERS", "Handlers", "handlers_of", "handles"]
+
+_VERBS: Final = frozenset(
+    {
+        MessageType.CREATE,
+        MessageType.READ,
+        MessageType.UPDATE,
+        MessageType.DELETE,
+        MessageType.EXECUTE,
+    }
+)
+"""Verbs of which an application gives the meaning."""
+
+_MARK: Final = "__protofly_handles__"
+
+F = TypeVar("F", bound=Callable[..., Awaitable[Sendable]])  # type: ignore[explicit-any] # any such
+
+
+@final
+@attrs.frozen
+class _Wanted:
+    """What a handler takes.
+
+    Attributes:
+        verb: Verb of the request.
+        path: `resource` of its body; empty: it has none.
+        by_class: Class of its value, if other handlers have the same verb and path.
+    """
+
+    verb: MessageType
+    path: str
+    by_class: type[attrs.AttrsInstance] | None = None
+
+    @property
+    def words(self) -> str:
+        """What it takes, for people."""
+        path = f" of {self.path}" if self.path else ""
+        return f"{self.verb}{path}"
+
+
+def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callable[[F], F]:  # type: ignore[explicit-any] # see F
+    """Let a method of a hyperty handle requests.
+
+    The method is asynchronous. Its one parameter is the `value` of the request, read into the
+    annotated type: an attrs class, a type of JSON, or a list, mapping or optional of these. It
+    may have a second parameter of the type `Message`, or none for the value. What it returns
+    becomes the value of the answer 200; it raises `Refused` to answer with another code. A value
+    that does not obey is answered 400, with the place of the flaw. Requests that no handler takes
+    go to `on_request`.
+
+    Args:
+        what: The verb: create, read, update, delete or execute. Or an attrs class: the method then
+            takes each create whose value has the keys of this class.
+        path: What the request is about, such as `/todo`; `request` has it as `path`, the message as
+            `resource` of its body.
+
+    Raises:
+        TypeError: The verb or the path is none. When the class of the hyperty is defined: the
+            method has other parameters or annotations, or another handler takes the same.
+    """
+    if path and not path.startswith("/"):
+        raise TypeError(f"a path begins with a slash, such as '/todo', not {path!r}")
+    if isinstance(what, type) and attrs.has(what):
+        wanted = _Wanted(MessageType.CREATE, path, what)
+    elif isinstance(what, str) and what in _VERBS:
+        wanted = _Wanted(MessageType(what), path)
+    else:
+        verbs = ", ".join(sorted(_VERBS))
+        raise TypeError(f"handles takes one of the verbs {verbs}, or an attrs class, not {what!r}")
+
+    def marked(method: F) -> F:  # type: ignore[explicit-any] # see F
+        method.__dict__.setdefault(_MARK, []).append(wanted)
+        return method
+
+    return marked
+
+
+@final
+@attrs.frozen
+class Handler:
+    """A method that handles requests.
+
+    Attributes:
+        name: Name of the method.
+        wanted: What it takes.
+        value: Annotation of its value; None: it has no such parameter.
+        value_name: Name of that parameter.
+        message_name: Name of the parameter for the message; None: it has none.
+        answer: Annotation of what it returns.
+        text: The first paragraph of its docstring.
+    """
+
+    name: str
+    wanted: _Wanted
+    value: object
+    value_name: str | None
+    message_name: str | None
+    answer: object
+    text: str
+
+    async def call(self, hyperty: object, message: Message) -> Sendable:
+        """Call the method of a hyperty for a request.
+
+        Raises:
+            BadMessageError: 400: the value does not obey the annotation.
+        """
+        kind = type(None) if self.value_name is None else self.value
+        value = read_value(message.value, kind)
+        given: dict[str, object] = {}
+        if self.value_name is not None:
+            given[self.value_name] = value
+        if self.message_name is not None:
+            given[self.message_name] = message
+        answer: Sendable = await getattr(hyperty, self.name)(**given)
+        return answer
+
+    def fits(self, keys: frozenset[str]) -> bool:
+        """Say whether an object with these keys is of the class by which this is chosen."""
+        needed, known = _keys(self.wanted.by_class)
+        return needed <= keys <= known
+
+
+def _keys(kind: type[attrs.AttrsInstance] | None) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that an object of a class must have, and those that it may have."""
+    fields = [field for field in attrs.fields(kind) if field.init] if kind is not None else []
+    names = {field.alias or field.name: is_required(field) for field in fields}
+    return frozenset(name for name, needed in names.items() if needed), frozenset(names)
+
+
+@final
+class Handlers:
+    """The handlers of a class of hyperties.
+
+    Args:
+        owner: Name of the class.
+        found: Its handlers.
+
+    Raises:
+        TypeError: Two of them take the same, or a type is none that JSON is read into.
+    """
+
+    def __init__(self, owner: str, found: Iterable[Handler]) -> None:
+        self._owner: Final = owner
+        self._rows: Final[dict[tuple[MessageType, str], list[Handler]]] = {}
+        for handler in found:
+            self._add(handler)
+        self._schema: Final = self._described()
+
+    def _add(self, handler: Handler) -> None:
+        rows = self._rows.setdefault((handler.wanted.verb, handler.wanted.path), [])
+        for other in rows:
+            if _meet(handler, other):
+                raise TypeError(
+                    f"{self._owner}: {other.name} and {handler.name} both handle "
+                    f"{handler.wanted.words}"
+                )
+        rows.append(handler)
+
+    def find(self, request: Message) -> Handler | None:
+        """Return the handler of a request; None: there is none."""
+        path = request.body.get("resource", "")
+        rows = self._rows.get((request.type, path)) if isinstance(path, str) else None
+        if not rows:
+            return None
+        if rows[0].wanted.by_class is None:
+            return rows[0]
+        keys = frozenset(request.value) if isinstance(request.value, dict) else None
+        return next((one for one in rows if keys is not None and one.fits(keys)), None)
+
+    @property
+    def schema(self) -> JsonObject | None:
+        """The JSON Schema of the messages that are handled; None: there are no handlers."""
+        return self._schema
+
+    def _described(self) -> JsonObject | None:
+        shapes, messages = Shapes(), list[Json]()
+        answers: JsonObject = {}
+        for rows in self._rows.values():
+            for handler in rows:
+                where = f"{self._owner}.{handler.name}"
+                messages.append(_message(handler, shapes, where))
+                answers[f"{handler.name}.answer"] = shapes.schema(handler.answer, where)
+        if not messages:
+            return None
+        defs: JsonObject = {**shapes.defs, **answers}
+        return {"$schema": DIALECT, "title": self._owner, "anyOf": messages, "$defs": defs}
+
+
+NO_HANDLERS: Final = Handlers("Hyperty", ())
+
+
+def _meet(one: Handler, other: Handler) -> bool:
+    """Say whether two handlers of one verb and path take some value both."""
+    if one.wanted.by_class is None or other.wanted.by_class is None:
+        return True
+    needed, known = _keys(one.wanted.by_class)
+    others_needed, others_known = _keys(other.wanted.by_class)
+    return needed <= others_known and others_needed <= known
+
+
+def _message(handler: Handler, shapes: Shapes, where: str) -> JsonObject:
+    """Return the schema of the requests that a handler takes."""
+    wanted = handler.wanted
+    kind = type(None) if handler.value_name is None else handler.value
+    fields: JsonObject = {"value": shapes.schema(kind, where)}
+    needed: list[Json] = ["value"]
+    if wanted.path:
+        fields["resource"] = {"const": wanted.path}
+        needed.append("resource")
+    body: JsonObject = {"type": "object", "properties": fields, "required": needed}
+    return {
+        "title": handler.name,
+        "description": handler.text,
+        "type": "object",
+        "properties": {"type": {"const": wanted.verb.value}, "body": body},
+        "required": ["type", "body"],
+    }
+
+
+def handlers_of(made: type) -> Handlers:
+    """Return the handlers that a class of hyperties defines or inherits.
+
+    Raises:
+        TypeError: A handler cannot be one; see `handles`.
+    """
+    found: list[Handler] = []
+    for name in dict.fromkeys(name for base in reversed(made.__mro__) for name in vars(base)):
+        method = inspect.getattr_static(made, name)
+        marks: Iterable[_Wanted] = getattr(method, "__dict__", {}).get(_MARK, ())
+        found.extend(_read(made, name, method, wanted) for wanted in marks)
+    return Handlers(made.__name__, found)
+
+
+def _read(made: type, name: str, method: object, wanted: _Wanted) -> Handler:
+    """Read the signature of a handler.
+
+    Raises:
+        TypeError: It has parameters or annotations that a handler cannot have.
+    """
+    where = f"{made.__name__}.{name}"
+    if not inspect.iscoroutinefunction(method):
+        raise TypeError(f"{where}: a handler is an async function")
+    try:
+        hints: Mapping[str, object] = get_type_hints(
+            method, localns=dict(NAMES), include_extras=True
+        )
+    except NameError as exc:
+        raise TypeError(f"{where}: an annotation cannot be read: {exc}") from exc
+    value, message = _parameters(method, hints, where)
+    kind = None if value is None else hints[value]
+    if wanted.by_class is not None and wanted.by_class is not kind:
+        raise TypeError(f"{where}: its value must be annotated {wanted.by_class.__name__}")
+    text = " ".join((inspect.getdoc(method) or "").split("\n\n")[0].split())
+    return Handler(name, wanted, kind, value, message, hints["return"], text)
+
+
+def _parameters(  # type: ignore[explicit-any] # a method of any parameters
+    method: Callable[..., object],
+    hints: Mapping[str, object],
+    where: str,
+) -> tuple[str | None, str | None]:
+    """Return the names of the parameters for the value and for the message.
+
+    Raises:
+        TypeError: There are others, or one has no annotation.
+    """
+    _self, *parameters = inspect.signature(method).parameters.values()
+    messages = [one.name for one in parameters if hints.get(one.name) is Message]
+    values = [one.name for one in parameters if one.name not in messages]
+    are_plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
+    if len(messages) > 1 or len(values) > 1 or not are_plain:
+        raise TypeError(f"{where}: a handler has one parameter for the value, and one for Message")
+    for name in (*values, "return"):
+        if name not in hints:
+            raise TypeError(f"{where}: {name} has no annotation")
+    return next(iter(values), None), next(iter(messages), None)
