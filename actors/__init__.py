@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.source import read_places
     from actors.catalogue.trust_file import read_trust
+    from actors.deployed import Deployed, DeployedApart
     from actors.embedding import Runtime, open_node, open_runtime
-    from actors.handles import Deployed, DeployedApart
     from actors.keys.signing import SigningKey, read_key
     from actors.kit.counters import Drop, DropLedger
     from actors.node.app import Node
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from actors.runtime.config import RuntimeConfig
     from actors.runtime.discovery.search import RecordSearch, SearchError, Watching
     from actors.runtime.following import Following
+    from actors.runtime.hyperty.handlers import handles
     from actors.runtime.hyperty.hyperty import (
         Delegated,
         Hyperty,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         Invited,
         Refused,
     )
+    from actors.runtime.hyperty.typed import read_as
     from actors.runtime.isolation.hyperty import NoCodeError
     from actors.runtime.objects.children import Child, ChildChange, Children
     from actors.runtime.objects.error import ObjectError, SchemaError
@@ -62,9 +64,9 @@ if TYPE_CHECKING:
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
-    from specs.errors import ProtoflyError
+    from specs.errors import AnswerError, ProtoflyError
     from specs.identity import SenderIdentity, VouchedBy
-    from specs.jsonvalue import Json, JsonObject
+    from specs.jsonvalue import Json, JsonInput, JsonObject
     from specs.message import Message, MessageType
     from specs.reply_code import Code, DropReason
     from specs.routing import Check, Direction
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocationError",
+    "AnswerError",
     "CatalogueAccess",
     "Change",
     "Check",
@@ -98,6 +101,7 @@ __all__ = [
     "Interceptor",
     "Invited",
     "Json",
+    "JsonInput",
     "JsonObject",
     "Kind",
     "Message",
@@ -137,8 +141,10 @@ __all__ = [
     "UnknownMachineError",
     "VouchedBy",
     "Watching",
+    "handles",
     "open_node",
     "open_runtime",
+    "read_as",
     "read_key",
     "read_places",
     "read_trust",
@@ -150,7 +156,7 @@ _PLACES: Final = MappingProxyType(
         "actors.catalogue.source": ("read_places",),
         "actors.catalogue.trust_file": ("read_trust",),
         "actors.embedding": ("Runtime", "open_node", "open_runtime"),
-        "actors.handles": ("Deployed", "DeployedApart"),
+        "actors.deployed": ("Deployed", "DeployedApart"),
         "actors.keys.signing": ("SigningKey", "read_key"),
         "actors.kit.counters": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
@@ -170,6 +176,8 @@ _PLACES: Final = MappingProxyType(
         ),
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "actors.runtime.following": ("Following",),
+        "actors.runtime.hyperty.handlers": ("handles",),
+        "actors.runtime.hyperty.typed": ("read_as",),
         "actors.runtime.hyperty.hyperty": (
             "Delegated",
             "Hyperty",
@@ -192,9 +200,9 @@ _PLACES: Final = MappingProxyType(
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "fsm.registry.discovery": ("Change", "EntryChange", "FoundEntry"),
-        "specs.errors": ("ProtoflyError",),
+        "specs.errors": ("AnswerError", "ProtoflyError"),
         "specs.identity": ("SenderIdentity", "VouchedBy"),
-        "specs.jsonvalue": ("Json", "JsonObject"),
+        "specs.jsonvalue": ("Json", "JsonInput", "JsonObject"),
         "specs.message": ("Message", "MessageType"),
         "specs.reply_code": ("Code", "DropReason"),
         "specs.routing": ("Check", "Direction"),

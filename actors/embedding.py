@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar, Unpack, final, overload
 
 import attrs
 
-from actors.handles import Deployed, DeployedApart
+from actors.deployed import Deployed, DeployedApart
 from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.plain_urls import check_plain
@@ -20,7 +20,7 @@ from actors.runtime import app as runtime_app
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.following import Following
-from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile
+from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile, recorded_schema
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
@@ -243,7 +243,8 @@ class Runtime:
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
         if name is None:
             name = make.__name__ if isinstance(make, type) else _UNNAMED
-        profile = Profile(name, descriptor, resources, schemas)
+        schema = recorded_schema(make)
+        profile = Profile(name, descriptor, resources, schemas, message_schema=schema)
         context, life = await self._running.settle(profile, make)
         return Deployed(self._running, context, life)
 
@@ -287,7 +288,8 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         code = HypertyCode.of(made)
-        profile = Profile(made.__name__ if name is None else name, descriptor, resources, schemas)
+        name, schema = made.__name__ if name is None else name, recorded_schema(made)
+        profile = Profile(name, descriptor, resources, schemas, message_schema=schema)
         return DeployedApart(self._running, await self._running.settle_apart(profile, code))
 
     async def enter(self) -> None:

@@ -22,7 +22,7 @@ class Host(actors.Hyperty):
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         """Add a line to the chat, with the name of its author."""
-        line = message.body.get("value")
+        line = message.value
         if not isinstance(line, str):
             raise actors.Refused(actors.Code.MALFORMED, "a line is a text")
         await self.chat_object.add("lines", f"bob: {line}")

@@ -15,7 +15,7 @@ class Echo(actors.Hyperty):
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         """Return the value of the request."""
-        return message.body.get("value")
+        return message.value
 
 
 class Link:
@@ -58,9 +58,9 @@ async def main() -> None:
         async with actors.open_runtime(bob) as there, actors.open_runtime(alice) as here:
             await here.follow("p2p_connection", Link)
             caller, echo = await here.deploy(Echo), await there.deploy(Echo)
-            print("by the node:", (await caller.request(echo.url, "hello")).body["value"])
+            print("by the node:", (await caller.request(echo.url, "hello")).value)
             await Link.is_live.wait()
-            print("by the link:", (await caller.request(echo.url, "again")).body["value"])
+            print("by the link:", (await caller.request(echo.url, "again")).value)
 
 
 if __name__ == "__main__":

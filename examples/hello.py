@@ -13,7 +13,7 @@ class Greeter(actors.Hyperty):
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         """Answer with a greeting; refuse a request without a name."""
-        name = message.body.get("value")
+        name = message.value
         if not isinstance(name, str):
             raise actors.Refused(actors.Code.MALFORMED, "a greeting needs a name")
         return f"Hello, {name}!"
@@ -34,7 +34,7 @@ async def main() -> None:
         caller = await here.deploy(Caller)
         for value in ("Alice", 42):
             answer = await caller.request(greeter.url, value)
-            print(answer.code, answer.body.get("value") or answer.body.get("description"))
+            print(answer.code, answer.value or answer.body.get("description"))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Display(actors.Hyperty):
 class Alarm(actors.Hyperty):
     """Waits for one value, and may miss all others."""
 
-    async def watch(self, url: str, ready: trio.Event) -> None:
+    async def follow(self, url: str, ready: trio.Event) -> None:
         """Print a warning at the first high temperature."""
         async with self.observe(url) as copy:
             ready.set()
@@ -55,9 +55,9 @@ async def main() -> None:
         await kitchen.deploy(lambda: display, "display")
         await kitchen.deploy(lambda: alarm, "alarm")
         async with sensor.report("ctxt", {"celsius": 19.5}, name="hall") as thermometer:
-            for watch in (display.show, alarm.watch):
+            for follow in (display.show, alarm.follow):
                 ready = trio.Event()
-                observers.start_soon(watch, thermometer.url, ready)
+                observers.start_soon(follow, thermometer.url, ready)
                 await ready.wait()
             for celsius in READINGS:
                 await thermometer.set("celsius", celsius)

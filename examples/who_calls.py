@@ -122,9 +122,9 @@ async def main() -> None:
         home, far = await log_in(B, "bob"), await log_in(A, "alice")
         greeter, bob = await home.deploy(Greeter), await home.deploy(Caller)
         alice = await far.deploy(Caller)
-        print("bob, at home:       ", (await bob.request(greeter.url)).body["value"])
-        print("alice, by the nodes:", (await alice.request(greeter.url)).body["value"])
-        print("alice, by the link: ", (await by_link(alice, greeter.url)).body["value"])
+        print("bob, at home:       ", (await bob.request(greeter.url)).value)
+        print("alice, by the nodes:", (await alice.request(greeter.url)).value)
+        print("alice, by the link: ", (await by_link(alice, greeter.url)).value)
 
 
 async def by_link(caller: actors.Deployed, to: str) -> actors.Message:

@@ -25,7 +25,7 @@ class Counter(actors.Hyperty):
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         """Count a number up; refuse all else."""
-        value = message.body.get("value")
+        value = message.value
         if not isinstance(value, int):
             raise actors.Refused(actors.Code.MALFORMED, "only numbers count")
         self.count += value
@@ -42,7 +42,7 @@ async def test_it_counts(protofly_domain: Domains, autojump_clock: object) -> No
         counter, caller = await domain["rb"].deploy(Counter), await domain["ra"].deploy(Caller)
         for number, total in ((1, 1), (2, 3), (39, 42)):
             answer = await caller.request(counter.url, number)
-            assert (answer.code, answer.body["value"]) == (200, total)
+            assert (answer.code, answer.value) == (200, total)
 
 
 async def test_it_refuses_what_is_no_number(

@@ -88,7 +88,7 @@ class Owner(actors.Hyperty):
     async def on_request(self, message: actors.Message) -> actors.Json:
         """Write the requested change, and answer when all observers have it."""
         try:
-            fulfil(self.todo, str(message.body.get("value")))
+            fulfil(self.todo, str(message.value))
             return await self.todo.flush()
         except (RequestError, actors.SchemaError) as wrong:
             raise actors.Refused(actors.Code.MALFORMED, str(wrong)) from wrong

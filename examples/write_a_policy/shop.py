@@ -33,7 +33,7 @@ class NoBots(actors.Policy):
     def refusal(self, message: actors.Message, by: str) -> str | None:
         """Return the reason of a refusal; None: the message is permitted."""
         del by
-        return "no robots" if message.body.get("value") == "beep" else None
+        return "no robots" if message.value == "beep" else None
 
 
 async def main() -> None:
@@ -58,7 +58,7 @@ async def main() -> None:
                 ("robot", clerk, "beep"),
             ):
                 answer = await sender.request(safe.url, value, actors.MessageType.DELETE)
-                said = answer.body.get("value") or answer.body.get("description")
+                said = answer.value or answer.body.get("description")
                 print(f"{name}: {answer.code} {said}")
 
 

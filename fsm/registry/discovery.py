@@ -191,6 +191,7 @@ class FoundEntry:
             own.
         descriptor: Catalogue address of its descriptor.
         reporter: Address of the hyperty that reports it, if it is a data object.
+        message_schema: JSON Schema of the requests that a hyperty takes; None: it does not say.
     """
 
     url: str
@@ -202,6 +203,7 @@ class FoundEntry:
     schemas: tuple[str, ...] = ()
     descriptor: str | None = None
     reporter: str | None = None
+    message_schema: JsonObject | None = attrs.field(default=None, repr=False, hash=False)
 
     @property
     def is_live(self) -> bool:
@@ -222,6 +224,7 @@ def entry_of(record: FoundRecord) -> FoundEntry:
         schemas=tuple(dict.fromkeys(schemas)),
         descriptor=record.descriptor,
         reporter=record.reporter,
+        message_schema=record.message_schema,
     )
 
 

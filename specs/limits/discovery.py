@@ -20,3 +20,6 @@ PART_REQUESTS: Final = 64
 
 SUBSCRIPTIONS_SHOWN: Final = 128
 """Addresses of each list in an answer of `R/subscriptions` (ours: all fit into a message)."""
+
+MESSAGE_SCHEMA_BYTES: Final = 8_192
+"""Bytes of JSON of the message schema in a record (ours: half a record)."""

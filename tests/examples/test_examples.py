@@ -57,6 +57,14 @@ alice, by the nodes: hello, user://a.example/alice (says the domain)
 alice, by the link:  hello, user://a.example/alice (says the identity-provider)
 """
 
+ORDERS = """\
+receipt 1 Order(title='bolt', count=4)
+409 too few of nut
+400 value[0]: must be an object, not 'bolt'
+left: {'bolt': 6}
+its schema: {"Order": {"title": "Order", "description": "W ...
+"""
+
 SENSOR = [
     "display: 19.5 degrees to begin with",
     "display: 24.0 degrees (version 6)",
@@ -68,7 +76,12 @@ SENSOR = [
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     ("program", "said"),
-    [("hello.py", HELLO), ("write_a_policy/shop.py", POLICY), ("write_a_stub/shout.py", STUB)],
+    [
+        ("hello.py", HELLO),
+        ("typed_orders.py", ORDERS),
+        ("write_a_policy/shop.py", POLICY),
+        ("write_a_stub/shout.py", STUB),
+    ],
 )
 def test_the_program_says(program, said):
     done = run_warm(EXAMPLES / program)
@@ -140,6 +153,36 @@ def test_the_tests_of_a_hyperty_pass():
     assert done.returncode == 0
 
 
+COVARIANT = """\
+from collections.abc import Mapping
+
+import actors
+
+class Counts(actors.Hyperty):
+    async def on_request(self, message: actors.Message) -> dict[str, int]:
+        return {"a": 1}
+
+async def send(
+    hyperty: actors.Deployed,
+    one: dict[str, int],
+    two: Mapping[str, tuple[float, ...]],
+    three: list[str],
+) -> None:
+    await hyperty.request(hyperty.url, one)
+    await hyperty.request(hyperty.url, {"one": one, "two": two, "three": [three, None]})
+    await hyperty.request_each((hyperty.url,), two)
+    await hyperty.insist(hyperty.url, three)
+    await hyperty.ask(hyperty.url, actors.MessageType.CREATE, {"value": one})
+    async with hyperty.report("ctxt", one) as reported:
+        await reported.set("a", one)
+        await reported.add("b", three, two)
+        await reported.children.create(one)
+    await hyperty.request(hyperty.url, {1, 2})  # type: ignore[arg-type]
+    await hyperty.request(hyperty.url, {"a": object()})  # type: ignore[dict-item]
+"""
+"""A program whose values are JSON, though no `Json`; two are none."""
+
+
 @pytest.mark.long
 @pytest.mark.timeout(170)
 def test_each_program_is_typed_strictly(tmp_path):
@@ -147,6 +190,7 @@ def test_each_program_is_typed_strictly(tmp_path):
     (tmp_path / "mypy.ini").write_text("[mypy]\n")
     for number, (program, _) in enumerate([*TUTORIAL, *PAGE]):
         (tmp_path / f"tutorial_{number}.py").write_text(program)
+    (tmp_path / "covariant.py").write_text(COVARIANT)
     programs = [*PROGRAMS, *sorted(tmp_path.glob("*.py"))]
     command = [
         *("-m", "mypy", "--strict", "--explicit-package-bases", "--follow-imports=silent"),

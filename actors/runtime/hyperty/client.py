@@ -111,6 +111,11 @@ def uncopied(body: Mapping[str, Sendable]) -> JsonObject:
     return cast("JsonObject", body)
 
 
+def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:
+    """Return the body of a request."""
+    return {"value": value, "resource": path} if path else {"value": value}
+
+
 class HypertyClient:
     """Sends requests, reports data objects and observes them in the name of a hyperty."""
 
@@ -123,7 +128,12 @@ class HypertyClient:
 
     @final
     async def request(
-        self, to: str, value: Sendable = None, type_: MessageType = MessageType.CREATE
+        self,
+        to: str,
+        value: Sendable = None,
+        type_: str = MessageType.CREATE,
+        *,
+        path: str = "",
     ) -> Message:
         """Send a request with a value and return its final answer.
 
@@ -136,7 +146,8 @@ class HypertyClient:
             to: Address of the receiver.
             value: JSON value of the request, or an instance of an attrs class; it becomes `value`
                 of the body.
-            type_: Verb of the request.
+            type_: Verb of the request, such as `MessageType.UPDATE` or "update".
+            path: What the request is about, as a handler of the receiver names it (`handles`).
 
         Returns:
             The final answer; its body has the `value` that the receiver returned.
@@ -148,16 +159,17 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self.ask(to, type_, {"value": value})
+        return await self._asked(to, type_, _said(value, path), 1)
 
     @final
     async def insist(
         self,
         to: str,
         value: Sendable = None,
-        type_: MessageType = MessageType.CREATE,
+        type_: str = MessageType.CREATE,
         *,
         attempts: int = 3,
+        path: str = "",
     ) -> Message:
         """Send a request like `request`, and send it again while no answer comes.
 
@@ -171,6 +183,7 @@ class HypertyClient:
             type_: Verb of the request.
             attempts: How often the message is sent at most; from 1 to `MAX_ATTEMPTS`, other
                 numbers are moved into that range.
+            path: As of `request`.
 
         Returns:
             The final answer, as of `request`.
@@ -181,14 +194,16 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._asked(to, type_, {"value": value}, attempts)
+        return await self._asked(to, type_, _said(value, path), attempts)
 
     @final
     async def request_each(
         self,
         receivers: Sequence[str],
         value: Sendable = None,
-        type_: MessageType = MessageType.CREATE,
+        type_: str = MessageType.CREATE,
+        *,
+        path: str = "",
     ) -> dict[str, Message]:
         """Send the same request to several receivers, and return the final answer of each.
 
@@ -198,6 +213,7 @@ class HypertyClient:
             receivers: Addresses of the receivers; a repeated one is asked once.
             value: JSON value of the requests.
             type_: Verb of the requests.
+            path: As of `request`.
 
         Returns:
             The final answers, by receiver, in the order of `receivers`.
@@ -212,11 +228,11 @@ class HypertyClient:
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
             # What is no JSON is the caller's error, not that of one of the tasks below.
-            asked = Message(0, type_, self.url, "", uncopied({"value": value}))
+            asked = Message(0, MessageType(type_), self.url, "", uncopied({"value": value}))
             value = sendable(asked).body["value"]
 
         async def one(to: str) -> None:
-            answers[to] = await self.request(to, value, type_)
+            answers[to] = await self.request(to, value, type_, path=path)
 
         async with trio.open_nursery() as nursery:
             for to in dict.fromkeys(receivers):
@@ -245,7 +261,7 @@ class HypertyClient:
         await self._context.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
 
     @final
-    async def ask(self, to: str, type_: MessageType, body: Mapping[str, Sendable]) -> Message:
+    async def ask(self, to: str, type_: str, body: Mapping[str, Sendable]) -> Message:
         """Send a request with any body and return its final answer.
 
         Args:
@@ -266,11 +282,11 @@ class HypertyClient:
         return await self._asked(to, type_, body, 1)
 
     async def _asked(
-        self, to: str, type_: MessageType, body: Mapping[str, Sendable], attempts: int
+        self, to: str, type_: str, body: Mapping[str, Sendable], attempts: int
     ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         url = self._context.url
-        message = Message(self._context.ids.next(url), type_, url, to, uncopied(body))
+        message = Message(self._context.ids.next(url), MessageType(type_), url, to, uncopied(body))
         try:
             message = sendable(message)
         except BadMessageError as exc:

@@ -119,6 +119,12 @@ class Handler:
     async def call(self, hyperty: object, message: Message) -> Sendable:
         """Call the method of a hyperty for a request.
 
+        Args:
+            hyperty: The hyperty.
+            message: The request.
+
+        If cancelled, the method is cancelled.
+
         Raises:
             BadMessageError: 400: the value does not obey the annotation.
         """

@@ -24,8 +24,10 @@ from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.context import HypertyContext
 from fsm.registry.discovery import texts_of
+from fsm.sync.value.json import json_size
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
+from specs.limits.discovery import MESSAGE_SCHEMA_BYTES
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -40,6 +42,7 @@ __all__ = [
     "Lifecycle",
     "Profile",
     "Refused",
+    "recorded_schema",
 ]
 
 _log = get_logger("actors.runtime")
@@ -409,3 +412,19 @@ class Hyperty(HypertyClient, ABC):
 
 HypertyMaker: TypeAlias = Callable[[], Hyperty]
 """Makes a hyperty, anew for each of its lives; a class will do."""
+
+
+def recorded_schema(make: HypertyMaker) -> JsonObject | None:
+    """Return the schema that a registration record shows of a hyperty.
+
+    Args:
+        make: Makes the hyperty.
+
+    Returns:
+        What `Hyperty.message_schema` says of a class. None: it has none, `make` is no class, or
+        the schema is larger than `MESSAGE_SCHEMA_BYTES`.
+    """
+    schema = None
+    if isinstance(make, type) and issubclass(make, Hyperty):
+        schema = make.message_schema()
+    return schema if json_size(schema) <= MESSAGE_SCHEMA_BYTES else None

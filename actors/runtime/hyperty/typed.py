@@ -34,13 +34,16 @@ from cattrs.gen import make_dict_structure_fn
 from actors.runtime.objects.live_value import unpacked
 from specs.errors import BadMessageError
 from specs.json_schema import described, field_texts
-from specs.jsonvalue import Json, JsonInput, JsonObject
+from specs.jsonvalue import Json, JsonObject
 from specs.schema.shape import shown
 
 __all__ = ["ANY_JSON", "NAMES", "Sendable", "Shapes", "plain", "read_as", "read_value"]
 
-Sendable: TypeAlias = "JsonInput | attrs.AttrsInstance"
-"""What a hyperty sends: JSON, or an instance of an attrs class."""
+Sendable: TypeAlias = (
+    "Mapping[str, Sendable] | Sequence[Sendable] | attrs.AttrsInstance"
+    " | str | int | float | bool | None"
+)
+"""What a hyperty sends: JSON that may have instances of attrs classes in it."""
 
 NAMES: Final[Mapping[str, object]] = {
     "Json": object,
