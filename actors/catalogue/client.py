@@ -47,6 +47,7 @@ from actors.kit.log import get_logger
 from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Reason, Refused, Seen
 from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
 from specs.addresses.descriptor import Entry
+from specs.capability import narrowed
 from specs.descriptor import (
     Revocations,
     RuntimeDescriptor,
@@ -219,6 +220,20 @@ class CatalogueClient:
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
         return await self._look(entry, partial(self._signed, RuntimeDescriptor))
+
+    def narrow(self, own: RuntimeDescriptor) -> None:
+        """Judge constraints from now on also by the capabilities that a descriptor declares.
+
+        Args:
+            own: The descriptor of this runtime.
+        """
+        here = self._here
+        hyperties, protocols = here.hyperties or {}, here.protocols or {}
+        self._here = attrs.evolve(
+            here,
+            hyperties=narrowed(hyperties, own.hyperty_capabilities),
+            protocols=narrowed(protocols, own.protocol_capabilities),
+        )
 
     async def _look(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
         lock = self._locks.setdefault(entry.domain, trio.Lock())

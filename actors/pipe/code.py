@@ -29,7 +29,7 @@ import attrs
 from actors.pipe.plan import SandboxCode
 from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
-__all__ = ["code_of", "stub_code"]
+__all__ = ["code_of", "importable", "stub_code"]
 
 _PROJECT: Final = "protofly"
 _OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
@@ -68,6 +68,12 @@ def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> 
 def stub_code() -> SandboxCode:
     """Return what a stub may import, ours or of a package."""
     return _code(_FOR_STUBS, _readable({_PROJECT}))
+
+
+@cache
+def importable() -> tuple[str, ...]:
+    """Return the names of the distributions that a stub or hyperty of a package may import."""
+    return tuple(sorted(name for name, _ in _closure({_PROJECT}) if name != _PROJECT))
 
 
 def code_of(module: str) -> SandboxCode:
@@ -238,6 +244,12 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 def _readable(names: Iterable[str]) -> Iterator[str]:
     """Yield the files and folders of distributions, and of those that they require."""
+    for _, found in _closure(names):
+        yield from _files(found)
+
+
+def _closure(names: Iterable[str]) -> Iterator[tuple[str, Distribution]]:
+    """Yield distributions that are installed, by name, and those that they require."""
     seen: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -250,7 +262,7 @@ def _readable(names: Iterable[str]) -> Iterator[str]:
         except PackageNotFoundError:
             continue
         waiting += _required(found)
-        yield from _files(found)
+        yield name, found
 
 
 def _required(found: Distribution) -> Iterator[str]:

@@ -28,6 +28,7 @@ from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.capabilities import hyperty_capabilities, protocol_capabilities
 from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.parts import DISCOVERY, PartServices, PartTalk, start_parts
@@ -325,7 +326,13 @@ def _makers(plan: _Plan) -> StubMakers:
         return sandboxed_stub(StubCode(archive, entry_point), endpoints, spawn)
 
     check = partial(check_plain, network=plan.network, insecure=plan.config.insecure)
-    return StubMakers(SHIPPED, code, check)
+    return StubMakers(
+        SHIPPED,
+        code,
+        check,
+        hyperties=hyperty_capabilities(plan.config),
+        protocols=protocol_capabilities(plan.config),
+    )
 
 
 def _catalogue(plan: _Plan) -> Catalogue:

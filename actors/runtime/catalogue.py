@@ -143,11 +143,15 @@ class StubMakers:
         shipped: Those that a profile may name.
         code: Runs code in a sandbox; None: none is run.
         check: Refuses endpoints on other machines without TLS, by a `PlainUrlError`.
+        hyperties: Capabilities of the runtime for hyperties (`specs.capability`).
+        protocols: Its capabilities for stubs.
     """
 
     shipped: Mapping[str, StubFactory]
     code: CodeStubs | None = None
     check: Callable[[Iterable[str]], None] = _WITH_TLS_ONLY
+    hyperties: JsonObject = attrs.field(factory=dict)
+    protocols: JsonObject = attrs.field(factory=dict)
 
 
 @final
@@ -216,11 +220,14 @@ class FetchingCatalogue(Catalogue):
         except BadUrlError:
             return await super().runtime(address)
         try:
-            return await self._client.find_runtime(entry)
+            own = await self._client.find_runtime(entry)
         except RefusedDescriptorError as exc:
             self._report_refused(entry, exc)
         except CatalogueFileError as exc:
             _log.warning("runtime descriptor refused", entry=address, why=str(exc))
+        else:
+            self._client.narrow(own)
+            return own
         return None
 
     @override
@@ -360,7 +367,12 @@ def fetching(
         evidence: Destinations of trace records and counts.
     """
     here = what_runs_here({Level.PROFILE} if makers.code is None else Level)
-    here = attrs.evolve(here, stubs=frozenset(makers.shipped))
+    here = attrs.evolve(
+        here,
+        stubs=frozenset(makers.shipped),
+        hyperties=makers.hyperties,
+        protocols=makers.protocols,
+    )
     client = CatalogueClient(access.places, access.trust, here, access.store, access.clock_offset)
     return FetchingCatalogue(own, client, makers, evidence)
 

@@ -151,10 +151,12 @@ class Presence:
             ActorStoppedError: The runtime closes.
         """
         config = self._parts.config
+        # Constraints of other descriptors are judged by that of the runtime, with links or without.
+        handler, requester = await self._link_stubs()
         if not config.kinds or not config.links.wants_any:
             return
-        handler, requester = await self._link_stubs()
         if handler is None or requester is None:
+            _log.warning("no direct links are taken", runtime=self._url, why="no stubs for them")
             return
         url = f"{self._url}/p2phandler/1"
         stub = StubConfig(
@@ -183,8 +185,7 @@ class Presence:
             described = await self._parts.catalogue.runtime(config.descriptor)
             if described is not None:
                 return described.p2p
-        why = f"its descriptor {config.descriptor} cannot be had"
-        _log.warning("no direct links are taken", runtime=self._url, why=why)
+        _log.warning("no runtime descriptor", runtime=self._url, descriptor=config.descriptor)
         return None, None
 
     async def paths_lost(self, domain: str) -> None:

@@ -8,6 +8,7 @@ import attrs
 
 from specs.addresses.descriptor import Entry
 from specs.descriptor import Revocations, StubDescriptor
+from specs.jsonvalue import JsonObject
 
 __all__ = [
     "Facts",
@@ -54,6 +55,7 @@ class Reason(StrEnum):
     PUBLISHER_SIGNATURE = "publisher-signature"
     UNKNOWN_MACHINE = "unknown-machine"
     NO_ENDPOINTS = "no-endpoints"
+    CONSTRAINT = "constraint"
     LINK_CODE = "link-code"
     WRONG_KIND = "wrong-kind"
     TOO_LARGE = "too-large"
@@ -132,6 +134,9 @@ class Here:
         levels: How foreign domains may be reached; without a sandbox by profiles only.
         link_stubs: Names of the stubs that ship and make direct links.
         link_machines: Hashes of the machines that only stubs of direct links follow.
+        hyperties: Capabilities for hyperties, by `specs.capability`; None: it is only judged
+            whether a runtime could have those that are needed.
+        protocols: Capabilities for stubs, likewise.
     """
 
     stubs: frozenset[str]
@@ -139,6 +144,8 @@ class Here:
     levels: frozenset[Level] = frozenset({Level.PROFILE})
     link_stubs: frozenset[str] = frozenset()
     link_machines: frozenset[str] = frozenset()
+    hyperties: JsonObject | None = None
+    protocols: JsonObject | None = None
 
 
 @final

@@ -23,7 +23,9 @@ from fsm.catalogue.descriptor_io import (
 )
 from specs.addresses.address import host_in, is_public_host
 from specs.addresses.descriptor import Entry
+from specs.capability import unmet
 from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, SourcePackage
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
 __all__ = ["judge", "judge_entry", "judge_offer", "judge_package", "judge_revocations"]
@@ -49,10 +51,11 @@ def judge(facts: Facts, terms: Terms, memory: Memory, here: Here, now: float) ->
     refused = judge_entry(entry, descriptor, memory, facts.digest, now)
     if refused is not None:
         return refused
-    seen = Seen(descriptor.counter, facts.digest)
-    if descriptor.source_package is not None:
-        return _package(facts, terms, here, memory.revocations) or Trusted(Level.PACKAGE, seen)
-    return _profile(facts, terms, here) or Trusted(Level.PROFILE, seen)
+    refused = _stub(facts, terms, here, memory.revocations)
+    if refused is not None:
+        return refused
+    level = Level.PROFILE if descriptor.source_package is None else Level.PACKAGE
+    return Trusted(level, Seen(descriptor.counter, facts.digest))
 
 
 def judge_entry(
@@ -85,9 +88,8 @@ def judge_offer(facts: Facts, here: Here) -> Refused | None:
         here: What runtimes can do.
     """
     package = facts.descriptor.source_package
-    if package is None:
-        return _profile(facts, Terms(reach=Reach.ANYWHERE), here)
-    return _package(facts, Terms(frozenset({package.publisher}), Reach.ANYWHERE), here, None)
+    publishers = frozenset[str]() if package is None else frozenset({package.publisher})
+    return _stub(facts, Terms(publishers, Reach.ANYWHERE), here, None)
 
 
 def judge_revocations(
@@ -188,6 +190,23 @@ def _revoked(entry: Entry, counter: int, known: Revocations | None) -> Refused |
 def _is_revoked(what: str, why: str) -> Refused:
     sentence = f"{what} revoked by its domain{f': {why[:200]}' if why else ''}"
     return Refused(Reason.REVOKED, sentence, _ASK_NEW)
+
+
+def _stub(
+    facts: Facts, terms: Terms, here: Here, revocations: Revocations | None
+) -> Refused | None:
+    if facts.descriptor.source_package is None:
+        refused = _profile(facts, terms, here)
+    else:
+        refused = _package(facts, terms, here, revocations)
+    return refused or _constraints(facts.descriptor.constraints, here.protocols)
+
+
+def _constraints(constraints: Json, capabilities: JsonObject | None) -> Refused | None:
+    """Refuse what this runtime cannot offer (STB-12, CAT-04)."""
+    why = unmet(constraints, capabilities)
+    advice = "ask the domain for one without it, or use another runtime"
+    return None if why is None else Refused(Reason.CONSTRAINT, why, advice)
 
 
 # ---- level 1: a stub that ships

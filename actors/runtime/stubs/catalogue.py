@@ -127,9 +127,10 @@ class Catalogue(ABC):
         """
 
     async def runtime(self, address: str) -> RuntimeDescriptor | None:  # noqa: ARG002 - see below
-        """Return the descriptor of a runtime; None: there is none that may be acted upon.
+        """Return the descriptor of this runtime; None: there is none that may be acted upon.
 
-        The default knows none. If cancelled, what was fetched and accepted so far may be kept.
+        From then on, constraints are judged by what it says of the runtime, too (CAT-04). The
+        default knows none. If cancelled, what was fetched and accepted so far may be kept.
 
         Args:
             address: Its catalogue address.

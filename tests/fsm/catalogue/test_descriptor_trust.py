@@ -163,6 +163,19 @@ def test_code_that_is_not_run(fields, more, refused):
     assert reason(attrs.evolve(CODE, **fields), **more) is refused
 
 
+@pytest.mark.parametrize("descriptor", [PROFILE, CODE])
+@pytest.mark.parametrize(
+    ("constraints", "is_met"),
+    [(None, True), ({"memory": 64}, True), ({"memory": 512}, False), ({"windows": True}, False)],
+)
+def test_a_stub_is_deployed_if_its_constraints_are_met(descriptor, constraints, is_met):
+    """STB-12, CAT-03, CAT-04."""
+    here = attrs.evolve(HERE, protocols={"memory": 256})
+    found = verdict(attrs.evolve(descriptor, constraints=constraints), here=here)
+    assert isinstance(found, Trusted) == is_met
+    assert is_met or found.reason is Reason.CONSTRAINT
+
+
 def test_code_is_not_let_pass_because_a_profile_stands_beside_it():
     both = attrs.evolve(CODE, profile=PROFILE.profile)
     assert reason(both, terms=Terms()) is Reason.UNKNOWN_PUBLISHER

@@ -26,6 +26,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.guarded_network import GuardedNetwork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor_io import Reach
+from specs.addresses.descriptor import CatalogueType
 from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Kind, Op
@@ -47,7 +48,7 @@ class World:
     echo: str
 
     @asynccontextmanager
-    async def visitor(self, access, *, insecure=False):
+    async def visitor(self, access, *, insecure=False, **more):
         """Run a runtime of the first domain, which knows nothing of the second."""
         config = RuntimeConfig(
             domain=A,
@@ -56,6 +57,7 @@ class World:
             catalogues=access,
             insecure=insecure,
             entropy=counted_bytes(2),
+            **more,
         )
         caller, tracer = Caller(), MemoryTracer()
         async with open_runtime(config, self.network, tracer) as runtime:
@@ -305,3 +307,49 @@ async def test_the_keys_of_a_domain_are_those_of_its_signed_descriptor(autojump_
 @pytest.mark.parametrize("domain_keys", [{}, {"keys": []}, {"keys": [{"kty": "oct", "k": "x"}]}])
 async def test_keys_that_cannot_be_used_are_let_be(domain_keys, autojump_clock):
     assert await learnt(domain_keys, OwnIdentity(make_runtime_key())) == {}
+
+
+# ---- constraints
+
+
+@pytest.mark.parametrize(
+    ("constraints", "why"),
+    [
+        ({"python": "9.0"}, "it needs python 9.0, and this runtime has 3."),
+        ({"files": True}, "it needs files, and this runtime has none"),
+        ({"telepathy": True}, "its constraint 'telepathy' is unknown"),
+    ],
+)
+async def test_a_stub_whose_constraints_are_not_met_is_not_deployed(
+    publishing, constraints, why, autojump_clock
+):
+    """STB-12, STB-14: who waits for it gets the reason."""
+    publishing.offers(endpoint=NODE_B, constraints=constraints)
+    async with open_world() as world, world.visitor(access(publishing)) as visitor:
+        answer = await visitor.ask()
+
+    assert answer.code == Code.UNAVAILABLE
+    assert why in str(answer.body)
+    assert visitor.judged() == [(Op.REFUSED, "constraint")]
+
+
+async def test_a_stub_whose_constraints_are_met_is_deployed(publishing, autojump_clock):
+    """STB-12, CAT-03."""
+    needs = {"python": "3.11", "memory": 64, "stubs": ["websocket"], "transports": ["websocket"]}
+    publishing.offers(endpoint=NODE_B, constraints=needs)
+    async with open_world() as world, world.visitor(access(publishing)) as visitor:
+        assert (await visitor.ask()).code == Code.OK
+
+
+async def test_a_runtime_has_no_capability_that_its_descriptor_denies(publishing, autojump_clock):
+    """CAT-04: what it can do, and its descriptor does not deny."""
+    denied = {"memory": 32}
+    own = publishing.describes(CatalogueType.RUNTIME, "pc", protocolCapabilities=denied)
+    publishing.offers(endpoint=NODE_B, constraints={"memory": 64})
+    async with open_world() as world:
+        described = {"descriptor": own}
+        async with world.visitor(access(publishing), **described) as visitor:
+            answer = await visitor.ask()
+
+    assert answer.code == Code.UNAVAILABLE
+    assert "it needs memory 64, and this runtime has 32" in str(answer.body)
