@@ -1,8 +1,11 @@
 """Constraints of descriptors against the capabilities of a runtime (STB-12, CAT-02..04)."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from specs.capability import CAPABILITIES, narrowed, unmet
+from specs.capability import CAPABILITIES, Form, narrowed, unmet
 
 HAD = {
     "python": "3.11.2",
@@ -92,3 +95,14 @@ def test_a_capability_of_another_form_is_denied():
 
 def test_each_capability_says_what_it_is():
     assert all(one.says for one in CAPABILITIES.values())
+
+
+def test_the_page_of_catalogues_lists_all_of_them():
+    page = (Path(__file__).parents[2] / "docs" / "catalogue.md").read_text()
+    section = page.partition("## Constraints")[2].partition("## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", section, re.MULTILINE)
+    words = {Form.AMOUNT: "number"}
+    assert rows == [
+        (name, words.get(one.form, one.form.name.lower()), one.says)
+        for name, one in CAPABILITIES.items()
+    ]

@@ -253,7 +253,7 @@ async def test_options_of_the_profile_come_before_the_configuration(autojump_clo
 
 
 @pytest.mark.parametrize("name", ["P2PRequester", "P2PHandler"])
-async def test_stubs_of_links_ship_and_are_never_fetched(publishing, name, autojump_clock):
+async def test_stubs_of_links_ship_for_a_domain_that_nobody_trusts(name, autojump_clock):
     """CAT-10: they stand in the catalogue as ordinary objects; here they are built in."""
     own = BuiltInCatalogue({StubKind(name): print}, {})
     nowhere = CatalogueAccess(Places(), Trust({}))
