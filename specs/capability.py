@@ -6,7 +6,7 @@ by the same names. A constraint that is not in the table is not met.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum, unique
 from types import MappingProxyType
 from typing import Final, final
@@ -20,50 +20,36 @@ __all__ = ["CAPABILITIES", "Capability", "Form", "narrowed", "unmet"]
 _VERSION: Final = re.compile(r"\d{1,4}(\.\d{1,4}){0,2}")
 
 
-def _is_flag(value: Json) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_amount(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _is_version(value: Json) -> bool:
-    return isinstance(value, str) and _VERSION.fullmatch(value) is not None
-
-
-def _is_words(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
 @final
 @unique
 class Form(Enum):
-    """The form of a value, and when a capability meets a constraint of this form.
+    """The form of a value, in words; and when a capability meets a constraint of this form."""
 
-    Attributes:
-        meaning: The form in words.
-        fits: Returns whether a value is of the form.
-    """
-
-    FLAG = "true or false", _is_flag
+    FLAG = "true or false"
     """`true` needs `true`; `false` needs nothing."""
 
-    AMOUNT = "a number", _is_amount
+    AMOUNT = "a number"
     """At least so much."""
 
-    VERSION = "a version such as 3.11", _is_version
+    VERSION = "a version such as 3.11"
     """This version or a newer one."""
 
-    WORDS = "a list of words", _is_words
+    WORDS = "a list of words"
     """All of them."""
 
-    meaning: str
-    fits: Callable[[Json], bool]
-
-    def __init__(self, meaning: str, fits: Callable[[Json], bool]) -> None:
-        self.meaning = meaning
-        self.fits = fits
+    def fits(self, value: Json) -> bool:
+        """Return whether a value is of this form."""
+        match self:
+            case Form.FLAG:
+                return isinstance(value, bool)
+            case Form.AMOUNT:
+                if isinstance(value, bool):
+                    return False
+                return isinstance(value, int | float) and value >= 0
+            case Form.VERSION:
+                return isinstance(value, str) and _VERSION.fullmatch(value) is not None
+            case Form.WORDS:
+                return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 @final
@@ -121,7 +107,7 @@ def _unmet(name: str, wanted: Json, capabilities: JsonObject | None) -> str | No
     if known is None:
         return f"its constraint {name[:40]!r} is unknown"
     if not known.form.fits(wanted):
-        return f"its constraint {name!r} is not {known.form.meaning}"
+        return f"its constraint {name!r} is not {known.form.value}"
     if capabilities is None or _is_met(known.form, wanted, capabilities.get(name)):
         return None
     needs = name if wanted is True else f"{name} {_shown(wanted)}"
