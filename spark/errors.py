@@ -5,9 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
-from pyspark.errors import PySparkException
-
 from specs.errors import ProtoflyError
 
 __all__ = [
@@ -76,6 +73,12 @@ def failures_told(what: str) -> Iterator[None]:
     Raises:
         SparkFailedError: Spark, or the Java under it, failed.
     """
+    # Without Spark, the commands still say what is missing.
+    from py4j.protocol import (  # type: ignore[import-untyped] # noqa: PLC0415 # ships no types
+        Py4JError,
+    )
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
     try:
         yield
     except (PySparkException, Py4JError) as exc:
