@@ -18,7 +18,7 @@ from actors.kit import plain_urls
 from actors.kit.log import Level, Style, configure_log
 from actors.kit.plain_urls import PlainUrlError
 from actors.kit.trace import Tracer
-from specs.addresses.address import canonical, domain_name, runtime_name
+from specs.addresses.address import canonical, domain_name, runtime_name, scheme_of
 from specs.errors import BadUrlError
 from transports.link import FRAMED, Kind
 from transports.tls import TlsFileError, client_context, is_open_to_others
@@ -37,6 +37,7 @@ __all__ = [
     "check_name",
     "check_place",
     "check_plain",
+    "check_user",
     "client_tls",
     "client_tls_options",
     "insecure_option",
@@ -111,6 +112,23 @@ def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
         return canonical(value)
     except BadUrlError as exc:
         raise click.BadParameter(str(exc)) from exc
+
+
+def check_user(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the address of a user, or the name at the identity provider; refuse other addresses.
+
+    Raises:
+        BadParameter: The value is the address of something else, or none.
+    """
+    if "://" not in value:
+        return value
+    try:
+        user = canonical(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(str(exc)) from exc
+    if scheme_of(user) not in {"user", "user-guid"}:
+        raise click.BadParameter(f"{value!r} is no user such as user://a.example/bob")
+    return user
 
 
 def check_name(_: click.Context, __: click.Parameter, value: str) -> str:

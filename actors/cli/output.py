@@ -14,7 +14,7 @@ import orjson
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.kit.trace_file import open_trace
 
-__all__ = ["open_tracer", "say", "say_ready"]
+__all__ = ["open_tracer", "plain", "say", "say_ready"]
 
 
 @asynccontextmanager
@@ -34,6 +34,11 @@ async def open_tracer(
         return
     async with open_trace(directory, node, bodies=bodies, names=names) as tracer:
         yield tracer
+
+
+def plain(text: str) -> str:
+    """Return a text of others as a terminal may show it: without control characters."""
+    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def say(schema: str, **fields: object) -> None:

@@ -23,11 +23,14 @@ from actors.cli.options import (
     Handler,
     OpenTracer,
     Quantity,
+    check_address,
     check_domain,
     check_kinds,
     check_name,
+    check_user,
     client_tls_options,
     identity_option,
+    if_given,
     log_option,
     monitor_option,
     node_option,
@@ -262,6 +265,14 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
         ) from exc
 
 
+def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str:
+    """Return the address of a user."""
+    user = check_user(ctx, option, value)
+    if scheme_of(check_address(ctx, option, user)) != "user":
+        raise click.BadParameter(f"{value!r} is no user such as user://a.example/bob")
+    return user
+
+
 @click.command("runtime")
 @click.option("--domain", required=True, callback=check_domain, help="The domain of the runtime.")
 @click.option(
@@ -339,6 +350,13 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
 @identity_option
 @policy_options
 @click.option(
+    "--user",
+    metavar="USER",
+    callback=if_given(_check_owner),
+    help="Address of the user who owns the hyperties, such as user://a.example/bob "
+    "[default: the user of the login].",
+)
+@click.option(
     "--store",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -374,6 +392,7 @@ def command(  # noqa: PLR0913 - one for each option
     insecure: bool,
     identity: Path | None,
     policies: PolicyConfig,
+    user: str | None,
     store: Path | None,
     trace: OpenTracer,
     monitor: bool,
@@ -405,6 +424,7 @@ def command(  # noqa: PLR0913 - one for each option
         credentials=credentials,
         identity=identity,
         policy=policies,
+        user=user,
         store=store,
         ids=fresh_ids(),
         monitor=monitor,

@@ -1,0 +1,144 @@
+"""`python -m actors find`: find hyperties and data objects, and follow what is found."""
+
+import signal
+from collections.abc import Iterable
+from typing import Final, final
+
+import attrs
+import click
+import trio
+
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import check_user, if_given
+from actors.cli.output import plain, say
+from actors.commands.passing import PassingRuntime, passing_runtime, registry_option
+from actors.runtime.runtime import Runtime
+from fsm.registry.discovery import Criteria, FoundEntry, Sought
+from specs.errors import BadUrlError
+from specs.limits.discovery import FOUND_AT_ONCE
+
+__all__ = ["command"]
+
+_HEAD: Final = ("STATUS", "NAME", "USER", "RESOURCES", "SCHEMAS", "ADDRESS")
+_NONE: Final = "-"
+
+
+@final
+@attrs.frozen
+class _Search:
+    """What the command looks for, and how it shows that."""
+
+    criteria: Criteria
+    registry: str | None
+    is_json: bool
+
+    async def find(self, runtime: Runtime) -> ExitCode:
+        """Print all that is found."""
+        search = runtime.discover(domain=self.registry, **self.criteria)
+        if self.is_json:
+            count = 0
+            async for entry in search:
+                say("entry", **attrs.asdict(entry))
+                count += 1
+            return _found(count)
+        entries = await search.first(FOUND_AT_ONCE + 1)
+        _print_table([_HEAD, *map(_row, entries[:FOUND_AT_ONCE])] if entries else [])
+        if len(entries) > FOUND_AT_ONCE:
+            click.echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
+        return _found(len(entries))
+
+    async def watch(self, runtime: Runtime) -> ExitCode:
+        """Print what changes, until a signal comes."""
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._follow, runtime)
+                async for _ in signals:
+                    nursery.cancel_scope.cancel()
+        return ExitCode.OK
+
+    async def _follow(self, runtime: Runtime) -> None:
+        async for change in runtime.watch(domain=self.registry, **self.criteria):
+            if self.is_json:
+                say("change", change=change.change.value, **attrs.asdict(change.entry))
+            else:
+                _print_table([(change.change.value, *_row(change.entry))])
+
+
+def _found(count: int) -> ExitCode:
+    if not count:
+        raise CommandError(
+            "nothing is found; change the criteria, or name another domain with --registry",
+            ExitCode.FAILED,
+        )
+    return ExitCode.OK
+
+
+def _row(entry: FoundEntry) -> tuple[str, ...]:
+    lists = (",".join(texts) for texts in (entry.resources, entry.schemas))
+    cells = (entry.status, entry.name, entry.user, *lists, entry.url)
+    # Anybody can have written them.
+    return tuple(plain(cell) if cell else _NONE for cell in cells)
+
+
+def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
+    kept = list(rows)
+    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
+    for row in kept:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+
+
+@click.command("find")
+@passing_runtime("find", "--runtime-name")
+@registry_option
+@click.argument("user", metavar="[USER]", required=False, callback=if_given(check_user))
+@click.option("--name", metavar="TEXT", help="Name of the hyperties or data objects.")
+@click.option("--schema", metavar="TEXT", help="Scheme or schema of the data objects they use.")
+@click.option(
+    "--resource", "resources", metavar="TEXT", multiple=True, help="What they offer; repeatable."
+)
+@click.option("--reporter", metavar="ADDRESS", help="The hyperty that reports the data objects.")
+@click.option(
+    "--scheme",
+    metavar="TEXT",
+    default="hyperty",
+    show_default=True,
+    help="Scheme of the addresses that are found, such as comm for data objects.",
+)
+@click.option("--json", "is_json", is_flag=True, help="One JSON object in a line for each.")
+@click.option("--watch", "is_watch", is_flag=True, help="Follow what is found until Ctrl-C.")
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    passing: PassingRuntime,
+    registry: str | None,
+    user: str | None,
+    name: str | None,
+    schema: str | None,
+    resources: tuple[str, ...],
+    reporter: str | None,
+    scheme: str,
+    is_json: bool,
+    is_watch: bool,
+) -> int:
+    """Find the hyperties of USER, such as user://a.example/bob, or by name, schema or resource.
+
+    All criteria that are given must hold. Those that are away are shown if none is live. With
+    --watch, what appears, changes or vanishes is shown as it happens.
+    """
+    criteria = Criteria(
+        user=user,
+        name=name,
+        schema=schema,
+        resources=resources,
+        reporter=reporter,
+        scheme=scheme,
+    )
+    try:
+        Sought(**criteria)
+    except TypeError as exc:
+        wanted = "name a user, or --name, --schema, --resource or --reporter"
+        raise click.UsageError(f"nothing is looked for; {wanted}") from exc
+    except (ValueError, BadUrlError) as exc:
+        raise click.UsageError(str(exc)) from exc
+    search = _Search(criteria, registry, is_json)
+    return passing.run(search.watch if is_watch else search.find)
