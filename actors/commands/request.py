@@ -1,7 +1,7 @@
 """`python -m actors request`: ask an address, or a hyperty of a user, once."""
 
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import click
 import orjson
@@ -23,23 +23,26 @@ __all__ = ["command"]
 _USER: Final = frozenset({"user", "user-guid"})
 """Schemes of users, whose hyperties are named."""
 
+_Rest: TypeAlias = tuple[tuple[str, ...], Json]
+"""Names, and the value of the request."""
 
-def _json(value: str) -> Json:
+
+def _read(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> _Rest:
+    """Return the words before the last one, and the last one as JSON."""
+    *names, value = words
     try:
         parsed: Json = orjson.loads(value)
     except orjson.JSONDecodeError as exc:
         raise click.BadParameter(f"{value!r} is no JSON: {exc}") from exc
-    return parsed
+    return tuple(names), parsed
 
 
 @click.command("request")
 @passing_runtime("request", "--name")
 @registry_option
 @click.argument("to", metavar="TO", callback=check_address)
-@click.argument("rest", metavar="[NAME] JSON", nargs=-1, required=True)
-def command(
-    *, passing: PassingRuntime, registry: str | None, to: str, rest: tuple[str, ...]
-) -> int:
+@click.argument("rest", metavar="[NAME] JSON", nargs=-1, required=True, callback=_read)
+def command(*, passing: PassingRuntime, registry: str | None, to: str, rest: _Rest) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 
     If TO is a user, such as user://a.example/bob, the request goes to the hyperty of this user
@@ -47,16 +50,15 @@ def command(
     down after it.
     """
     is_user = scheme_of(to) in _USER
-    *names, value = rest
+    names, value = rest
     if len(names) != is_user:
         wanted = f"{to} NAME JSON" if is_user else f"{to} JSON"
         raise click.UsageError(f"the arguments are {wanted}")
     if registry is not None and not is_user:
         raise click.UsageError("--registry is for a request to a user")
-    parsed = _json(value)
     if is_user:
-        return passing.run(partial(_ask_user, to, names[0], registry, parsed))
-    return passing.run(partial(_ask, to, parsed))
+        return passing.run(partial(_ask_user, to, names[0], registry, value))
+    return passing.run(partial(_ask, to, value))
 
 
 async def _ask_user(
