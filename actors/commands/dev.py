@@ -1,0 +1,310 @@
+"""`python -m actors dev`: a node, two runtimes and hyperties under development, in one process."""
+
+import datetime as dt
+import shlex
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import click
+import orjson
+from typing_extensions import override
+
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import config_option
+from actors.cli.failure import run
+from actors.cli.lifetime import serve
+from actors.cli.options import check_domain, check_place, log_option
+from actors.cli.output import say, say_ready
+from actors.commands.node.login import LoginOptions
+from actors.commands.signer import read_signer
+from actors.dev.authority import LocalTls, open_authority
+from actors.dev.place import Deployment, Hears, LocalLogin, Place, open_place
+from actors.dev.source import BadSourceError, Source, read_source
+from actors.keys.key_file import write_private
+from actors.keys.signing import SigningKey, make_key
+from actors.node.config import NodeConfig
+from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
+from transports.tls import server_context
+from transports.urls import read_host_port
+
+__all__ = ["command"]
+
+_RUNTIMES: Final = ("alice", "bob")
+_GUEST: Final = "you"
+"""Name of the user who logs in with the configuration file that is written."""
+
+_EXAMPLES: Final = (
+    Source("echo", "actors.hyperties", "Echo"),
+    Source("counter", "actors.hyperties", "Counter"),
+)
+"""The example hyperties, one for each runtime."""
+
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+_FOLDER: Final = 0o700
+
+
+def _check_sources(
+    _: click.Context, __: click.Parameter, values: tuple[str, ...]
+) -> tuple[Source, ...]:
+    """Return where hyperties are; refuse another form, or a name given twice."""
+    found: dict[str, Source] = {}
+    for text in values:
+        source = read_source(text)
+        if source is None:
+            raise click.BadParameter(
+                f"{text!r} is not of the form NAME=module:Class or FILE.py:Class"
+            )
+        if source.name in found:
+            raise click.BadParameter(f"{source.name!r} is named twice; add NAME= in front of one")
+        found[source.name] = source
+    return tuple(found.values())
+
+
+@click.command("dev")
+@click.option(
+    "--hyperty",
+    "sources",
+    metavar="[NAME=]WHERE:CLASS",
+    multiple=True,
+    callback=_check_sources,
+    help="Deploy this hyperty in the runtime alice, and again when its file changes; repeatable. "
+    "WHERE is a file such as hello.py, or a module.",
+)
+@click.option(
+    "--domain",
+    default="dev.example",
+    show_default=True,
+    callback=check_domain,
+    help="The domain of node and runtimes.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:0",
+    show_default=True,
+    callback=check_place,
+    help="Address of the node; port 0 picks a free one.",
+)
+@click.option(
+    "--state",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path(".protofly-dev"),
+    show_default=True,
+    help="Directory of the local authority, keys, and the configuration of other commands.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@config_option
+@log_option
+def command(
+    *, sources: tuple[Source, ...], domain: str, listen: str, state: Path, as_json: bool
+) -> int:
+    """Run a node, two runtimes and hyperties for development until Ctrl-C.
+
+    The node has TLS by a local certificate authority, and users log in with tokens of a local
+    key; both are made once, in the directory of --state. The addresses of everything are printed,
+    with commands to try. A hyperty whose file changes is deployed again with the same address;
+    an error in the file is shown, and the code before it runs on.
+    """
+    sys.path.insert(0, "")  # as `python -m` does
+    state = state.absolute()
+    try:
+        state.mkdir(_FOLDER, parents=True, exist_ok=True)
+        hosts = dict.fromkeys((*_LOCAL, read_host_port(listen)[0]))
+        tls = open_authority(state, [*hosts], dt.datetime.now(dt.UTC))
+        signer = _signer(state)
+    except OSError as exc:
+        raise CommandError(
+            f"cannot use {exc.filename}: {exc.strerror}; name another directory with --state"
+        ) from exc
+    config = NodeConfig(domain=domain, listen=listen, tls=server_context(tls.cert, tls.key))
+    shown = _Json() if as_json else _Text()
+    files = _Files(state, tls, domain)
+    service = partial(_open, _node(config, files), tls, _casts(sources, signer, domain), shown)
+    return run(partial(serve, service, partial(_announce, shown, files)))
+
+
+@final
+@attrs.frozen
+class _Files:
+    """The files in the directory of `--state`."""
+
+    state: Path
+    tls: LocalTls
+    domain: str
+
+    @property
+    def key(self) -> Path:
+        return self.state / "login-key.json"
+
+    @property
+    def keys(self) -> Path:
+        return self.state / "jwks.json"
+
+    @property
+    def config(self) -> Path:
+        return self.state / "protofly.toml"
+
+    def write_config(self, node: str) -> None:
+        """Write the options by which other commands reach the node.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        user = f"user://{self.domain}/{_GUEST}"
+        words = [sys.executable, "-m", "actors", "token", "issue", "--key", str(self.key)]
+        words += ["--user", user, "--domain", self.domain]
+        options = {
+            "node": node,
+            "domain": self.domain,
+            "ca": str(self.tls.ca),
+            "token-command": shlex.join(words),
+        }
+        lines = [f"{name} = {orjson.dumps(value).decode()}" for name, value in options.items()]
+        tables = ["\n".join((f"[{name}]", *lines)) for name in ("request", "runtime")]
+        self.config.unlink(missing_ok=True)
+        write_private(self.config, ("\n\n".join(tables) + "\n").encode())
+
+
+def _signer(state: Path) -> SigningKey:
+    """Return the key that signs tokens, made if it is not there; write its public part.
+
+    Raises:
+        CommandError: What is there is no key.
+        OSError: A file cannot be written.
+    """
+    path, public = state / "login-key.json", state / "jwks.json"
+    if not path.exists():
+        write_private(path, orjson.dumps(make_key("EdDSA").private()))
+    signer = read_signer(path)
+    public.unlink(missing_ok=True)
+    write_private(public, orjson.dumps({"keys": [signer.public()]}))
+    return signer
+
+
+def _node(config: NodeConfig, files: _Files) -> NodeConfig:
+    return LoginOptions(
+        jwks=str(files.keys),
+        issuer=(config.domain,),
+        audience=(),
+        client=(),
+        max_token_life=TOKEN_LIFE,
+        session_life=SESSION_LIFE,
+        used_tokens=None,
+        domain_key=(),
+    ).applied(config)
+
+
+def _casts(
+    sources: Sequence[Source], signer: SigningKey, domain: str
+) -> dict[str, tuple[LocalLogin, list[Source]]]:
+    """Return how each runtime logs in, and its hyperties: an example, and for alice those given."""
+    given = {one.name for one in sources}
+    casts = {}
+    for name, example in zip(_RUNTIMES, _EXAMPLES, strict=True):
+        login = LocalLogin(signer, f"user://{domain}/{name}", domain)
+        casts[name] = (login, [] if example.name in given else [example])
+    casts[_RUNTIMES[0]][1].extend(sources)
+    return casts
+
+
+@asynccontextmanager
+async def _open(
+    config: NodeConfig,
+    tls: LocalTls,
+    casts: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
+    shown: "_Shown",
+) -> AsyncIterator[Place]:
+    try:
+        async with open_place(config, tls, casts, shown) as place:
+            yield place
+    except BadSourceError as exc:
+        raise CommandError(f"{exc}; correct it, or --hyperty") from exc
+
+
+def _announce(shown: "_Shown", files: _Files, place: Place) -> None:
+    try:
+        files.write_config(place.node.url)
+    except OSError as exc:
+        raise CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
+    shown.ready(place, files)
+
+
+class _Shown(Hears):
+    """Shows what runs."""
+
+    def ready(self, place: Place, files: _Files) -> None:
+        """Show the addresses of everything."""
+
+
+@final
+class _Json(_Shown):
+    """Shows it to programs."""
+
+    @override
+    def ready(self, place: Place, files: _Files) -> None:
+        say_ready(
+            "dev",
+            files.domain,
+            url=place.node.url,
+            ca=str(files.tls.ca),
+            config=str(files.config),
+            runtimes=dict(place.runtimes),
+            hyperties={one.source.name: one.url for one in place.deployments},
+        )
+
+    @override
+    def reloaded(self, deployment: Deployment) -> None:
+        say("reload", ok=True, hyperty=deployment.source.name, url=deployment.url)
+
+    @override
+    def refused(self, deployment: Deployment, why: str, details: str) -> None:
+        name, url = deployment.source.name, deployment.url
+        say("reload", ok=False, hyperty=name, url=url, why=why, details=details)
+
+
+@final
+class _Text(_Shown):
+    """Shows it to a person."""
+
+    @override
+    def ready(self, place: Place, files: _Files) -> None:
+        rows = [("node", files.domain, place.node.url)]
+        for name, url in place.runtimes.items():
+            mine = [one for one in place.deployments if one.runtime == name]
+            rows += [("runtime", name, url)]
+            rows += [("hyperty", one.source.name, one.url) for one in mine]
+        rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        for kind, name, value in rows:
+            click.echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
+        click.echo("\nTry in another terminal:")
+        program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
+        file = shlex.quote(_near(files.config))
+        for one in place.deployments:
+            click.echo(f"  {program} request --config {file} {one.url} '{{\"number\": 1}}'")
+        click.echo(
+            f"  {program} runtime --config {file} --name carol --hyperty echo=actors.hyperties:Echo"
+            "\n\nA hyperty is loaded again when its file changes. Ctrl-C ends everything."
+        )
+
+    @override
+    def reloaded(self, deployment: Deployment) -> None:
+        click.echo(f"{deployment.source.name} is reloaded: {deployment.url}")
+
+    @override
+    def refused(self, deployment: Deployment, why: str, details: str) -> None:
+        click.echo(f"{deployment.source.name} is not reloaded, the code before runs on: {why}")
+        if details:
+            click.echo(details)
+
+
+def _near(path: Path) -> str:
+    """Return a path as short as it can be typed here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,226 @@
+"""The local place: a node with TLS and logins, runtimes, and hyperties that are reloaded."""
+
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final, Protocol, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.dev.authority import LocalTls
+from actors.dev.source import BadSourceError, Source, Stamp
+from actors.keys.signing import SigningKey
+from actors.kit.ids import clock_offset, fresh_ids
+from actors.kit.log import get_logger
+from actors.kit.supervision.monitor import Crash
+from actors.kit.trace import NULL_TRACER
+from actors.node.app import Node, open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.hyperty.hyperty import Hyperty, Profile
+from actors.runtime.registry.allocation import NotKeptError
+from actors.runtime.runtime import Runtime
+from actors.runtime.stubs.credentials import Credentials
+from specs.limits.development import RELOAD_INTERVAL
+from specs.limits.node import TOKEN_LIFE
+from transports.link import Kind
+from transports.system import open_system_network
+from transports.tls import client_context
+
+__all__ = ["Deployment", "Hears", "LocalLogin", "Place", "open_place"]
+
+_log = get_logger("actors.dev")
+
+_NAME_BYTES: Final = 16
+_KINDS: Final = (Kind.UNIX, Kind.TCP, Kind.WEBSOCKET)
+
+
+@final
+@attrs.frozen
+class LocalLogin(Credentials):
+    """Logs a user in by tokens that a local key signs, each good for one session.
+
+    Attributes:
+        signer: The key.
+        user: Address of the user, whose domain issues the tokens.
+        issuer: That domain.
+    """
+
+    signer: SigningKey
+    user: str
+    issuer: str
+
+    @override
+    async def token(self, audience: str) -> str:
+        await trio.lowlevel.checkpoint()
+        now = time.time_ns() // 1_000_000_000
+        return self.signer.signed(
+            {
+                "iss": self.issuer,
+                "sub": self.user,
+                "aud": audience,
+                "iat": now,
+                "exp": now + int(TOKEN_LIFE),
+                "jti": secrets.token_urlsafe(_NAME_BYTES),
+            }
+        )
+
+
+class Hears(Protocol):
+    """Hears of the reloads of hyperties."""
+
+    def reloaded(self, deployment: "Deployment") -> None:
+        """Note that a hyperty runs with its changed code."""
+
+    def refused(self, deployment: "Deployment", why: str, details: str) -> None:
+        """Note that changed code cannot be used; the code before it runs on.
+
+        Args:
+            deployment: The hyperty.
+            why: The reason, as a sentence.
+            details: Lines that show the place of the error; may be empty.
+        """
+
+
+@final
+@attrs.define(eq=False)
+class Deployment:
+    """A hyperty of a local runtime.
+
+    Attributes:
+        source: Where its class is.
+        runtime: Name of its runtime.
+        url: Its address, which a reload keeps.
+        file: The file that is watched.
+    """
+
+    source: Source
+    runtime: str
+    url: str
+    file: Path
+    _running: Runtime
+    _made: type[Hyperty]
+    _stamp: Stamp | None
+
+    async def look(self, hears: Hears) -> None:
+        """Reload the hyperty if its file has changed.
+
+        If cancelled, the hyperty may not run.
+
+        Args:
+            hears: Hears of the outcome.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        stamp = await trio.to_thread.run_sync(self.source.stamp, self.file)
+        if stamp is None or stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            made = self.source.load()
+        except BadSourceError as error:
+            hears.refused(self, str(error), error.details)
+            return
+        await self._running.rest(self.url)
+        with Crash() as crash:
+            await self._deploy(made)
+        if crash.error is None:
+            self._made = made
+            hears.reloaded(self)
+            return
+        _log.info("hyperty not reloaded", hyperty=str(self.source), exc_info=crash.error)
+        why = f"{self.source} did not start: {type(crash.error).__name__}: {crash.error}"
+        hears.refused(self, why, "")
+        await self._deploy(self._made)
+
+    async def _deploy(self, made: type[Hyperty]) -> None:
+        """Deploy a class with the same address; a new one if the hyperty was given up before."""
+        name = self.source.name
+        try:
+            self.url = await self._running.deploy(Profile(name, address=self.url), made)
+        except NotKeptError:
+            self.url = await self._running.deploy(name, made)
+
+
+@final
+@attrs.frozen
+class Place:
+    """What runs: the node, the addresses of the runtimes by name, and their hyperties."""
+
+    node: Node
+    runtimes: Mapping[str, str]
+    deployments: Sequence[Deployment]
+
+
+@asynccontextmanager
+async def open_place(
+    config: NodeConfig,
+    tls: LocalTls,
+    casts: Mapping[str, tuple[Credentials, Sequence[Source]]],
+    hears: Hears,
+) -> AsyncIterator[Place]:
+    """Run a node, runtimes and their hyperties while the context is open.
+
+    Args:
+        config: Configuration of the node.
+        tls: Files of TLS; the runtimes trust the authority.
+        casts: For each runtime, by its name, how it logs in, and its hyperties.
+        hears: Hears of reloads.
+
+    If cancelled, everything is closed in order, as by the end of the context.
+
+    Raises:
+        BadSourceError: A hyperty cannot be loaded.
+        ListenError: The node cannot listen.
+    """
+    loaded = {
+        name: [(one, *_loaded(one)) for one in sources] for name, (_, sources) in casts.items()
+    }
+    dials, offset = client_context(tls.ca), clock_offset()
+    async with AsyncExitStack() as stack:
+        network = await stack.enter_async_context(open_system_network(dials))
+        config = attrs.evolve(config, ids=fresh_ids(), clock_offset=offset)
+        node = await stack.enter_async_context(open_node(config, network, NULL_TRACER))
+        runtimes: dict[str, str] = {}
+        deployments: list[Deployment] = []
+        for name, (login, _) in casts.items():
+            its = RuntimeConfig(
+                domain=config.domain,
+                name=name,
+                node=node.url,
+                tls=dials,
+                kinds=_KINDS,
+                credentials=login,
+                ids=fresh_ids(),
+                clock_offset=offset,
+            )
+            runtime = await stack.enter_async_context(open_runtime(its, network, NULL_TRACER))
+            await runtime.enter()
+            runtimes[name] = runtime.url
+            for source, file, stamp, made in loaded[name]:
+                url = await runtime.deploy(source.name, made)
+                deployments.append(Deployment(source, name, url, file, runtime, made, stamp))
+        nursery = await stack.enter_async_context(trio.open_nursery())
+        nursery.start_soon(_watch, deployments, hears)
+        yield Place(node, runtimes, deployments)
+        nursery.cancel_scope.cancel()
+
+
+def _loaded(source: Source) -> tuple[Path, Stamp | None, type[Hyperty]]:
+    file = source.file()
+    # Taken before the file is read: a change meanwhile is a change.
+    stamp = source.stamp(file)
+    return file, stamp, source.load()
+
+
+async def _watch(deployments: Sequence[Deployment], hears: Hears) -> None:
+    while True:
+        await trio.sleep(RELOAD_INTERVAL)
+        for one in deployments:
+            await one.look(hears)

@@ -1,0 +1,141 @@
+"""`python -m actors dev` as a process: all of it reachable, and reloaded when a file changes."""
+
+import os
+import signal
+import tomllib
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+import trio
+
+from actors.cli.command_error import ExitCode
+from tests.support.command import call, typed
+from tests.support.warm import fork_warm
+
+HELLO = """
+import actors
+
+class Hello(actors.Hyperty):
+    async def on_request(self, message):
+        return {value!r}
+"""
+BROKEN = """
+import actors
+
+class Hello(actors.Hyperty):
+    async def started(self):
+        raise RuntimeError("not today")
+"""
+
+
+class Dev:
+    def __init__(self, process, out):
+        self.process = process
+        self._out = out
+        self._text = b""
+
+    async def said(self):
+        while b"\n" not in self._text:
+            piece = await self._out.receive_some()
+            assert piece, "it ended"
+            self._text += piece
+        line, _, self._text = self._text.partition(b"\n")
+        return line.decode()
+
+
+@asynccontextmanager
+async def developing(*arguments):
+    outer, inner = os.pipe()
+    async with trio.lowlevel.FdStream(outer) as out:
+        try:
+            process = fork_warm(["-m", "actors", "dev", *arguments], (None, inner, 2))
+        finally:
+            os.close(inner)
+        try:
+            yield Dev(process, out)
+        finally:
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.ended()
+
+
+async def test_a_changed_file_is_reloaded_at_the_same_address(tmp_path):
+    file, state = tmp_path / "hello.py", tmp_path / "state"
+    file.write_text(HELLO.format(value="one"))
+    arguments = ("--json", "--state", str(state), "--hyperty", f"{file}:Hello")
+
+    async def ask(url):
+        ended = await call("request", "--config", str(state / "protofly.toml"), url, "1")
+        return orjson.loads(ended.out[0]).get("value") if ended.out else ended.err
+
+    async def said():
+        return orjson.loads(await dev.said())
+
+    async with developing(*arguments) as dev:
+        ready = await said()
+        url = ready["hyperties"]["hello"]
+        assert set(ready["hyperties"]) == {"hello", "echo", "counter"}
+        assert set(ready["runtimes"]) == {"alice", "bob"}
+        assert ready["url"].startswith("wss://127.0.0.1:")
+        assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
+        assert await ask(url) == "one"
+
+        file.write_text("class (")
+        refused = await said()
+        assert (refused["ok"], refused["url"]) == (False, url)
+        assert "SyntaxError" in refused["why"]
+        assert "class (" in refused["details"]
+        assert await ask(url) == "one"
+
+        file.write_text(BROKEN)
+        refused = await said()
+        assert (refused["ok"], "not today" in refused["why"]) == (False, True)
+        assert await ask(url) == "one"
+
+        file.write_text(HELLO.format(value="two"))
+        reloaded = await said()
+        assert (reloaded["ok"], reloaded["url"]) == (True, url)
+        assert await ask(url) == "two"
+        dev.process.send_signal(signal.SIGINT)
+        assert await dev.process.ended() == ExitCode.OK
+
+
+async def test_a_person_is_shown_the_addresses_and_commands_to_try(tmp_path):
+    async with developing("--state", str(tmp_path / "state")) as dev:
+        shown = [await dev.said()]
+        while not shown[-1].startswith("A hyperty is loaded again"):
+            shown.append(await dev.said())
+        dev.process.send_signal(signal.SIGTERM)
+        assert await dev.process.ended() == ExitCode.OK
+    kinds = [line.split()[0] for line in shown[: shown.index("")]]
+    expected = "node runtime hyperty runtime hyperty authority options"
+    assert kinds == expected.split()
+    (echo,) = [line.split()[2] for line in shown if line.split()[:2] == ["hyperty", "echo"]]
+    options = tmp_path / "state" / "protofly.toml"
+    assert any(f"request --config {options} {echo} '" in line for line in shown)
+    tables = tomllib.loads(options.read_text())
+    assert tables["runtime"]["node"] == shown[0].split()[2]
+    assert typed("config", "check", str(options)).status == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "complaint"),
+    [
+        ("hello", ExitCode.USAGE, "is not of the form"),
+        ("nowhere.py:Hello", ExitCode.CONFIGURATION, "there is no file nowhere.py"),
+        ("no.such.module:Hello", ExitCode.CONFIGURATION, "cannot import no.such.module"),
+        ("actors.hyperties:Nobody", ExitCode.CONFIGURATION, "has no hyperty 'Nobody'"),
+    ],
+)
+def test_a_hyperty_that_is_not_there_is_reported(tmp_path, named, status, complaint):
+    ended = typed("dev", "--state", str(tmp_path), "--hyperty", named)
+    assert ended.status == status
+    assert complaint in ended.err[-1]
+
+
+def test_a_state_directory_that_cannot_be_used_is_reported(tmp_path):
+    (tmp_path / "file").touch()
+    ended = typed("dev", "--state", str(tmp_path / "file"))
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "--state" in ended.err[0]
