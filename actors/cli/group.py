@@ -16,8 +16,8 @@ SUMMARIES: Final = MappingProxyType(
     {
         "config": "Show the options in force and where they come from; check a file.",
         "demo": "Show a node, two runtimes and a direct link at work, and judge them.",
-        "find": "Find hyperties and data objects, and follow what is found.",
         "dev": "Run a node, two runtimes and hyperties under development, reloaded on change.",
+        "find": "Find hyperties and data objects, and follow what is found.",
         "fsm": "Look at the declared state machines, and judge runs by them.",
         "node": "Run the message node of a domain.",
         "play": "Play scenario files against nodes and runtimes under a virtual clock.",

@@ -166,7 +166,7 @@ class _Files:
             "token-command": shlex.join(words),
         }
         lines = [f"{name} = {orjson.dumps(value).decode()}" for name, value in options.items()]
-        tables = ["\n".join((f"[{name}]", *lines)) for name in ("request", "runtime")]
+        tables = ["\n".join((f"[{name}]", *lines)) for name in ("find", "request", "runtime")]
         self.config.unlink(missing_ok=True)
         write_private(self.config, ("\n\n".join(tables) + "\n").encode())
 
@@ -286,8 +286,11 @@ class _Text(_Shown):
         click.echo("\nTry in another terminal:")
         program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
         file = shlex.quote(_near(files.config))
+        for name in place.runtimes:
+            click.echo(f"  {program} find --config {file} user://{files.domain}/{name}")
         for one in place.deployments:
-            click.echo(f"  {program} request --config {file} {one.url} '{{\"number\": 1}}'")
+            to = f"user://{files.domain}/{one.runtime} {one.source.name}"
+            click.echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
         click.echo(
             f"  {program} runtime --config {file} --name carol --hyperty echo=actors.hyperties:Echo"
             "\n\nA hyperty is loaded again when its file changes. Ctrl-C ends everything."

@@ -1,6 +1,7 @@
 """`python -m actors dev` as a process: all of it reachable, and reloaded when a file changes."""
 
 import os
+import shlex
 import signal
 import tomllib
 from contextlib import asynccontextmanager
@@ -106,14 +107,20 @@ async def test_a_person_is_shown_the_addresses_and_commands_to_try(tmp_path):
         shown = [await dev.said()]
         while not shown[-1].startswith("A hyperty is loaded again"):
             shown.append(await dev.said())
+        found, asked = [
+            shlex.split(line.partition(" actors ")[2])
+            for line in shown
+            if "find --" in line or "dev.example/bob counter" in line
+        ][1:]
+        listed, answered = await call(*found), await call(*asked)
         dev.process.send_signal(signal.SIGTERM)
         assert await dev.process.ended() == ExitCode.OK
+    assert [line.split()[:2] for line in listed.out[1:]] == [["live", "counter"]]
+    assert orjson.loads(answered.out[0])["value"] == {"number": 1}
     kinds = [line.split()[0] for line in shown[: shown.index("")]]
     expected = "node runtime hyperty runtime hyperty authority options"
     assert kinds == expected.split()
-    (echo,) = [line.split()[2] for line in shown if line.split()[:2] == ["hyperty", "echo"]]
     options = tmp_path / "state" / "protofly.toml"
-    assert any(f"request --config {options} {echo} '" in line for line in shown)
     tables = tomllib.loads(options.read_text())
     assert tables["runtime"]["node"] == shown[0].split()[2]
     assert typed("config", "check", str(options)).status == ExitCode.OK
