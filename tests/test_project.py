@@ -14,7 +14,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MAX_LINES = 600
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_FOLDERS = "actors|bench|docs|examples|fsm|spark|specs|tests|transports"
+_FOLDERS = "actors|bench|deploy|docs|examples|fsm|spark|specs|tests|transports"
 _PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]+|[\w./-]+/[\w.-]+\.(?:py|md|toml|svg|sqlite)")
 # Settings of Apache Spark begin like our package.
 _MODULE = re.compile(
