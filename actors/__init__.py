@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         TokenFile,
     )
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
+    from fsm.bus.forward_rules import ForwardRefusedError
     from fsm.errors import UnknownMachineError
     from fsm.limits.sandbox_totals import SandboxTotals
     from fsm.registry.discovery import Change, EntryChange, FoundEntry
@@ -93,6 +94,7 @@ __all__ = [
     "DropReason",
     "EntryChange",
     "Following",
+    "ForwardRefusedError",
     "FoundEntry",
     "GivenToken",
     "Hyperty",
@@ -195,6 +197,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.limits.sandbox_totals": ("SandboxTotals",),
+        "fsm.bus.forward_rules": ("ForwardRefusedError",),
         "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),

@@ -24,6 +24,7 @@ from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile, recor
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
@@ -359,6 +360,40 @@ class Runtime:
             BadUrlError: User, reporter or domain is no address.
         """
         return self._running.watch(domain=domain, **criteria)
+
+    def forward(self, source: str, target: str) -> AbstractAsyncContextManager[None]:
+        """Copy messages for an address of this runtime to another one, while the context is open.
+
+        The target gets each request and event with its own address in `to`, and the source in
+        `via`. The sender gets the answer of the source only.
+
+        Args:
+            source: Address whose messages are copied, such as `url` of a deployed hyperty.
+            target: Address that gets the copies.
+
+        If cancelled on entering, the rule may hold until the runtime closes.
+
+        Raises:
+            ForwardRefusedError: On entering: an address is of another runtime, or messages would go
+                in a circle.
+            BadUrlError: One of them is no address.
+            ActorStoppedError: On entering: the runtime has closed.
+        """
+        return self._running.forwarded(ForwardRule.of(source, target))
+
+    def bind(self, one: str, other: str) -> AbstractAsyncContextManager[None]:
+        """Copy messages for each of two addresses of this runtime to the other one, likewise.
+
+        Args:
+            one: The first address.
+            other: The second address.
+
+        If cancelled on entering, the alias may hold until the runtime closes.
+
+        Raises:
+            ForwardRefusedError: As for `forward`; so are the others.
+        """
+        return self._running.forwarded(ForwardRule.of(one, other, is_alias=True))
 
     async def reload_policies(self) -> str:
         """Read the policy files again; the runtime keeps its policies if one cannot be used.

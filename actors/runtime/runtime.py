@@ -1,6 +1,7 @@
 """A running runtime: what its owner can do with it, and its hyperties."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final, NoReturn, Unpack, final
 
@@ -27,6 +28,7 @@ from actors.runtime.registry.registry import LinksWanted, RegistryView
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
+from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.changes import LocalGone, LocalLive
 from fsm.registry.discovery import Criteria, Sought
 from fsm.registry.resolve.link_entry import LinkEntry
@@ -446,6 +448,14 @@ class Runtime:
         """
         sender = f"{self.url}/{part}"
         await self._parts.bus.ask(partial(Granted, sender, sender, Origin.LOCAL))
+
+    def forwarded(self, rule: ForwardRule) -> AbstractAsyncContextManager[None]:
+        """Copy messages between two addresses of this runtime, while the context is open.
+
+        Args:
+            rule: The forward rule or alias (BUS-08, BUS-10).
+        """
+        return self._parts.agent.forwarded(rule)
 
     async def reload_policies(self) -> str:
         """Read the policy files again; the runtime keeps its policies if one cannot be used.

@@ -27,3 +27,6 @@ ANSWERS_KEPT: Final = 256
 
 MAX_ATTEMPTS: Final = 10
 """Maximum attempts of one request of a hyperty (ours, MSG-07)."""
+
+FORWARD_RULES: Final = 256
+"""Forward rules and aliases of one runtime; more are refused (ours, BUS-08, BUS-10)."""

@@ -14,6 +14,7 @@ import trio
 
 from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.admission import Admission, SenderProofs
+from actors.runtime.bus.copies import Copies
 from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
@@ -173,6 +174,7 @@ class Forwarding:
         outbound: The routes out.
         proofs: Proven senders over links.
         arrivals: What comes from outside, each pair's messages in order.
+        copies: Copies of messages by forward rules.
     """
 
     def __init__(
@@ -193,6 +195,7 @@ class Forwarding:
         self.outbound = Outbound(self._handing, hops, self.refuse)
         self.proofs = SenderProofs(self.admission, self.outbound, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
+        self.copies = Copies(self.admission, self._pipelines, self._answers, self._handing, hops)
         self.arrivals = Arrivals(hops, self._take_arrived)
 
     # ---- in
@@ -285,6 +288,7 @@ class Forwarding:
         if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
             # The listeners here are not all (BUS-09).
             self.outbound.go(passed, submitted.intent or intent_of(passed), now)
+        self.copies.spread(submitted, passed, direction, now)
 
     def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
         """Say whether a message that has listeners here is for others elsewhere, too."""
@@ -363,6 +367,8 @@ class Forwarding:
             self._answers.waits_anew(answer.transaction.request)
 
     def _give(self, response: Message, waiter: PendingReply, now: float) -> None:
+        if waiter.is_copy:
+            return
         if waiter.reply is not None or waiter.is_ours:
             self._answers.give(response, waiter)
         elif waiter.session and self.routing.find(waiter.session):

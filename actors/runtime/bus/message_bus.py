@@ -25,6 +25,8 @@ from actors.runtime.bus.messages import (
     Expelled,
     Followed,
     FollowingMessage,
+    ForwardAdded,
+    ForwardRemoved,
     Granted,
     HandedBack,
     HandedOn,
@@ -47,6 +49,7 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge
+from fsm.bus.forward_rules import ForwardRefusedError
 from fsm.registry.resolve.resolve_io import (
     NoRoute,
     OwnerDoubted,
@@ -128,11 +131,8 @@ class MessageBus(Actor[BusMessage]):
                 self._route(message)
             case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
                 self._forwarding.proofs.proven(message, trio.current_time())
-            case RegistryJoined(registry, done):
-                self._forwarding.outbound.registry = registry
-                done.send(None)
-            case ReleaseAsked(stub, domain, freed):
-                freed.send(self._forwarding.release(stub, domain))
+            case RegistryJoined() | ReleaseAsked() | ForwardAdded():
+                self._serve(message)
             case _:
                 self._write(message)
         self._forwarding.admission.settle()
@@ -172,6 +172,23 @@ class MessageBus(Actor[BusMessage]):
             case _:
                 assert_never(message)
 
+    def _serve(self, message: RegistryJoined | ReleaseAsked | ForwardAdded) -> None:
+        match message:
+            case RegistryJoined(registry, done):
+                self._forwarding.outbound.registry = registry
+                done.send(None)
+            case ReleaseAsked(stub, domain, freed):
+                freed.send(self._forwarding.release(stub, domain))
+            case ForwardAdded(rule, writer, added):
+                try:
+                    self._forwarding.copies.add(rule, writer)
+                except ForwardRefusedError as error:
+                    added.fail(error)
+                else:
+                    added.send(None)
+            case _:
+                assert_never(message)
+
     def _submit(self, submitted: Submitted) -> None:
         now = trio.current_time()
         self._forwarding.submit(submitted, now)
@@ -185,6 +202,8 @@ class MessageBus(Actor[BusMessage]):
                 admission.grant(owner, address, origin)
             case Revoked(owner, address):
                 admission.revoke(owner, address)
+            case ForwardRemoved(rule, writer):
+                self._forwarding.copies.remove(rule, writer)
             case Named(component, name):
                 admission.name(component, name)
             case ListenerAdded(address, listener, writer):

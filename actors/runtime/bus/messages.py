@@ -8,6 +8,7 @@ import attrs
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import Permit
+from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
 from fsm.p2p.transfer import Behind
@@ -31,6 +32,8 @@ __all__ = [
     "Expelled",
     "Followed",
     "FollowingMessage",
+    "ForwardAdded",
+    "ForwardRemoved",
     "Granted",
     "HandedBack",
     "HandedOn",
@@ -160,6 +163,30 @@ class Named:
 
     component: str
     name: str | None
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ForwardAdded:
+    """Copy messages by this rule (BUS-08, BUS-10).
+
+    Attributes:
+        done: Answered when the rule is there, or with a `ForwardRefusedError`.
+    """
+
+    rule: ForwardRule
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ForwardRemoved:
+    """Copy nothing more by this rule, unless others have added it, too; repeated is fine."""
+
+    rule: ForwardRule
+    writer: str
     done: Reply[None]
 
 
@@ -311,7 +338,14 @@ LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
 """Messages that make a link a listener, or a sender of changes."""
 
 RoutingMessage: TypeAlias = (
-    Granted | Revoked | Named | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage
+    Granted
+    | Revoked
+    | Named
+    | ListenerAdded
+    | ListenerRemoved
+    | ForwardRemoved
+    | FollowingMessage
+    | LinkMessage
 )
 """Messages that change a Message BUS's tables."""
 
@@ -328,6 +362,7 @@ BusMessage: TypeAlias = (
     | SenderEvents
     | RegistryJoined
     | ReleaseAsked
+    | ForwardAdded
     | RoutingMessage
 )
 """Messages to a Message BUS; routes come from the registry, which it asks for them."""

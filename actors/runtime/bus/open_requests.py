@@ -42,12 +42,14 @@ class PendingReply:
         intent: What might be done for the request; of no matter if it is ours.
         session: The node stub by whose session it came; None: it came otherwise.
         reply: Receives the answer, if a component here awaits it in place.
+        is_copy: Whether nobody waits: the request is a copy of another one (BUS-08).
     """
 
     is_ours: bool
     intent: Intent
     session: str | None = None
     reply: Reply[Message] | None = None
+    is_copy: bool = False
 
     def way_back(self, response: Message) -> Intent:
         """Return what may be done for the answer: a request by the node is answered by it."""

@@ -3,11 +3,14 @@
 Each async method waits for the Message BUS. It raises ActorStoppedError if the runtime has closed.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import final
 
+import trio
 from typing_extensions import override
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import OwnPlace, Permits
@@ -17,6 +20,8 @@ from actors.runtime.bus.messages import (
     CaughtUp,
     Expelled,
     Followed,
+    ForwardAdded,
+    ForwardRemoved,
     Granted,
     HandedBack,
     HandedOn,
@@ -32,6 +37,7 @@ from actors.runtime.bus.messages import (
     Unfollowed,
 )
 from actors.runtime.bus.mini_bus import MiniBusPort
+from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
 from fsm.p2p.transfer import Behind
@@ -283,6 +289,22 @@ class CorePort(_Port):
         If cancelled, the message was not passed on.
         """
         await self._bus.tell(HandedOn(message, component))
+
+    @asynccontextmanager
+    async def forwarded(self, rule: ForwardRule) -> AsyncIterator[None]:
+        """Copy messages by a rule while the context is open (BUS-08, BUS-10).
+
+        If cancelled on entering, the rule may remain until the runtime ends.
+
+        Raises:
+            ForwardRefusedError: An address is of another runtime, or the rule cannot be added.
+        """
+        await self._bus.ask(lambda done: ForwardAdded(rule, self.url, done))
+        try:
+            yield
+        finally:
+            with trio.CancelScope(shield=True), suppress(ActorStoppedError):
+                await self._bus.ask(lambda done: ForwardRemoved(rule, self.url, done))
 
     async def lend(self, address: str, component: str) -> None:
         """Let a component of this runtime send from another address, too, to answer from it.

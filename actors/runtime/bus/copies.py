@@ -1,0 +1,93 @@
+"""Copies of messages by the forward rules and aliases of a Message BUS (BUS-08, BUS-10)."""
+
+from typing import final
+
+import attrs
+
+from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.delivery import Deliveries
+from actors.runtime.bus.messages import Submitted
+from actors.runtime.bus.open_requests import OpenRequests, PendingReply
+from actors.runtime.bus.pipeline import Pipelines
+from actors.runtime.hop_trace import HopTrace
+from actors.runtime.policy import Refusal
+from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
+from fsm.bus.transactions import ASKED_ONCE
+from fsm.intent import Intent
+from specs.message import Message
+from specs.reply_code import DropReason
+from specs.routing import Direction
+
+__all__ = ["Copies"]
+
+
+@final
+@attrs.frozen
+class Copies:
+    """Hosts the forward rules; part of the bus's task.
+
+    A copy passes the same checks as a message of its sender to its own receiver. Nothing of its
+    fate concerns the sender: who has asked gets the answer of the first receiver only.
+    """
+
+    _admission: Admission
+    _pipelines: Pipelines
+    _answers: OpenRequests
+    _handing: Deliveries
+    _hops: HopTrace
+    _rules: ForwardRules = attrs.field(factory=ForwardRules)
+
+    def add(self, rule: ForwardRule, writer: str) -> None:
+        """Add a rule between two addresses of this runtime.
+
+        Args:
+            rule: The rule.
+            writer: Name of the component that adds it.
+
+        Raises:
+            ForwardRefusedError: An address is of another runtime, or the rule cannot be added.
+        """
+        for address in (rule.source, rule.target):
+            if not self._admission.is_local(address):
+                why = f"{address} is no address of this runtime"
+                raise ForwardRefusedError(rule.source, rule.target, why)
+        self._hops.rows(self._rules.add(rule, writer))
+
+    def remove(self, rule: ForwardRule, writer: str) -> None:
+        """End a rule for one of its owners. Idempotent.
+
+        Args:
+            rule: The rule.
+            writer: Name of the component that removes it.
+        """
+        self._hops.rows(self._rules.remove(rule, writer))
+
+    def spread(self, submitted: Submitted, passed: Message, way: Direction, now: float) -> None:
+        """Deliver the copies of a message that has passed the checks.
+
+        Args:
+            submitted: Message and its submitter.
+            passed: The message after the checks.
+            way: The pipeline that it has taken.
+            now: Current time, in seconds.
+        """
+        for copy in self._rules.copies(passed):
+            checked = self._pipelines.passed(copy, submitted.by, way)
+            if isinstance(checked, Refusal):
+                self._hops.denied(copy, submitted.by, int(checked.code or 0), checked.why)
+                self._hops.dropped(copy, checked.reason)
+                continue
+            self._hops.submitted(checked, submitted.by)
+            if self._deliver(checked, now, is_foreign=way is Direction.INCOMING):
+                self.spread(submitted, checked, way, now)
+
+    def _deliver(self, copy: Message, now: float, *, is_foreign: bool) -> bool:
+        is_crowding = copy.is_request and self._answers.is_crowding(copy)
+        if is_crowding or not self._handing.give(copy, copy.to, is_foreign=is_foreign):
+            is_there = is_crowding or self._handing.is_there(copy.to)
+            self._hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
+            return not is_there
+        if copy.is_request:
+            waiter = PendingReply(is_ours=False, intent=Intent.KNOWN, is_copy=True)
+            self._answers.open(copy, waiter, now, ASKED_ONCE)
+        return True
