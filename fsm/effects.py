@@ -8,7 +8,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Answer", "Dropped", "Refused", "RowChanged", "StubRefused"]
+__all__ = ["Answer", "Dropped", "HintRefused", "Refused", "RowChanged", "StubRefused"]
 
 
 @final
@@ -52,6 +52,20 @@ class RowChanged:
     key: str
     val: str
     writer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HintRefused:
+    """The hint of a sender how to link to an entity is not confirmed by its record (RES-16).
+
+    Attributes:
+        entity: Address of the entity.
+        why: The reason, as half a sentence.
+    """
+
+    entity: str
+    why: str
 
 
 @final

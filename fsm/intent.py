@@ -1,13 +1,15 @@
 """The steps that may be taken for a message that has no listener here."""
 
 from enum import Enum, unique
-from typing import Final
+from typing import Final, final
+
+import attrs
 
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.child import CHILDREN
 from specs.message import Message, MessageType
 
-__all__ = ["Intent", "intent_of", "is_p2p_part", "taken_off"]
+__all__ = ["Intent", "LinkHint", "hint_of", "intent_of", "is_p2p_part", "taken_off"]
 
 _CONNECTION_SCHEME: Final = "connection"
 _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
@@ -37,6 +39,28 @@ class Intent(Enum):
 
     DIRECT = "direct"
     """By the live link there is, or not at all: its sender has another route (P2P-30)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkHint:
+    """The statement of a sender how a link to its receiver is set up (RES-16).
+
+    Attributes:
+        handler: Address of the handler stub of the receiver's runtime.
+        requester: Catalogue address of the requester stub.
+    """
+
+    handler: str
+    requester: str
+
+
+def hint_of(message: Message) -> LinkHint | None:
+    """Return the hint that a message has for its own delivery; None: it has none."""
+    handler, requester = message.body.get("p2pHandler"), message.body.get("p2pRequester")
+    if not isinstance(handler, str) or not isinstance(requester, str):
+        return None
+    return LinkHint(handler, requester)
 
 
 def intent_of(message: Message) -> Intent:

@@ -104,6 +104,7 @@ class Tally(Measured):
     LOGINS = "logins", ("outcome",), "Logins at the node."
     STUBS_OPENED = "foreign_stubs_opened", (), "Foreign stubs that were started."
     STUBS_GONE = "foreign_stubs_gone", (), "Foreign stubs that have ended."
+    HINTS = "link_hints_refused", (), "Hints of senders for direct links that no record confirms."
     DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
 
 

@@ -162,6 +162,18 @@ class HopTrace:
         fact = Fact(k=Kind.DESCRIPTOR, op=Op.REFUSED, to=address, reason=str(reason), why=why)
         self._tracer.record(self._actor, fact)
 
+    def hint_refused(self, entity: str, why: str) -> None:
+        """Log, count and trace that a sender's hint how to link to an entity was wrong (RES-16).
+
+        Args:
+            entity: Address of the entity.
+            why: The reason, as half a sentence.
+        """
+        _log.warning("link hint refused", why=why)
+        self._counters.count(Tally.HINTS)
+        fact = Fact(k=Kind.RESOLVE, op=Op.REFUSED, to=entity, why=why)
+        self._tracer.record(self._actor, fact)
+
     def fact(self, fact: Fact) -> None:
         """Say anything else about hops."""
         if self._watches:

@@ -44,6 +44,10 @@ request may take (ours, I-B10)."""
 HELD_MESSAGES: Final = 1000
 """Messages of one link that wait for that: as many as may be on their way (ours, I-B10)."""
 
+LINK_HINTS: Final = 16
+"""Hints of senders for direct links that no record has confirmed yet, at a time; further ones are
+not followed (ours, RES-16)."""
+
 HELD_IN_ALL: Final = 4000
 """Messages of all links of a runtime that wait for that (ours, I-B10)."""
 

@@ -14,7 +14,7 @@ from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.delivery import Deliveries, LinkListener, Listener
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
-from fsm.intent import Intent, is_p2p_part
+from fsm.intent import Intent, LinkHint, hint_of, is_p2p_part
 from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.resolve_io import Asked, NoRoute, Route
 from specs.addresses.address import is_below
@@ -207,21 +207,22 @@ class Outbound:
             return
         match self.routes.wait(message, intent):
             case Asking.ASK:
-                self.ask(message.to, intent, now)
+                self.ask(message.to, intent, now, hint_of(message))
             case Asking.FULL:
                 self._refuse(message, Code.TOO_LARGE, "too many wait for a route", now)
             case Asking.WAIT:
                 pass
 
-    def ask(self, to: str, intent: Intent, now: float) -> None:
+    def ask(self, to: str, intent: Intent, now: float, hint: LinkHint | None = None) -> None:
         """Ask the registry for the route to a target.
 
         Args:
             to: Address of the receiver.
             intent: Permitted kinds of routes.
             now: Current time, in seconds.
+            hint: How a link to it is set up, as the sender says.
         """
-        asked = Asked(to, intent)
+        asked = Asked(to, intent, hint)
         if self.registry is None or not self.registry.try_tell(asked):
             self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
 

@@ -42,7 +42,7 @@ from actors.runtime.registry.watch import (
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
-from fsm.effects import Answer, RowChanged, StubRefused
+from fsm.effects import Answer, HintRefused, RowChanged, StubRefused
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
@@ -347,7 +347,7 @@ class Registry(Actor[RegistryMessage]):
                 entries = self._core.links()
                 await self._feed(rs.Closing())
                 closed.send(tuple(end for entry in entries for end in entry.ends))
-            case rs.Asked(to, intent):
+            case rs.Asked(to, intent, _):
                 begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
                 self._parts.hops.fact(begun)
                 await self._feed(message)
@@ -444,7 +444,7 @@ class Registry(Actor[RegistryMessage]):
                 | rs.OwnerDoubted()
             ):
                 await self._parts.bus.tell(effect)
-            case Step() | RowChanged() | StubRefused():
+            case Step() | RowChanged() | StubRefused() | HintRefused():
                 self._keep(effect)
             case rs.Deploy() | rs.Undeploy():
                 await self._load(effect)
@@ -465,6 +465,8 @@ class Registry(Actor[RegistryMessage]):
                 self._parts.hops.rows([effect])
             case StubRefused(address, why):
                 self._parts.hops.stub_refused(address, why)
+            case HintRefused(entity, why):
+                self._parts.hops.hint_refused(entity, why)
             case _:
                 pass
 

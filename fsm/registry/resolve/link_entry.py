@@ -18,8 +18,9 @@ from typing import Final, final
 
 import attrs
 
-from fsm.effects import RowChanged, StubRefused
+from fsm.effects import HintRefused, RowChanged, StubRefused
 from fsm.engine import Entity, Step
+from fsm.intent import LinkHint
 from fsm.limits.token_bucket import TokenBucket
 from fsm.machines import p2p_entry as entry
 from fsm.machines import resolve_job
@@ -39,13 +40,22 @@ from fsm.registry.resolve.resolve_io import (
     RoutesChanged,
     Yield,
 )
-from specs.addresses.address import domain_of, is_below
-from specs.addresses.descriptor import is_other_stub
+from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_below, parse, runtime_of
+from specs.addresses.descriptor import is_other_stub, read_entry
 from specs.bodies.registry import Record
+from specs.errors import BadMessageError, BadUrlError
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
 
-__all__ = ["Deployment", "LinkClaims", "LinkEntities", "LinkEntry", "plan_of", "refusal_of"]
+__all__ = [
+    "Deployment",
+    "LinkClaims",
+    "LinkEntities",
+    "LinkEntry",
+    "plan_of",
+    "plan_of_hint",
+    "refusal_of",
+]
 
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
@@ -244,6 +254,28 @@ def plan_of(record: Record) -> RequesterPlan | None:
     if not is_below(record.p2p_handler, record.runtime):
         return None
     return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)
+
+
+def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | HintRefused:
+    """Return how to link to the runtime that a hint names (RES-16).
+
+    A requester is code: only the domain of the runtime names it.
+
+    Args:
+        entity: The entity that the hint is about.
+        hint: The hint.
+    """
+    try:
+        handler, (stub, _) = parse(hint.handler), read_entry(hint.requester)
+        remote = runtime_of(handler.text)
+        record = Record(entity, remote, p2p_handler=handler.text, p2p_requester=hint.requester)
+    except (BadUrlError, BadMessageError) as error:
+        return HintRefused(entity, f"a link was hinted at by an invalid address: {error}")
+    plan = plan_of(record) if handler.scheme == RUNTIME_SCHEME and handler.text != remote else None
+    if plan is None or stub.domain != domain_of(remote):
+        why = f"{hint.handler} and {hint.requester} are no stubs of one runtime"
+        return HintRefused(entity, f"a link was hinted at, but {why}")
+    return plan
 
 
 def refusal_of(record: Record) -> list[StubRefused]:

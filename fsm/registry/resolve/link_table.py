@@ -146,6 +146,21 @@ class LinkTable:
         self._entries[plan.remote] = entry
         return [PeerKnown(url, plan.remote), *entry.begun(now), SetPath(url)]
 
+    def disproved(self, plan: RequesterPlan, now: float) -> list[Effect]:
+        """Give up a link that was set up by a plan which is wrong, unless it serves an entity.
+
+        Args:
+            plan: The plan.
+            now: Seconds on the host's clock.
+        """
+        entry = self._entries.get(plan.remote)
+        if entry is None or entry.plan is not plan or entry.entities:
+            return []
+        effects = self._given_up(entry, now)
+        # The runtime is not to blame: a link by its own record may follow at once.
+        self._cooling.pop(plan.remote, None)
+        return effects
+
     def _life(self, remote: str) -> Entity:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
 

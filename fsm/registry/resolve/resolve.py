@@ -12,14 +12,15 @@ by a registry. The search then waits for the link, or ends because there will be
 
 from typing import assert_never, final
 
-from fsm.intent import Intent
+from fsm.effects import HintRefused
+from fsm.intent import Intent, LinkHint
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
 from fsm.p2p.link_policy import P2pUse, P2pWait
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
 from fsm.registry.resolve.config import ResolveConfig, Topology
 from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key
-from fsm.registry.resolve.link_entry import LinkEntry, plan_of, refusal_of
+from fsm.registry.resolve.link_entry import LinkEntry, plan_of, plan_of_hint, refusal_of
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubs
 from fsm.registry.resolve.resolve_io import (
@@ -45,6 +46,7 @@ from fsm.registry.resolve.resolve_io import (
     RecordRead,
     RecordReported,
     Released,
+    RequesterPlan,
     Route,
     StatusSeen,
     Stopped,
@@ -55,6 +57,7 @@ from fsm.registry.resolve.resolve_io import (
 from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
+from specs.limits.p2p import LINK_HINTS
 from specs.limits.protocol import NEGATIVE_CACHE
 from specs.reply_code import Code
 
@@ -79,6 +82,7 @@ class _LinkSearch:
         self._jobs = jobs
         self._records = records
         self._links = links
+        self._hinted: dict[str, RequesterPlan] = {}
         self._is_closing = False
 
     def close(self) -> None:
@@ -94,8 +98,14 @@ class _LinkSearch:
         entry = self._links.entities.entry_of(entity)
         return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
 
-    def seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
-        """Begin to look for a P2P link, if the request may have one and the runtime wants one."""
+    def seek(self, asked: Asked, now: float) -> list[Effect]:
+        """Begin to look for a P2P link, if the request may have one and the runtime wants one.
+
+        Args:
+            asked: The question, with the hint of the sender.
+            now: Seconds on the host's clock.
+        """
+        entity, intent = runtime_of(asked.to), asked.intent
         key = link_key(entity)
         use = self.use(entity)
         is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
@@ -108,12 +118,44 @@ class _LinkSearch:
             return [*begun, *self._set_up(entity, record, now)]
         if self._records.is_known(entity, now):
             return [*begun, *self._joined(entity, Trigger.ATTACH)]
-        return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
+        hinted = [] if asked.hint is None else self._follow(entity, asked.hint, now)
+        return [*begun, *self._jobs.query(key, now), ReadRecord(entity), *hinted]
+
+    def _follow(self, entity: str, hint: LinkHint, now: float) -> list[Effect]:
+        """Begin to set up a link by a hint, while the record of the entity is read (RES-16).
+
+        A hint sends no message anywhere: the record alone says whether the entity is at the other
+        end.
+        """
+        plan = plan_of_hint(entity, hint)
+        if isinstance(plan, HintRefused):
+            return [plan]
+        is_unwanted = self._config.link_policy.of(plan.remote, entity) is P2pUse.NEVER
+        is_own = plan.remote == self._config.runtime
+        if is_unwanted or is_own or len(self._hinted) >= LINK_HINTS:
+            return []
+        begun = self._links.plan(plan, now)
+        if begun:
+            self._hinted[entity] = plan
+        return begun
+
+    def _verified(self, entity: str, record: Record | None, now: float) -> list[Effect]:
+        """Compare the hint that was followed for an entity with its record."""
+        plan = self._hinted.pop(entity, None)
+        if plan is None or (record is not None and plan_of(record) == plan):
+            return []
+        why = "no live record confirms it" if record is None else "its record says otherwise"
+        refused = HintRefused(entity, f"a link to {plan.remote} was hinted at, but {why}")
+        return [refused, *self._links.disproved(plan, now)]
 
     def reported(self, entity: str, record: Record | None, now: float) -> list[Effect]:
         """Take the record of an entity."""
         self._records.put(entity, record, now)
         kept = self._records.find(entity, now)
+        verified = self._verified(entity, kept, now)
+        return [*verified, *self._informed(entity, kept, now)]
+
+    def _informed(self, entity: str, kept: Record | None, now: float) -> list[Effect]:
         if self._links.claims.settles(entity):
             return [] if kept is None else self._links.entities.bind(entity, kept.runtime)
         if kept is None:
@@ -256,7 +298,7 @@ class ResolveCore:
             now: Seconds on the host's clock.
         """
         if isinstance(happened, Asked):
-            return self._asked(happened.to, happened.intent, now)
+            return self._asked(happened, now)
         return [*self._feed(happened, now), *self._waited(now)]
 
     def _feed(self, happened: NotAsked, now: float) -> list[Effect]:
@@ -361,8 +403,8 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _asked(self, to: str, intent: Intent, now: float) -> list[Effect]:
-        entity = runtime_of(to)
+    def _asked(self, asked: Asked, now: float) -> list[Effect]:
+        to, intent = asked.to, asked.intent
         if self.is_local(to):
             return [NoRoute(to, intent, Code.NOT_FOUND, "target not found")]
         if not domain_of(to):
@@ -370,11 +412,11 @@ class ResolveCore:
             return [NoRoute(to, intent, Code.MALFORMED, why)]
         if is_backend(to) or intent is Intent.NODE:
             return self._by_node(to, intent, now)
-        return self._by_link(WaitingAsk(to, intent, entity), now)
+        return self._by_link(asked, now)
 
-    def _by_link(self, ask: WaitingAsk, now: float) -> list[Effect]:
+    def _by_link(self, asked: Asked, now: float) -> list[Effect]:
         """Answer with the live link; else with the node, and look for a link if that is wanted."""
-        to, intent, entity = ask.to, ask.intent, ask.entity
+        to, intent, entity = asked.to, asked.intent, runtime_of(asked.to)
         link = self.live_link(entity)
         if link is not None:
             why = "live link"
@@ -382,8 +424,8 @@ class ResolveCore:
             return [*found, Route(to, intent, link, now + NEGATIVE_CACHE, why)]
         if intent is Intent.DIRECT:
             return [NoRoute(to, intent, Code.UNAVAILABLE, "no live link leads there")]
-        sought = self._search.seek(entity, intent, now)
-        if self._may_wait(ask, now):
+        sought = self._search.seek(asked, now)
+        if self._may_wait(WaitingAsk(to, intent, entity), now):
             return sought
         return [*self._without_link(to, intent, now), *sought]
 

@@ -4,9 +4,9 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.effects import RowChanged, StubRefused
+from fsm.effects import HintRefused, RowChanged, StubRefused
 from fsm.engine import Step
-from fsm.intent import Intent
+from fsm.intent import Intent, LinkHint
 from fsm.p2p.negotiation import FIRST
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
@@ -72,10 +72,15 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Asked:
-    """A bus has no listener for `to`."""
+    """A bus has no listener for `to`.
+
+    Attributes:
+        hint: How a link to it is set up, as the sender says; not verified (RES-16).
+    """
 
     to: str
     intent: Intent
+    hint: LinkHint | None = None
 
 
 @final
@@ -586,6 +591,7 @@ Effect: TypeAlias = (
     | Resume
     | PathsLost
     | StubRefused
+    | HintRefused
     | RowChanged
     | LinkEvents
     | SenderEvents
