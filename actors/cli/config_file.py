@@ -6,6 +6,7 @@ not a wrong command line (2): a restart of the process would only fail again.
 
 import os
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -13,17 +14,18 @@ import click
 from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError
-from actors.cli.group import SUMMARIES
+from actors.cli.group import SUMMARIES, did_you_mean
 from actors.kit.log import get_logger
 
 __all__ = [
     "CONFIG",
     "PROFILE",
-    "checked_tables",
     "config_option",
     "log_loaded",
     "misconfigured",
     "origin_of",
+    "read_options",
+    "read_tables",
     "warn_unknown",
 ]
 
@@ -47,19 +49,54 @@ _COMMANDS: Final = [name for name in SUMMARIES if name != "config"]
 def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    known = {one.name: one for one in ctx.command.params if one.name not in {None, CONFIG}}
-    named: dict[str, object] = {}
-    for key, value in _table(path, ctx.info_name or "").items():
-        name = key.replace("-", "_")
-        if name not in known:
-            raise CommandError(
-                f"{path} sets {key!r}, which is no option of {ctx.info_name}; remove it"
-            )
-        named[name] = _flat(value)
-        _check_shape(f"{path} [{ctx.info_name}]", key, known[name], named[name])
+    tables, wrong = read_tables(path)
+    name = ctx.info_name or ""
+    named, more = read_options(path, name, ctx.command.params, tables.get(name, {}))
+    for error in (*wrong, *more):
+        raise error
     ctx.default_map = {**(ctx.default_map or {}), **named}
     ctx.meta[_LOADED] = path
     ctx.meta[_NAMED] = frozenset(named)
+
+
+def read_options(
+    path: Path, command: str, params: Iterable[click.Parameter], table: object
+) -> tuple[dict[str, object], list[CommandError]]:
+    """Read the table of a command.
+
+    Args:
+        path: File of the table.
+        command: Name of the command.
+        params: Parameters of the command.
+        table: The table, by keys as they are written.
+
+    Returns:
+        Values by the names of parameters, and what is wrong with the others.
+    """
+    if not isinstance(table, dict):
+        why = f"{path} has {command!r} where a table [{command}] belongs; correct it"
+        return {}, [CommandError(why)]
+    known = {one.name or "": one for one in params if one.name not in {None, CONFIG}}
+    named: dict[str, object] = {}
+    wrong: list[CommandError] = []
+    for key, value in table.items():
+        name = str(key).replace("-", "_")
+        flat, why = _flat(value), ""
+        if name not in known:
+            advice = _advice(str(key), (one.replace("_", "-") for one in known))
+            why = f"{path} sets {key!r}, which is no option of {command}; {advice}"
+        elif needed := _shape_wanted(known[name], flat):
+            why = f"{path} [{command}]: {key} has to be {needed}; correct it"
+        if why:
+            wrong.append(CommandError(why))
+        else:
+            named[name] = flat
+    return named, wrong
+
+
+def _advice(word: str, known: Iterable[str]) -> str:
+    asked = did_you_mean(word, known)
+    return f"{asked} Correct or remove it" if asked else "remove it"
 
 
 def warn_unknown(ctx: click.Context) -> None:
@@ -74,8 +111,8 @@ def warn_unknown(ctx: click.Context) -> None:
             click.echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
 
 
-def _check_shape(where: str, key: str, option: click.Parameter, value: object) -> None:
-    """Refuse what would be taken for something else once it is made a text."""
+def _shape_wanted(option: click.Parameter, value: object) -> str:
+    """Return what a value has to be, if it would be taken for something else as a text."""
     is_flag = isinstance(option, click.Option) and option.is_flag
     if option.multiple:
         wanted, fits = "a list", isinstance(value, list)
@@ -84,8 +121,7 @@ def _check_shape(where: str, key: str, option: click.Parameter, value: object) -
     else:
         wanted = "a text or a number"
         fits = isinstance(value, str | int | float) and not isinstance(value, bool)
-    if not fits:
-        raise CommandError(f"{where}: {key} has to be {wanted}; correct it")
+    return "" if fits else wanted
 
 
 def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
@@ -129,20 +165,29 @@ def log_loaded(ctx: click.Context) -> None:
         _log.info("configuration loaded", file=str(path), options=len(ctx.meta[_NAMED]))
 
 
-def checked_tables(path: Path) -> dict[str, object]:
+def read_tables(path: Path) -> tuple[dict[str, object], list[CommandError]]:
     """Read a file of options by the commands that they are for.
 
+    Args:
+        path: The file.
+
+    Returns:
+        Tables by commands, and what is wrong with the rest of the file.
+
     Raises:
-        CommandError: It cannot be read, is no TOML, or speaks of something else.
+        CommandError: It cannot be read, or is no TOML.
     """
-    tables = _tables(path)
-    for name in tables:
-        if name not in _COMMANDS:
-            raise CommandError(
-                f"{path} sets {name!r}, and there is no such command, only "
-                f"{', '.join(_COMMANDS)}; rename it, remove it or move it into a table"
-            )
-    return tables
+    found = _tables(path)
+    wrong = [
+        CommandError(
+            f"{path} sets {name!r}, and there is no such command, only {', '.join(_COMMANDS)}; "
+            f"{did_you_mean(name, _COMMANDS) or 'no name is like it.'} Rename it, remove it or "
+            "move it into a table"
+        )
+        for name in found
+        if name not in _COMMANDS
+    ]
+    return {name: table for name, table in found.items() if name in _COMMANDS}, wrong
 
 
 def _tables(path: Path) -> dict[str, object]:
@@ -159,13 +204,6 @@ def _tables(path: Path) -> dict[str, object]:
 def _flat(value: object) -> object:
     """Return a table as the `NAME=VALUE`s that an option is given on the command line."""
     return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
-
-
-def _table(path: Path, command: str) -> dict[str, object]:
-    table = checked_tables(path).get(command, {})
-    if not isinstance(table, dict):
-        raise CommandError(f"{path} has {command!r} where a table [{command}] belongs; correct it")
-    return {str(key): value for key, value in table.items()}
 
 
 config_option = click.option(

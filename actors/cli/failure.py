@@ -1,8 +1,12 @@
 """Every failure of a command is one sentence and an exit status."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, TypeAlias
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, TypeAlias, final
 
+import attrs
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
@@ -14,8 +18,9 @@ from actors.policy.config import PolicyFileError
 from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
 from transports.errors import CertificateError, DialError, ListenError
+from transports.urls import read_host_port
 
-__all__ = ["Meanings", "first_known", "meant", "run"]
+__all__ = ["Meanings", "Needs", "dry_run", "first_known", "meant", "run"]
 
 Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
 """For each error the exit status, and what to do; empty: the error says so itself."""
@@ -59,23 +64,96 @@ _MEANING: Final[Meanings] = (
 """Exit status and advice for errors of the layers below."""
 
 
-def run(work: Callable[[], Awaitable[ExitCode]], clock: trio.abc.Clock | None = None) -> ExitCode:
+@final
+@attrs.frozen
+class _Trial:
+    """A run that ends before anything is opened.
+
+    Attributes:
+        ports: Whether the addresses to listen at are checked, too.
+    """
+
+    ports: bool
+
+
+_TRIAL: Final[ContextVar[_Trial | None]] = ContextVar("trial", default=None)
+
+
+@contextmanager
+def dry_run(*, ports: bool) -> Iterator[None]:
+    """Let `run` only check what its work needs, while the context is open.
+
+    Args:
+        ports: Whether addresses to listen at must be free.
+    """
+    token = _TRIAL.set(_Trial(ports))
+    try:
+        yield
+    finally:
+        _TRIAL.reset(token)
+
+
+@final
+@attrs.frozen
+class Needs:
+    """What a command needs before it can serve.
+
+    Attributes:
+        check: Looks at the files that are opened at the start; nothing is made or changed. Raises
+            what the start would raise.
+        listen: Addresses that it listens at, by the options that name them.
+    """
+
+    check: Callable[[], None]
+    listen: Mapping[str, str]
+
+
+def run(
+    work: Callable[[], Awaitable[ExitCode]],
+    clock: trio.abc.Clock | None = None,
+    needs: Needs | None = None,
+) -> ExitCode:
     """Run a command's work under Trio; its known failures become `CommandError`.
 
     Args:
         work: The command's work.
         clock: Clock of the run; None: the system clock.
+        needs: What the work needs; looked at by a dry run, which does nothing else.
 
     Raises:
         CommandError: The work failed with a known error.
     """
+    trial = _TRIAL.get()
     try:
-        return trio.run(work, clock=clock)
+        if trial is None:
+            return trio.run(work, clock=clock)
+        if needs is not None:
+            needs.check()
+            if trial.ports:
+                _check_ports(needs.listen)
     except (ProtoflyError, BaseExceptionGroup) as error:
         known = first_known(error)
         if known is None:
             raise
         raise explained(known) from error
+    return ExitCode.OK
+
+
+def _check_ports(places: Mapping[str, str]) -> None:
+    for option, place in places.items():
+        host, port = read_host_port(place)
+        try:
+            with socket.create_server((host, port), family=_family(host)):
+                pass
+        except OSError as exc:
+            raise CommandError(
+                f"cannot listen at {place}: {exc.strerror or exc}; "
+                f"choose another place with {option}"
+            ) from exc
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:

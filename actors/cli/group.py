@@ -1,7 +1,7 @@
 """Groups of commands: they know names and summaries, and import the command that is called."""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 import click
 from typing_extensions import override
 
-__all__ = ["SUMMARIES", "CommandGroup", "command_of", "subgroup"]
+__all__ = ["SUMMARIES", "CommandGroup", "command_of", "did_you_mean", "subgroup"]
 
 
 SUMMARIES: Final = MappingProxyType(
@@ -63,10 +63,34 @@ def _imported(module: str, name: str = "command") -> click.Command:
     return command
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question about the known word that is most like another; empty: none is like it.
+
+    Args:
+        word: The unknown word.
+        known: The known words.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
+
+    close = get_close_matches(word, [*known], 1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
 class CommandGroup(click.Group):
     """Finds a command by its name, in the module that `command_of` imports."""
 
     summaries: Mapping[str, str] = SUMMARIES
+
+    @override
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in self.summaries or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        asked = did_you_mean(name, self.summaries)
+        why = f"No such command {name!r}. {asked[:1].upper()}{asked[1:]}"
+        raise click.UsageError(why.rstrip(), ctx)
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

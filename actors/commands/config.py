@@ -4,28 +4,31 @@ The options of a command are read as that command reads them, without running it
 """
 
 import copy
+import io
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Final, final
 
 import attrs
 import click
+from click.core import ParameterSource
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import (
     CONFIG,
     PROFILE,
-    checked_tables,
-    misconfigured,
     origin_of,
+    read_options,
+    read_tables,
     warn_unknown,
 )
+from actors.cli.failure import dry_run
 from actors.cli.group import SUMMARIES, command_of
 from actors.cli.options import if_given
 from actors.cli.output import say
-from actors.cli.topic import topics
-from actors.node.config import NodeConfig
 from specs.jsonvalue import Json
 
 __all__ = ["command", "parsed"]
@@ -87,7 +90,10 @@ def _options(command: click.Command) -> list[click.Option]:
 
 
 def _context(
-    command: click.Command, options: Sequence[click.Option], arguments: Sequence[str]
+    command: click.Command,
+    options: Sequence[click.Option],
+    arguments: Sequence[str],
+    defaults: Mapping[str, object] | None = None,
 ) -> click.Context:
     for one in options:
         if one.required:
@@ -96,7 +102,9 @@ def _context(
     name = command.name or ""
     twin = click.Command(name, params=[*options], add_help_option=False)
     prefix = f"{_PREFIX}_{name.upper()}"
-    return twin.make_context(name, list(arguments), auto_envvar_prefix=prefix)
+    return twin.make_context(
+        name, list(arguments), auto_envvar_prefix=prefix, default_map={**(defaults or {})}
+    )
 
 
 def _effective(ctx: click.Context, option: click.Option) -> Effective:
@@ -161,23 +169,132 @@ def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
 
 @command.command("check")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def check(*, file: Path) -> int:
-    """Check a file of options: every table, every name, every value, every file it names.
+@click.option("--ports", is_flag=True, help="Also check that the addresses to listen at are free.")
+def check(*, file: Path, ports: bool) -> int:
+    """Check a file of options as the commands read it, and all that it names.
 
-    Nothing is started. Exits with 3 and one sentence if something is wrong.
+    Everything is checked that a start checks before it serves: names, values, contradictions,
+    keys, certificates, policies, hyperties, databases. Nothing is started or made. Prints each
+    finding in a line, and exits with 3 if there is one.
     """
-    tables = checked_tables(file)
-    for name in tables:
-        try:
-            ctx = parsed(command_of(name), ("--config", str(file)))
-        except click.UsageError as error:
-            raise misconfigured(error) or CommandError(
-                f"{file} [{name}]: {error.format_message()}"
-            ) from error
-        if name == "node":
-            _apply(ctx.params)
+    tables, wrong = read_tables(file)
+    shown = io.StringIO()
+    with redirect_stderr(shown), dry_run(ports=ports):
+        for name, table in tables.items():
+            wrong += [*_Trial(file, command_of(name)).findings(table)]
+    for line in dict.fromkeys(shown.getvalue().splitlines()):
+        click.echo(line, err=True)
+    for error in wrong:
+        click.echo(f"protofly: {error}", err=True)
+    if wrong:
+        return ExitCode.CONFIGURATION
     click.echo(f"{file} is in order: {', '.join(tables) or 'it says nothing'}")
     return ExitCode.OK
+
+
+_STARTED: Final = frozenset({"node", "runtime"})
+"""Commands that are run up to the point where they serve."""
+
+_STAND_INS: Final = {"domain": _ANY_DOMAIN, "name": "any", "node": f"wss://{_ANY_DOMAIN}/link"}
+"""Values of options that a command needs and a file may leave to the command line."""
+
+_LEAST: Final = 4
+"""Characters of a value by which it is recognised in a sentence."""
+
+
+@final
+class _Trial:
+    """Tries the table of a command again and again, each time without what was wrong.
+
+    Args:
+        file: The file of the table.
+        command: The command.
+    """
+
+    def __init__(self, file: Path, command: click.Command) -> None:
+        self._file = file
+        self._command = command
+        self._name = command.name or ""
+        self._removed: set[str] = set()
+
+    def findings(self, table: object) -> Iterator[CommandError]:
+        """Return everything that is wrong with a table."""
+        options = _options(self._command)
+        named, wrong = read_options(self._file, self._name, self._command.params, table)
+        yield from wrong
+        flags = {one.name or "": one.opts[0] for one in options}
+        self._removed = {one.opts[0] for one in options if _is_named(one.opts[0], wrong)}
+        while (finding := self._tried(named)) is not None:
+            text = str(finding)
+            if not _mentioned(text, self._removed):
+                yield finding
+            blamed = _blamed(text, named, flags)
+            if not blamed:
+                return
+            for name in blamed:
+                named = _without(named, name, text)
+                if name not in named:
+                    self._removed.add(flags[name])
+
+    def _tried(self, named: Mapping[str, object]) -> CommandError | None:
+        where = f"{self._file} [{self._name}]"
+        try:
+            self._run(named)
+        except click.BadParameter as error:
+            if error.ctx is None or error.param is None:
+                return CommandError(f"{where}: {error.format_message()}")
+            name = error.param.name or ""
+            if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
+                where = f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
+            return CommandError(f"{where}: {error.format_message()}")
+        except click.ClickException as error:
+            return CommandError(f"{where}: {error.format_message()}")
+        except CommandError as error:
+            return CommandError(f"{where}: {error}")
+        return None
+
+    def _run(self, named: Mapping[str, object]) -> None:
+        options = [copy.copy(one) for one in _options(self._command)]
+        needed = {one.name for one in options if one.required}
+        values = {name: value for name, value in _STAND_INS.items() if name in needed} | {**named}
+        ctx = _context(self._command, options, (), values)
+        if self._name in _STARTED and self._command.callback is not None:
+            with ctx:
+                ctx.invoke(self._command.callback, **ctx.params)
+
+
+def _is_named(flag: str, errors: Iterable[CommandError]) -> bool:
+    return any(re.search(rf"{flag[2:]}(?![-\w])", str(one)) for one in errors)
+
+
+def _mentioned(text: str, flags: Iterable[str]) -> bool:
+    return any(re.search(rf"{flag}(?![-\w])", text) for flag in flags)
+
+
+def _blamed(text: str, named: Mapping[str, object], flags: Mapping[str, str]) -> list[str]:
+    """Return the options of a table that a sentence speaks of: by name, else by value."""
+    by_name = [name for name in named if _mentioned(text, [flags[name]])]
+    return by_name or [name for name, value in named.items() if _is_in(text, value)]
+
+
+def _is_in(text: str, value: object) -> bool:
+    pieces = value if isinstance(value, list) else [value]
+    return any(
+        len(one) >= _LEAST and one in text
+        for piece in pieces
+        if isinstance(piece, str)
+        for one in (piece, *re.split("[=:]", piece))
+    )
+
+
+def _without(named: Mapping[str, object], name: str, text: str) -> dict[str, object]:
+    """Return options without one; of a list only without the values that a sentence names."""
+    value = named[name]
+    rest = [one for one in value if not _is_in(text, one)] if isinstance(value, list) else []
+    kept = {key: one for key, one in named.items() if key != name}
+    if isinstance(value, list) and rest and len(rest) < len(value):
+        return {**kept, name: rest}
+    return kept
 
 
 def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -188,14 +305,6 @@ def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         known = ", ".join(_COMMANDS)
         raise click.BadParameter(f"{words[0]!r} is none of {known}", param_hint="COMMAND")
     return words[0], words[1:]
-
-
-def _apply(values: dict[str, object]) -> None:
-    """Let every topic of the node read what its options name."""
-    config = NodeConfig(domain=str(values["domain"] or _ANY_DOMAIN))
-    for kind in topics():
-        own = {field.name: values[field.name] for field in attrs.fields(kind)}
-        config = kind(**own).applied(config)
 
 
 def _line(option: Effective) -> str:

@@ -16,7 +16,7 @@ import click
 from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
-from actors.cli.failure import run
+from actors.cli.failure import Needs, run
 from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_options, enter
 from actors.cli.options import (
@@ -47,6 +47,8 @@ from actors.commands.catalogues import (
     topology_option,
     trust_option,
 )
+from actors.keys.key_file import open_key_file
+from actors.kit.database import flaw_of
 from actors.kit.ids import fresh_ids
 from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
@@ -58,6 +60,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
+from actors.runtime.store.file import FORM, StoreFileError
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import LOOPBACK
@@ -430,7 +433,25 @@ def command(  # noqa: PLR0913 - one for each option
         monitor=monitor,
     )
     service = partial(_open, config, crew, trace)
-    return run(partial(serve, service, partial(_announce, config)))
+    needs = Needs(partial(_check, config), {})
+    return run(partial(serve, service, partial(_announce, config)), needs=needs)
+
+
+def _check(config: RuntimeConfig) -> None:
+    """Look at what the runtime opens at its start, as it does.
+
+    Raises:
+        StoreFileError: The file of the store cannot be used.
+        KeyFileError: The file of the runtime's key cannot be used.
+        PolicyFileError: A policy file cannot be used.
+    """
+    if config.store is not None and (why := flaw_of(config.store, FORM)):
+        raise StoreFileError(config.store, why)
+    identity = config.identity_file
+    if identity is not None and identity.exists():
+        open_key_file(identity)
+    if isinstance(config.policy, PolicyConfig):
+        read_policies(config.policy.files)
 
 
 @asynccontextmanager

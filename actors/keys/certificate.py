@@ -1,10 +1,12 @@
-"""The certificate that a runtime shows at its direct links.
+"""The certificate that a runtime shows at its direct links, and the time of those in files.
 
-It is made in memory, signed by itself, and good for one process: a peer knows it by the offer or
-answer that the runtime's key has signed, and by nothing else. So it has no end and no name.
+That of direct links is made in memory, signed by itself, and good for one process: a peer knows
+it by the offer or answer that the runtime's key has signed, and by nothing else. So it has no end
+and no name.
 """
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -14,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from transports.tls import OwnCertificate
 
-__all__ = ["is_certificate", "make_certificate"]
+__all__ = ["is_certificate", "make_certificate", "out_of_time"]
 
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
 _SERIAL: Final = 1
@@ -54,3 +56,22 @@ def is_certificate(der: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def out_of_time(file: Path, now: datetime) -> str:
+    """Return why the first certificate of a PEM file is not good now; empty: it is.
+
+    Args:
+        file: The file.
+        now: The present time.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It holds no certificate.
+    """
+    shown = x509.load_pem_x509_certificate(file.read_bytes())
+    if now > shown.not_valid_after_utc:
+        return f"the certificate in {file} is good until {shown.not_valid_after_utc:%Y-%m-%d} only"
+    if now < shown.not_valid_before_utc:
+        return f"the certificate in {file} is good from {shown.not_valid_before_utc:%Y-%m-%d} on"
+    return ""

@@ -10,13 +10,14 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 from enum import StrEnum, unique
 from pathlib import Path
 from typing import IO, Final, final
 
 import attrs
 
-__all__ = ["DatabaseFile", "DatabaseForm", "Durability"]
+__all__ = ["DatabaseFile", "DatabaseForm", "Durability", "flaw_of"]
 
 _SUFFIX: Final = "-lock"
 
@@ -83,6 +84,31 @@ def _check_owner(connection: sqlite3.Connection, form: DatabaseForm) -> None:
         raise sqlite3.DatabaseError("it is the database of another program")
     if written > form.version:
         raise sqlite3.DatabaseError(f"it was written by a newer version of the {form.writer}")
+
+
+def flaw_of(path: Path, form: DatabaseForm) -> str:
+    """Return why a database file could not be used, as half a sentence; empty: it can be.
+
+    Nothing is made or changed, and another process may have the file open.
+
+    Args:
+        path: The file; it need not be there.
+        form: The form it must have.
+    """
+    try:
+        if not path.exists():
+            folder = path.parent
+            if not folder.is_dir():
+                return "its folder is not there"
+            return "" if os.access(folder, os.W_OK | os.X_OK) else "nothing can be made there"
+        if not os.access(path, os.R_OK | os.W_OK):
+            return "it cannot be read and written"
+        where = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(where, timeout=_BUSY_TIMEOUT, uri=True)) as connection:
+            _check_owner(connection, form)
+    except (OSError, sqlite3.Error) as exc:
+        return str(exc)
+    return ""
 
 
 @final

@@ -11,7 +11,7 @@ import click
 
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
-from actors.cli.failure import run
+from actors.cli.failure import Needs, run
 from actors.cli.lifetime import serve
 from actors.cli.options import (
     OpenTracer,
@@ -35,9 +35,14 @@ from actors.commands.node.limits import http_options, limit_options
 from actors.commands.node.login import login_options
 from actors.commands.node.policy import policy_options, rereads
 from actors.commands.node.tls import TlsOptions, tls_options
+from actors.kit.database import flaw_of
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
+from actors.node.errors import RegistryFileError, StateFileError
+from actors.node.registry.record_file import FORM as RECORDS
+from actors.node.state.file import FORM as STATE
+from actors.policy.store import read_policies
 from fsm.registry.node_rights import Names
 from transports.system import open_system_network
 
@@ -133,9 +138,36 @@ def command(  # noqa: PLR0913 - one for each option
     certificates = [
         one for topic in topics if isinstance(topic, TlsOptions) for one in topic.rereads(config)
     ]
+    places = {"--listen": listen} | ({} if config.http is None else {"--http": config.http.listen})
     return run(
-        partial(serve, partial(_open, config, trace, certificates), partial(_announce, config))
+        partial(serve, partial(_open, config, trace, certificates), partial(_announce, config)),
+        needs=Needs(partial(_check, config, topics), places),
     )
+
+
+def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
+    """Look at what the node opens at its start, as it does.
+
+    Raises:
+        CommandError: A certificate is not good now.
+        PolicyFileError: A policy file cannot be used.
+        RegistryFileError: The file of the domain registry cannot be used.
+        StateFileError: The file of the sessions cannot be used.
+        OpenMetricsError: Every client could read the metrics.
+    """
+    from actors.node.http.service import check_readers  # noqa: PLC0415 - slow to import
+
+    for topic in topics:
+        if isinstance(topic, TlsOptions):
+            topic.check_times()
+    if config.policies is not None:
+        read_policies(config.policies.files)
+    if config.registry is not None and (why := flaw_of(config.registry, RECORDS)):
+        raise RegistryFileError(config.registry, why)
+    if config.state_file is not None and (why := flaw_of(config.state_file, STATE)):
+        raise StateFileError(config.state_file, why)
+    if config.http is not None:
+        check_readers(config.http, config.http.listen)
 
 
 @asynccontextmanager

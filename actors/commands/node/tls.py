@@ -1,6 +1,7 @@
 """Options of TLS: the certificates of the listeners, and what is trusted when nodes are dialled."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
 
@@ -18,6 +19,7 @@ from actors.cli.options import (
     wrong_file,
 )
 from actors.cli.topic import Topic, topic_options
+from actors.keys.certificate import out_of_time
 from actors.node.config import NodeConfig
 from transports.tls import TlsFileError, is_open_to_others, load_identity, server_context
 
@@ -65,12 +67,28 @@ class TlsOptions(Topic):
             ) from exc
         keys = [pair[1] for pair in (stubs, http) if pair is not None]
         remarks = [open_key(key) for key in keys if is_open_to_others(key)]
+        remarks += [f"{why}; peers will not accept it" for why in self.out_of_time()]
         return attrs.evolve(
             config,
             client_tls=client_tls(self.ca),
             insecure=self.insecure,
             remarks=(*config.remarks, *remarks),
         )
+
+    def out_of_time(self) -> list[str]:
+        """Return which certificates of the listeners are not good now, and why; after `applied`."""
+        now = datetime.now(UTC)
+        files = [one for one in (self.tls_cert, self.http_tls_cert) if one is not None]
+        return [why for file in files if (why := out_of_time(file, now))]
+
+    def check_times(self) -> None:
+        """Refuse certificates of the listeners that are not good now; after `applied`.
+
+        Raises:
+            CommandError: One is not.
+        """
+        for why in self.out_of_time():
+            raise CommandError(f"{why}; renew it")
 
     def rereads(self, config: NodeConfig) -> Sequence[Callable[[], None]]:
         """Return what reads the certificates of the listeners again."""

@@ -60,7 +60,7 @@ from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
-__all__ = ["Conversation", "open_http", "rest_services", "site_of"]
+__all__ = ["Conversation", "check_readers", "open_http", "rest_services", "site_of"]
 
 _log = get_logger("actors.node")
 
@@ -344,6 +344,20 @@ def site_of(
     )
 
 
+def check_readers(config: HttpConfig, place: str) -> None:
+    """Refuse to show metrics to every client that reaches a place.
+
+    Args:
+        config: The configuration.
+        place: Where the listener is, `host:port`.
+
+    Raises:
+        OpenMetricsError: Other machines reach it, and no token is asked for.
+    """
+    if config.token is None and not is_this_machine(read_host_port(place)[0]):
+        raise OpenMetricsError(place)
+
+
 @asynccontextmanager
 async def open_http(
     network: Network, config: HttpConfig, site: Site, monitor: Monitor
@@ -361,8 +375,7 @@ async def open_http(
         OpenMetricsError: Every client that reaches it could read the metrics.
     """
     async with _listening(network, config) as listener:
-        if config.token is None and not is_this_machine(read_host_port(listener.address)[0]):
-            raise OpenMetricsError(listener.address)
+        check_readers(config, listener.address)
         limits = (
             (REST_CONNECTIONS, REST_PER_HOST) if config.rest else (HTTP_CONNECTIONS, HTTP_PER_HOST)
         )

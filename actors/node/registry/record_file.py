@@ -25,6 +25,7 @@ from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 
 __all__ = [
+    "FORM",
     "Change",
     "Commit",
     "MemoryRecords",
@@ -53,7 +54,9 @@ _SCHEMA: Final = """
 _KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM record"
 _FORGET: Final = "DELETE FROM record WHERE url = ?"
-_FORM: Final = DatabaseForm(frozenset({"record"}), _VERSION)
+FORM: Final = DatabaseForm(frozenset({"record"}), _VERSION)
+"""The form of the file."""
+
 _ALL: Final = "SELECT url, runtime, status, touched, value, number FROM record ORDER BY url"
 
 
@@ -124,7 +127,7 @@ class SqliteRecords(RecordFile):
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self._file = DatabaseFile(path, _FORM)
+        self._file = DatabaseFile(path, FORM)
         self._rows: dict[str, Row] | None = None
 
     @override

@@ -37,6 +37,7 @@ from specs.errors import PlaceError, ProtoflyError
 from transports.bodies import read_object, write_body
 
 __all__ = [
+    "FORM",
     "TABLES",
     "VERSION",
     "ObjectFile",
@@ -218,7 +219,8 @@ class StoreFileError(PlaceError):
     summary = "cannot use the store {}"
 
 
-_FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER)
+FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER)
+"""The form of the file."""
 
 
 @final
@@ -232,7 +234,7 @@ class ObjectFile:
     def __init__(self, path: Path) -> None:
         self.path: Final = path
         self.rest: Final = Rest()
-        self._file = DatabaseFile(path, _FORM)
+        self._file = DatabaseFile(path, FORM)
 
     def load(self) -> Rest:
         """Open the file, and return what is stored; blocks.

@@ -34,6 +34,9 @@ def test_the_version_is_reported():
     [
         (["--frobnicate"], "No such option"),
         (["frobnicate"], "No such command"),
+        (["nod"], "Did you mean 'node'?"),
+        (["token", "isue"], "Did you mean 'issue'?"),
+        (["node", "--domian", "a.ex"], "'--domain'"),
         (["node", "--frobnicate"], "No such option"),
         (["node"], "Missing option"),
         (["node", "--domain", "a b"], "no domain name"),
