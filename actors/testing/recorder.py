@@ -9,6 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.trace import Tracer
+from actors.testing.story import drawn, story_of
 from fsm.judge.missing import Missing
 from fsm.judge.trace_line import TraceLine, line_of
 from fsm.judge.verdict import RunJudgement, judge_run
@@ -17,9 +18,6 @@ from specs.claims import CLAIMS
 from specs.trace import SCHEMA, Fact, Kind, Stamp
 
 __all__ = ["Recorder", "complaint"]
-
-_BEFORE: Final = 8
-"""Trace records that are shown before the one that violates a claim (ours)."""
 
 
 @final
@@ -82,25 +80,9 @@ def _runs(one: Missing, running: frozenset[str]) -> bool:
 
 
 def _described(fault: _Fault, lines: Sequence[TraceLine]) -> str:
-    window = [
-        line
-        for line in lines
-        if line.node == fault.node and fault.ln - _BEFORE <= line.ln <= fault.ln
-    ]
     head = f"\nbroken: {fault.claim}\n  by {fault.about}\n  expected {fault.expected}"
-    return "\n".join([head, f"  record {fault.ln} of {fault.node}:", *map(_shown, window)])
-
-
-def _shown(line: TraceLine) -> str:
-    what = line.op or line.k
-    match line.k:
-        case "state":
-            text = f"{line.machine} {line.key}: {line.old} -> {line.new} by {line.cause}"
-        case "msg":
-            text = f"{line.type or ''} {line.from_} -> {line.to} {line.code or ''}".strip()
-        case _:
-            text = " ".join(filter(None, (line.table, line.key, line.val, line.why)))
-    return f"    {line.ln:>5} {line.t:>9.3f} s  {line.actor}: {what} {text}"
+    story = [f"    {line}" for line in drawn(story_of(fault.node, fault.ln, lines))]
+    return "\n".join([head, f"  record {fault.ln} of {fault.node}, and what led to it:", *story])
 
 
 _RUN: Final = "test"
@@ -161,7 +143,7 @@ class Recorder:
 
         Raises:
             AssertionError: A claim is violated, or the trace is incomplete. The text has the first
-                violation of each claim, with the records before it.
+                violation of each claim, with a sequence diagram of the records that led to it.
         """
         __tracebackhide__ = True
         said = complaint(

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from random import Random
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias, final
@@ -410,9 +411,11 @@ class ChaosNetwork:
         self._network: Final = network
         self._troubles: Final = Troubles(random)
         self._places: Final[dict[str, _Place]] = {}
+        self._parties: Final[set[str]] = set()
 
     def end(self, name: str) -> Network:
-        """Return the network of one party."""
+        """Return the network of one party, which has this name from now on."""
+        self._parties.add(name)
         return _End(name, self._network, self._troubles, self._places)
 
     @property
@@ -427,7 +430,13 @@ class ChaosNetwork:
             toxic: The fault.
             between: Names of the two parties.
             towards: The party whose received frames are affected; None: both directions.
+
+        Raises:
+            ValueError: No party has such a name, or `towards` is none of the two.
         """
+        self._check(*between)
+        if towards not in {None, *between}:
+            raise ValueError(f"towards is {towards!r}, but the link is between {between}")
         directions = (between, between[::-1])
         return self._troubles.begin(
             toxic,
@@ -443,7 +452,11 @@ class ChaosNetwork:
         Args:
             some: Names of the parties of one group.
             others: Names of the parties of the other group.
+
+        Raises:
+            ValueError: No party has such a name.
         """
+        self._check(*some, *others)
         there = {(one, other) for one in some for other in others}
         return self._troubles.begin(
             None, frozenset(there | {direction[::-1] for direction in there})
@@ -456,13 +469,32 @@ class ChaosNetwork:
             one: Name of a party.
             other: Name of the other; None: all that are not on this network.
             but: Links of them that stay, of `links`.
+
+        Raises:
+            ValueError: No party has such a name.
         """
+        self._check(one, *([] if other is None else [other]))
         ends = {one, other}
         links = (each for each in self.links if each not in but)
         hit = [each for each in links if {each.dialler, each.listener} == ends]
         for course in hit:
             self._troubles.break_link(course)
         return len(hit)
+
+    def _check(self, *names: str) -> None:
+        """Refuse names that no party has: a fault between them would never show.
+
+        Raises:
+            ValueError: Such a name is among them; the error names the nearest one.
+        """
+        for name in names:
+            if name not in self._parties:
+                near = get_close_matches(name, self._parties, 1)
+                known = ", ".join(sorted(self._parties)) or "none yet"
+                raise ValueError(
+                    f"no party of this network is named {name!r}"
+                    + (f"; did you mean {near[0]!r}?" if near else f"; there are: {known}")
+                )
 
 
 @final

@@ -9,6 +9,7 @@ import trio.testing
 import actors
 from actors.testing.domains import Domains, chaos
 from actors.testing.recorder import Recorder
+from actors.testing.story import drawn, story_of
 from fsm.machine_list import MACHINES
 from specs.message import Message, MessageType
 from specs.trace import ABSENT, Fact, Kind, Op
@@ -35,10 +36,38 @@ async def test_a_step_no_machine_declares_is_named_with_what_came_before(recorde
         recorder.assert_conformant()
     said = str(failed.value)
     assert "broken: machines: declared step\n  by session mn|ra\n  expected no step" in said
-    assert "record 3 of ra:" in said
+    assert "record 3 of ra, and what led to it:\n    A = ra: stub\n    A\n" in said
     _, first, *_ = said.split("broken: ")
-    assert re.findall(r"^ +(\d+) +[\d.]+ s  stub: step", first, re.MULTILINE) == ["2", "3"]
+    assert re.findall(r"^ +([oX]) +(\d+) +[\d.]+ s  step", first, re.MULTILINE) == [
+        ("o", "2"),
+        ("X", "3"),
+    ]
     assert f"session mn|ra: {entered} -> live by sneezed" in said
+
+
+async def test_the_story_of_a_message_is_drawn_as_a_sequence(recorder):
+    """Over all processes; what is of other messages is not shown."""
+    request = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {})
+    other = Message(2, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {})
+    with recorder.process("ra") as ra, recorder.process("a.ex") as node:
+        ra.message("bus", Op.SUBMIT, request)
+        ra.message("bus", Op.SUBMIT, other)
+        ra.message("stub", Op.XMIT, request)
+        node.message("node", Op.RCV, request)
+        ra.message("bus", Op.DELIVER, request)
+    lines = recorder.lines
+    at = lines[-3]
+    assert (at.node, at.op) == ("ra", "deliver")
+    text = [line.partition("  ")[0] for line in drawn(story_of("ra", at.ln, lines))]
+    assert [line.rstrip() for line in text][:3] == ["A = ra: bus", "B = ra: stub", "C = a.ex: node"]
+    rows = [line[:9] for line in drawn(story_of("ra", at.ln, lines))][3:]
+    assert rows == [
+        "A   B   C",
+        "o   |   |",
+        "|-->o   |",
+        "|   |-->o",
+        "X<------|",
+    ]
 
 
 async def test_each_claim_is_reported_once(recorder):

@@ -116,6 +116,8 @@ class Process(ABC):
         self.is_up = False
         self.air = air
         self.lives = 0
+        # Faults may begin before the first life.
+        air.chaos.end(name)
         self._network: MortalNetwork | None = None
         self._scope = trio.CancelScope()
         self._leaving = trio.Event()

@@ -32,6 +32,8 @@ class Scene:
 @asynccontextmanager
 async def open_scene() -> AsyncIterator[Scene]:
     chaos = ChaosNetwork(MemoryNetwork(), Random(1))  # noqa: S311 - chance, no secret
+    for outsider in ("rb", "rc"):
+        chaos.end(outsider)
     async with chaos.end("node").listen(Kind.WEBSOCKET, "127.0.0.1:0") as listener:
         link = await chaos.end("ra").dial(Kind.WEBSOCKET, listener.address + "/link")
         node = await listener.accept()

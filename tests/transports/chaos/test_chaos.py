@@ -254,3 +254,20 @@ async def test_a_link_knows_of_its_peer_what_the_one_below_does():
             async with leaving_together(dialled, await listener.accept()):
                 assert dialled.host == "127.0.0.1"
                 assert dialled.unread() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nod", "did you mean 'node'"), ("b.example", "there are: node, ra, rb, rc")],
+)
+async def test_a_fault_between_parties_that_are_not_there_is_refused(scene, name, words):
+    """It would never show, and a test with it would prove nothing."""
+    for begin in (
+        lambda: scene.chaos.toxic(Latency(1), ("ra", name)),
+        lambda: scene.chaos.partition({"ra"}, {name}),
+        lambda: scene.chaos.reset("ra", name),
+    ):
+        with pytest.raises(ValueError, match=words):
+            begin()
+    with pytest.raises(ValueError, match="towards"):
+        scene.chaos.toxic(Latency(1), ("ra", "node"), towards="rb")

@@ -130,6 +130,7 @@ async def test_the_dialling_end_is_known_also_after_failed_dials(scene, autojump
 async def test_a_link_that_came_past_the_chaos_suffers_nothing(autojump_clock):
     network = MemoryNetwork()
     chaos = ChaosNetwork(network, Random(1))  # noqa: S311 - chance, no secret
+    chaos.end("ra")
     async with chaos.end("node").listen(Kind.TCP, "127.0.0.1:0") as listener:
         link = await network.dial(Kind.TCP, listener.address)
         accepted = await listener.accept()
