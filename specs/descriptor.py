@@ -149,6 +149,15 @@ class StubDescriptor(Described):
     profile: StubProfile | None = None
     domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
 
+    @property
+    def takes_identity(self) -> bool:
+        """Whether the stub gets tokens and identities of the runtime (REG-15).
+
+        A stub that translates to a foreign protocol does so only if it declares that it takes part
+        in mutual authentication.
+        """
+        return self.mutual_authentication or not self.interworking
+
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
 class IdpProxyDescriptor(StubDescriptor):

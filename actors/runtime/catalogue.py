@@ -256,7 +256,7 @@ class FetchingCatalogue(Catalogue):
             raise
         self._report_trusted(entry, found)
         self._learn(entry.domain, found)
-        return made
+        return attrs.evolve(made, takes_identity=found.descriptor.takes_identity)
 
     def _learn(self, domain: str, found: Found) -> None:
         """Keep the keys by which the domain states things of its runtimes."""

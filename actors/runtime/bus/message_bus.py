@@ -20,6 +20,7 @@ from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.messages import (
     Announced,
+    Anonymised,
     BusMessage,
     CaughtUp,
     Expelled,
@@ -196,16 +197,12 @@ class MessageBus(Actor[BusMessage]):
             self._turns.taken(submitted.place, submitted.by, now)
 
     def _write(self, message: RoutingMessage) -> None:
-        routing, admission = self._forwarding.routing, self._forwarding.admission
+        routing = self._forwarding.routing
         match message:
-            case Granted(owner, address, origin):
-                admission.grant(owner, address, origin)
-            case Revoked(owner, address):
-                admission.revoke(owner, address)
+            case Granted() | Revoked() | Named() | Anonymised():
+                self._write_component(message)
             case ForwardRemoved(rule, writer):
                 self._forwarding.copies.remove(rule, writer)
-            case Named(component, name):
-                admission.name(component, name)
             case ListenerAdded(address, listener, writer):
                 self._hops.rows(routing.add(address, listener, writer))
             case ListenerRemoved(address, listener, writer):
@@ -215,6 +212,20 @@ class MessageBus(Actor[BusMessage]):
             case _:
                 self._write_following(message)
         message.done.send(None)
+
+    def _write_component(self, message: Granted | Revoked | Named | Anonymised) -> None:
+        admission = self._forwarding.admission
+        match message:
+            case Granted(owner, address, origin):
+                admission.grant(owner, address, origin)
+            case Revoked(owner, address):
+                admission.revoke(owner, address)
+            case Named(component, name):
+                admission.name(component, name)
+            case Anonymised(stub):
+                self._forwarding.outbound.anonymous.add(stub)
+            case _:
+                assert_never(message)
 
     def _write_link(self, message: LinkMessage) -> None:
         """Have what is sent to an address go out by a link, too, or no longer."""
@@ -238,6 +249,8 @@ class MessageBus(Actor[BusMessage]):
 
     def _write_following(self, message: FollowingMessage) -> None:
         routing = self._forwarding.routing
+        if isinstance(message, Expelled):
+            self._forwarding.outbound.anonymous.discard(message.component)
         for listener in routing.find(message.component):
             match message:
                 case Followed(address, _, writer):

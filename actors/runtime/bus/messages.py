@@ -26,6 +26,7 @@ from specs.reply_code import Code
 
 __all__ = [
     "Announced",
+    "Anonymised",
     "BusMessage",
     "BusQuestion",
     "CaughtUp",
@@ -163,6 +164,15 @@ class Named:
 
     component: str
     name: str | None
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Anonymised:
+    """Send no identity of a sender by this stub (REG-15)."""
+
+    stub: str
     done: Reply[None]
 
 
@@ -341,6 +351,7 @@ RoutingMessage: TypeAlias = (
     Granted
     | Revoked
     | Named
+    | Anonymised
     | ListenerAdded
     | ListenerRemoved
     | ForwardRemoved

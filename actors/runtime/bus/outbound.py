@@ -20,7 +20,7 @@ from fsm.registry.resolve.resolve_io import Asked, NoRoute, Route
 from specs.addresses.address import is_below
 from specs.limits.p2p import ORDER_PAIRS
 from specs.limits.protocol import STUB_QUEUE
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, identified
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -169,11 +169,13 @@ class Outbound:
     Attributes:
         routes: The routes out that the registry reported.
         registry: Resolves routes; None before it has joined.
+        anonymous: Stubs that get no identity of a sender (REG-15).
     """
 
     def __init__(self, handing: Deliveries, hops: HopTrace, refuse: Refuse) -> None:
         self.routes = RouteCache()
         self.registry: ActorRef[BusQuestion] | None = None
+        self.anonymous: set[str] = set()
         self._handing = handing
         self._hops = hops
         self._refuse = refuse
@@ -316,6 +318,8 @@ class Outbound:
             now: Current time, in seconds.
         """
         message, then = forward.message, forward.then
+        if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
+            message = identified(message, None)
         purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
         if self._handing.give(message, forward.route, behind=forward.behind, purpose=purpose):
             return

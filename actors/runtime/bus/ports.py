@@ -16,6 +16,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import OwnPlace, Permits
 from actors.runtime.bus.messages import (
     Announced,
+    Anonymised,
     BusMessage,
     CaughtUp,
     Expelled,
@@ -340,6 +341,16 @@ class CorePort(_Port):
         """
         await self._bus.ask(lambda done: Granted(owner, owner, origin, done))
         await self._bus.ask(lambda done: ListenerAdded(owner, listener, self.url, done))
+
+    async def anonymise(self, stub: str) -> None:
+        """Send no identity of a sender by a stub, until it is expelled (REG-15).
+
+        Args:
+            stub: Address of the stub.
+
+        If cancelled, it may be in effect.
+        """
+        await self._bus.ask(lambda done: Anonymised(stub, done))
 
     async def expel(self, owner: str) -> None:
         """End all deliveries to a component, which may still send. Idempotent.

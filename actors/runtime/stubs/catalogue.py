@@ -58,6 +58,7 @@ class Descriptor:
         activate: Makes it (STB-01).
         node_url: URL that a node stub dials; None: the stub is no node stub, or the deployer says.
         options: Further options of the stub.
+        takes_identity: Whether it gets tokens and identities of this runtime (REG-15).
     """
 
     address: str
@@ -65,6 +66,7 @@ class Descriptor:
     activate: StubFactory
     node_url: str | None = None
     options: JsonObject = attrs.field(factory=dict)
+    takes_identity: bool = True
 
 
 @final

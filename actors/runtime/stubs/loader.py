@@ -237,6 +237,8 @@ class Loader(Actor[LoaderMessage]):
                 self._tools.hops.stub_refused(load.descriptor, str(wrong))
                 raise wrong
             await self._port.watch(status_of(load.url), registry)
+            if not descriptor.takes_identity:
+                await self._port.anonymise(load.url)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
             self.spawn(self._watch, load.url, sandbox)
         return None if crash.error is None else str(crash.error)
@@ -255,7 +257,10 @@ class Loader(Actor[LoaderMessage]):
     def _make(
         self, descriptor: Descriptor, config: StubConfig, port: MiniBusPort
     ) -> Actor[Delivery]:
-        return descriptor.activate(self._tools.context(port.url, port, config))
+        context = self._tools.context(port.url, port, config)
+        if not descriptor.takes_identity:
+            context = context.without_identity()
+        return descriptor.activate(context)
 
     async def _watch(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
         await sandbox.wait_stopped()

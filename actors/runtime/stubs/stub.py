@@ -30,7 +30,7 @@ A stub's connection as its runtime sees it: each step is traced, then reported, 
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, final
+from typing import Final, Self, TypeAlias, final
 
 import attrs
 
@@ -145,6 +145,15 @@ class StubContext:
     @own.default
     def _own(self) -> OwnSender:
         return OwnSender.of(self.config.runtime)
+
+    def without_identity(self) -> Self:
+        """Return the context of a stub that learns nothing of this runtime's user (REG-15).
+
+        It has no credentials, no token of an earlier session, and no key.
+        """
+        config = attrs.evolve(self.config, credentials=NO_CREDENTIALS, session=None)
+        own = OwnSender.of(config.runtime)
+        return attrs.evolve(self, config=config, identity=None, own=own)
 
     def sender_of(self, message: Message) -> SenderIdentity | None:
         """Return the sender of a message that this stub brings, as its node says.

@@ -235,6 +235,24 @@ async def test_a_fetched_stub_logs_in_nowhere(publishing, autojump_clock):
     assert isinstance(context.network, MemoryNetwork)
 
 
+@pytest.mark.parametrize(
+    ("said", "takes"),
+    [
+        ({}, True),
+        ({"interworking": True}, False),
+        ({"interworking": True, "mutualAuthentication": True}, True),
+        ({"mutualAuthentication": True}, True),
+    ],
+)
+async def test_an_interworking_stub_takes_an_identity_only_if_it_declares_that(
+    said, takes, publishing, autojump_clock
+):
+    """REG-15."""
+    publishing.offers(**said)
+    descriptor, _ = await given(publishing, Reach.ANYWHERE)
+    assert descriptor.takes_identity is takes
+
+
 async def test_a_fetched_stub_dials_public_places_only(autojump_clock):
     """S15: also if a name that looked public stands for something else when it is dialled."""
     made = Publishing()

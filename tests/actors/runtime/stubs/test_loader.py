@@ -2,17 +2,22 @@
 
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import final
 
+import attrs
 import pytest
 import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.keys.runtime_key import make_runtime_key
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec
+from actors.runtime.bus.messages import Origin
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
     Catalogue,
@@ -20,12 +25,15 @@ from actors.runtime.stubs.catalogue import (
     NotInCatalogueError,
     StubKind,
 )
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs, Unload
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.intent import Intent
 from fsm.machine_list import MACHINES
-from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, StubGone
+from fsm.registry.resolve.resolve_io import Deployed, DeployFailed, Route, StubGone
 from specs.addresses.address import catalogue_stub
+from specs.identity import SenderIdentity, VouchedBy
 from specs.limits import protocol as limits
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
@@ -75,7 +83,7 @@ class SlowStub(Stub):
 
 
 @asynccontextmanager
-async def open_loader(make=Stub, catalogue=None):
+async def open_loader(make=Stub, catalogue=None, identity=None):
     async with open_bus() as world:
         hops = HopTrace(world.tracer, "loader", world.counters)
         sandboxes = Sandboxes(
@@ -84,7 +92,9 @@ async def open_loader(make=Stub, catalogue=None):
         network, ids = MemoryNetwork(), IdSource()
 
         def context(url, port, config):
-            return StubContext(url, port, config, network, world.tracer, ids, bytes)
+            return StubContext(
+                url, port, config, network, world.tracer, ids, bytes, identity=identity
+            )
 
         if catalogue is None:
             catalogue = BuiltInCatalogue({StubKind.NODE: make}, {"a.ex": "ws://node/link"})
@@ -209,3 +219,80 @@ async def test_of_descriptor_and_deployer_the_last_word_is_the_deployers(autojum
         await loader.tell(Load(S, HERE, config))
         await world.settle()
     assert (seen[0].node_url, seen[0].options) == ("ws://mine/link", {"a": 1, "b": 2})
+
+
+# ---- what a stub learns of the user (REG-15)
+
+
+@final
+class One(Catalogue):
+    """Describes one stub, which keeps the context and the messages that it is given."""
+
+    def __init__(self, *, takes_identity: bool) -> None:
+        self.takes_identity = takes_identity
+        self.contexts: list[StubContext] = []
+        self.heard: list[Delivery] = []
+
+    @override
+    async def find(self, address):
+        await trio.lowlevel.checkpoint()
+        return Descriptor(
+            address, StubKind.NODE, self.activate, "ws://b/link", takes_identity=self.takes_identity
+        )
+
+    def activate(self, context):
+        self.contexts.append(context)
+        return Keeper(context, self.heard)
+
+
+class Keeper(Actor[Delivery]):
+    """Keeps what it is to send, and brings nothing."""
+
+    def __init__(self, context, heard) -> None:
+        self._context, self._heard = context, heard
+
+    @override
+    async def start(self) -> None:
+        await self._context.bus.add_listener(self._context.url, self.me)
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        self._heard.append(message.message)
+
+
+FAR = "hyperty://b.ex/1"
+ALICE = SenderIdentity(R, "user://idp.ex/alice", VouchedBy.IDENTITY_PROVIDER)
+
+
+@pytest.mark.parametrize("takes", [True, False])
+async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_clock):
+    """REG-15: no credentials, no token of a session, no key, and no sender of a message."""
+    catalogue = One(takes_identity=takes)
+    config = attrs.evolve(CONFIG, domain="b.ex", credentials=GivenToken("t"), session="s")
+    identity = OwnIdentity(make_runtime_key())
+    async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
+        await loader.tell(Load(S, HERE, config))
+        await world.settle()
+        await world.bus.tell(Route(FAR, Intent.REACH, S, float("inf"), "test"))
+        request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
+        await world.agent.post(request)
+        await world.settle()
+        (context,) = catalogue.contexts
+        assert (context.config.credentials is NO_CREDENTIALS) is not takes
+        assert (context.config.session, context.identity) == (
+            ("s", identity) if takes else (None, None)
+        )
+        assert [message.identity for message in catalogue.heard] == [ALICE if takes else None]
+
+
+async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_clock):
+    """REG-15: a later stub of the address would learn as much as its own descriptor says."""
+    async with open_loader(catalogue=One(takes_identity=False)) as (world, loader, _):
+        await loader.tell(Load(S, HERE, CONFIG))
+        await world.settle()
+        await loader.ask(lambda done: Unload(S, None, done))
+        heard = await world.component(S, Origin.NODE_STUB)
+        await world.bus.tell(Route(FAR, Intent.REACH, S, float("inf"), "test"))
+        await world.agent.post(Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE))
+        await world.settle()
+        assert [delivery.message.identity for delivery in heard] == [ALICE]
