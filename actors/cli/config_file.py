@@ -6,7 +6,7 @@ not a wrong command line (2): a restart of the process would only fail again.
 
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ __all__ = [
     "CONFIG",
     "PROFILE",
     "config_option",
+    "loaded",
     "log_loaded",
     "misconfigured",
     "origin_of",
@@ -35,7 +36,7 @@ _LOADED: Final = "actors.cli.config_file"
 """Key of the path of the file that was read, in the context."""
 
 _NAMED: Final = "actors.cli.config_file.named"
-"""Key of the names of the options that the file sets, in the context."""
+"""Key of the options that the file sets, in the context."""
 
 PROFILE: Final = "profile"
 """Name of the option that names a set of options."""
@@ -56,7 +57,7 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
         raise error
     ctx.default_map = {**(ctx.default_map or {}), **named}
     ctx.meta[_LOADED] = path
-    ctx.meta[_NAMED] = frozenset(named)
+    ctx.meta[_NAMED] = named
 
 
 def read_options(
@@ -156,6 +157,11 @@ def misconfigured(error: click.ClickException) -> CommandError | None:
     if not where:
         return None
     return CommandError(f"{where}: {error.format_message()}")
+
+
+def loaded(ctx: click.Context) -> tuple[Path, Mapping[str, object]] | None:
+    """Return the file that was read, and the options that it sets; None: there is no file."""
+    return (ctx.meta[_LOADED], ctx.meta[_NAMED]) if _LOADED in ctx.meta else None
 
 
 def log_loaded(ctx: click.Context) -> None:

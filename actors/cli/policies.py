@@ -1,8 +1,5 @@
-"""Options of policies, of a node or a runtime, and reading files again at SIGHUP."""
+"""Options of policies, of a node or a runtime."""
 
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from functools import wraps
 from pathlib import Path
@@ -10,7 +7,6 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 import click
-import trio
 
 from actors.cli.options import Handler, Option
 from actors.policy.config import PolicyConfig
@@ -22,7 +18,6 @@ __all__ = [
     "check_zone",
     "policies_of",
     "policy_options",
-    "rereading",
 ]
 
 DEFAULTS: Final = (str(Result.PERMIT), str(Result.DENY))
@@ -112,30 +107,3 @@ def policy_options(command: Handler) -> Handler:
     for option in reversed(POLICY_OPTIONS):
         made = option(made)
     return made
-
-
-@asynccontextmanager
-async def rereading(files: Sequence[Callable[[], Awaitable[object]]]) -> AsyncIterator[None]:
-    """Read files again at each SIGHUP, while the context is open; without any, leave the signal.
-
-    Args:
-        files: What reads files again, and logs the outcome; called one after the other.
-
-    If cancelled, files that are being read may come into effect.
-    """
-    if not files:
-        yield
-        return
-    with trio.open_signal_receiver(signal.SIGHUP) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_reread, files, signals)
-            yield
-            nursery.cancel_scope.cancel()
-
-
-async def _reread(
-    files: Sequence[Callable[[], Awaitable[object]]], signals: AsyncIterator[int]
-) -> None:
-    async for _ in signals:
-        for each in files:
-            await each()

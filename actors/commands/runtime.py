@@ -37,7 +37,8 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say_ready
-from actors.cli.policies import policy_options, rereading
+from actors.cli.policies import policy_options
+from actors.cli.rereading import rereading
 from actors.commands.catalogues import (
     believed,
     catalogue_access,

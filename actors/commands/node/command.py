@@ -1,6 +1,6 @@
 """`python -m actors node`: the message node of a domain."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from actors.cli.options import (
     trace_options,
 )
 from actors.cli.output import say_ready
-from actors.cli.policies import rereading
+from actors.cli.rereading import rereading
 from actors.cli.topic import Topic
 from actors.commands.node.foreign import (
     catalogue_options,
@@ -34,7 +34,7 @@ from actors.commands.node.foreign import (
 from actors.commands.node.limits import http_options, limit_options
 from actors.commands.node.login import login_options
 from actors.commands.node.policy import policy_options, rereads
-from actors.commands.node.tls import TlsOptions, tls_options
+from actors.commands.node.tls import Certificate, TlsOptions, tls_options
 from actors.kit.database import flaw_of
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
@@ -136,7 +136,10 @@ def command(  # noqa: PLR0913 - one for each option
     for topic in topics:
         config = topic.applied(config)
     certificates = [
-        one for topic in topics if isinstance(topic, TlsOptions) for one in topic.rereads(config)
+        one
+        for topic in topics
+        if isinstance(topic, TlsOptions)
+        for one in topic.certificates(config)
     ]
     places = {"--listen": listen} | ({} if config.http is None else {"--http": config.http.listen})
     return run(
@@ -172,14 +175,14 @@ def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
 
 @asynccontextmanager
 async def _open(
-    config: NodeConfig, trace: OpenTracer, certificates: Sequence[Callable[[], None]]
+    config: NodeConfig, trace: OpenTracer, certificates: Sequence[Certificate]
 ) -> AsyncIterator[Node]:
     offset = clock_offset()
     async with (
         trace(f"node.{config.domain}") as tracer,
         open_system_network(config.client_tls) as network,
         open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
-        rereading(tuple(rereads(node, certificates))),
+        rereading(tuple(rereads(node, certificates)), [one.takes for one in certificates]),
     ):
         yield node
 

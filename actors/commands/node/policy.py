@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from actors.cli.policies import POLICY_OPTIONS, policies_of
 from actors.cli.topic import Topic, topic_options
+from actors.commands.node.tls import Certificate
 from actors.kit.log import get_logger
 from actors.node.app import Node
 from actors.node.config import NodeConfig
@@ -45,23 +46,23 @@ policy_options = topic_options(PolicyOptions, *POLICY_OPTIONS)
 
 
 def rereads(
-    node: Node, certificates: Sequence[Callable[[], None]]
+    node: Node, certificates: Sequence[Certificate]
 ) -> Iterator[Callable[[], Awaitable[object]]]:
     """Return what reads the files of a node again: its certificates, then its policies.
 
     Args:
         node: The node.
-        certificates: What reads certificates again.
+        certificates: The certificates of its listeners.
     """
-    for reread in certificates:
-        yield partial(_renew, reread)
+    for one in certificates:
+        yield partial(_renew, one)
     if node.has_policies:
         yield node.reload_policies
 
 
-async def _renew(reread: Callable[[], None]) -> None:
+async def _renew(certificate: Certificate) -> None:
     try:
-        reread()
+        certificate.reread()
     except TlsFileError as exc:
         _log.error("certificates are not read again", reason=str(exc))
     else:

@@ -1,6 +1,7 @@
 """Options of TLS: the certificates of the listeners, and what is trusted when nodes are dialled."""
 
-from collections.abc import Callable, Sequence
+import ssl
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import final
@@ -18,12 +19,13 @@ from actors.cli.options import (
     open_key,
     wrong_file,
 )
+from actors.cli.rereading import Takes
 from actors.cli.topic import Topic, topic_options
 from actors.keys.certificate import out_of_time
 from actors.node.config import NodeConfig
 from transports.tls import TlsFileError, is_open_to_others, load_identity, server_context
 
-__all__ = ["TlsOptions", "tls_options"]
+__all__ = ["Certificate", "TlsOptions", "tls_options"]
 
 
 @final
@@ -90,20 +92,61 @@ class TlsOptions(Topic):
         for why in self.out_of_time():
             raise CommandError(f"{why}; renew it")
 
-    def rereads(self, config: NodeConfig) -> Sequence[Callable[[], None]]:
-        """Return what reads the certificates of the listeners again."""
-        contexts = (
-            (config.tls, self.tls_cert, self.tls_key),
-            (None if config.http is None else config.http.tls, self.http_tls_cert,
-             self.http_tls_key),
-        )  # fmt: skip
+    def certificates(self, config: NodeConfig) -> list["Certificate"]:
+        """Return the certificates of the listeners of a node, which can be read again.
 
-        def reread() -> None:
-            for context, cert, key in contexts:
-                if context is not None and cert is not None and key is not None:
-                    load_identity(context, cert, key)
+        Args:
+            config: Configuration of the node, after `applied`.
+        """
+        http = None if config.http is None else config.http.tls
+        shown = (
+            ("", config.tls, self.tls_cert, self.tls_key),
+            ("http_", http, self.http_tls_cert, self.http_tls_key),
+        )
+        return [
+            Certificate(f"{prefix}tls_", context, cert, key)
+            for prefix, context, cert, key in shown
+            if context is not None and cert is not None and key is not None
+        ]
 
-        return [reread] if any(context is not None for context, *_ in contexts) else []
+
+@final
+@attrs.define
+class Certificate:
+    """The certificate of a listener.
+
+    Attributes:
+        prefix: Begin of the names of its two options, such as `tls_`.
+        context: The context that shows it.
+        cert: File of the certificate.
+        key: File of its private key.
+    """
+
+    prefix: str
+    context: ssl.SSLContext
+    cert: Path
+    key: Path
+
+    def reread(self) -> None:
+        """Show what is in the files now.
+
+        Raises:
+            TlsFileError: They cannot be used; what was shown before is still shown.
+        """
+        load_identity(self.context, self.cert, self.key)
+
+    @property
+    def takes(self) -> Takes:
+        """The options of the files, which can change while the node runs."""
+        return Takes(frozenset({f"{self.prefix}cert", f"{self.prefix}key"}), self._take)
+
+    def _take(self, values: Mapping[str, object]) -> bool:
+        cert, key = (values[f"{self.prefix}{end}"] for end in ("cert", "key"))
+        if not isinstance(cert, Path) or not isinstance(key, Path):
+            return False
+        load_identity(self.context, cert, key)
+        self.cert, self.key = cert, key
+        return True
 
 
 def _pair(name: str, cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:

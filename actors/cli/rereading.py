@@ -1,0 +1,201 @@
+"""Reading files again at SIGHUP: first the file of options, then what its options name."""
+
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import click
+import trio
+from click.core import ParameterSource
+
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import loaded, read_options, read_tables
+from actors.kit.log import Level, Style, configure_log, get_logger
+from specs.errors import ProtoflyError
+
+__all__ = ["Takes", "rereading"]
+
+_log = get_logger("actors.commands")
+
+_ELSEWHERE: Final = frozenset({ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT})
+
+
+@final
+@attrs.frozen
+class Takes:
+    """Options that a running process can take anew.
+
+    Attributes:
+        names: The options, by their names in Python.
+        take: Brings all of them into effect, and returns whether it could without a restart.
+            May raise a `ProtoflyError`; then the former values stay.
+    """
+
+    names: AbstractSet[str]
+    take: Callable[[Mapping[str, object]], bool]
+
+
+def _take_log(values: Mapping[str, object]) -> bool:
+    configure_log(Level(str(values["log"])), Style(str(values["log_style"])))
+    return True
+
+
+_LOG: Final = Takes(frozenset({"log", "log_style"}), _take_log)
+
+
+@final
+class _OptionFile:
+    """The file of options of a running command, and what of it is in effect.
+
+    Args:
+        ctx: Context of the command.
+        path: The file.
+        named: Values of its options at the start.
+        takes: Options that can be taken anew.
+    """
+
+    def __init__(
+        self,
+        ctx: click.Context,
+        path: Path,
+        named: Mapping[str, object],
+        takes: Sequence[Takes],
+    ) -> None:
+        self._ctx = ctx
+        self._path = path
+        self._named = dict(named)
+        self._takes = (_LOG, *takes)
+        self._options = {one.name or "": one for one in ctx.command.params}
+
+    async def reread(self) -> None:
+        """Take what changed and can be taken; say of the rest that it needs a restart.
+
+        Values are neither shown nor logged: some are secret.
+        """
+        await trio.lowlevel.checkpoint()
+        try:
+            fresh = self._read()
+        except CommandError as error:
+            _log.error("options kept", file=str(self._path), why=str(error))
+            click.echo(f"protofly: {error}; all options stay as they are", err=True)
+            return
+        names = self._named.keys() | fresh.keys()
+        changed = {one for one in names if self._named.get(one) != fresh.get(one)}
+        hidden = {one for one in changed if self._is_hidden(one)}
+        taken: set[str] = set()
+        refused: dict[str, str] = {}
+        for group in self._takes:
+            mine = (changed - hidden) & group.names
+            if not mine:
+                continue
+            try:
+                values = {one: self._value(one, fresh) for one in group.names}
+                taken |= mine if group.take(values) else set()
+            except click.ClickException as error:
+                refused |= dict.fromkeys(mine, error.format_message())
+            except ProtoflyError as error:
+                refused |= dict.fromkeys(mine, str(error))
+        for name in taken:
+            self._named.pop(name, None)
+            self._named |= {name: fresh[name]} if name in fresh else {}
+        self._report(taken, changed - hidden - taken - refused.keys(), hidden, refused)
+
+    def _read(self) -> dict[str, object]:
+        """Read the file.
+
+        Raises:
+            CommandError: Something in it is wrong.
+        """
+        tables, wrong = read_tables(self._path)
+        command = self._ctx.info_name or ""
+        named, more = read_options(
+            self._path, command, self._ctx.command.params, tables.get(command, {})
+        )
+        for error in (*wrong, *more):
+            raise error
+        return named
+
+    def _is_hidden(self, name: str) -> bool:
+        return self._ctx.get_parameter_source(name) in _ELSEWHERE
+
+    def _value(self, name: str, fresh: Mapping[str, object]) -> object:
+        """Return the value of an option as the command would get it.
+
+        Raises:
+            BadParameter: The option does not take it.
+        """
+        if self._is_hidden(name):
+            value: object = self._ctx.params[name]
+            return value
+        option = self._options[name]
+        default: object = option.default if isinstance(option.default, str) else None
+        raw = fresh.get(name, default)
+        return None if raw is None else option.process_value(self._ctx, raw)
+
+    def _report(
+        self,
+        taken: AbstractSet[str],
+        restart: AbstractSet[str],
+        hidden: AbstractSet[str],
+        refused: Mapping[str, str],
+    ) -> None:
+        parts = []
+        for names, text in (
+            (taken, "taken"),
+            (restart, "a restart is needed for"),
+            (hidden, "without effect, as the command line or the environment sets them"),
+        ):
+            if names:
+                parts.append(f"{text}: {_listed(names)}")
+        parts += [f"refused: {_listed([name])}: {why}" for name, why in sorted(refused.items())]
+        if not parts:
+            _log.info("options unchanged", file=str(self._path))
+            return
+        log = _log.warning if restart or refused else _log.info
+        lists = {"taken": taken, "restart": restart, "hidden": hidden, "refused": refused}
+        log("options changed", file=str(self._path), **{k: _listed(v) for k, v in lists.items()})
+        click.echo(f"protofly: {self._path}: {'; '.join(parts)}", err=True)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(name.replace("_", "-") for name in names))
+
+
+@asynccontextmanager
+async def rereading(
+    files: Sequence[Callable[[], Awaitable[object]]], takes: Sequence[Takes] = ()
+) -> AsyncIterator[None]:
+    """Read files again at each SIGHUP, while the context is open; without any, leave the signal.
+
+    Args:
+        files: What reads files again, and logs the outcome; called one after the other, after the
+            file of options.
+        takes: Options that are taken from the file of options, beside those of the log.
+
+    If cancelled, files that are being read may come into effect.
+    """
+    ctx = click.get_current_context(silent=True)
+    of_options = None if ctx is None else loaded(ctx)
+    if ctx is not None and of_options is not None:
+        path, named = of_options
+        files = (_OptionFile(ctx, path, named, takes).reread, *files)
+    if not files:
+        yield
+        return
+    with trio.open_signal_receiver(signal.SIGHUP) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_reread, files, signals)
+            yield
+            nursery.cancel_scope.cancel()
+
+
+async def _reread(
+    files: Sequence[Callable[[], Awaitable[object]]], signals: AsyncIterator[int]
+) -> None:
+    async for _ in signals:
+        for each in files:
+            await each()
