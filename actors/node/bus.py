@@ -12,6 +12,7 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.requests import Asked
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.components import LocalService
@@ -22,7 +23,6 @@ from actors.node.links.port import Port
 from actors.node.messages import (
     Alive,
     Arrived,
-    Asked,
     Attached,
     BusMessage,
     Connected,

@@ -5,6 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
+from actors.kit.back_ends.requests import Asked
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
@@ -15,7 +16,6 @@ from specs.message import Message
 __all__ = [
     "Alive",
     "Arrived",
-    "Asked",
     "Attached",
     "BusMessage",
     "Component",
@@ -106,26 +106,6 @@ class Gone:
     number: int
     name: str
     why: str
-
-
-@final
-@attrs.frozen
-class Asked:
-    """A message for a component, with what only the bus knows.
-
-    Attributes:
-        by: The runtime whose session it came over.
-        owner: Owner of the address that the message concerns, if there is one.
-        is_upstream: Whether that runtime speaks upstream's form.
-        users: The users that its records may name; None: any.
-    """
-
-    message: Message
-    by: str
-    owner: str | None
-    is_moved: bool = False
-    is_upstream: bool = False
-    users: frozenset[str] | None = None
 
 
 @final

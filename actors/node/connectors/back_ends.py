@@ -9,6 +9,8 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.answers import BackEndError
+from actors.kit.back_ends.requests import Asked
 from actors.kit.counters import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError, ServerUrl
@@ -20,8 +22,8 @@ from actors.node.components import attach, detach
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
 from actors.node.connectors.quality import Quality, QualityBroker
 from actors.node.connectors.rest_registry import RestRegistry
-from actors.node.connectors.service import BackEndError, Plan, Replied, Service
-from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
+from actors.node.connectors.service import Plan, Replied, Service
+from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from actors.node.trace import ComponentTrace, Direction
 from fsm.registry.relay import (

@@ -15,17 +15,16 @@ import orjson
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.answers import BackEndError, code_of
+from actors.kit.back_ends.requests import Asked
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.node.connectors.service import (
-    BackEndError,
     Plan,
     Replied,
     Say,
     Service,
-    code_of,
     with_value,
 )
-from actors.node.messages import Asked
 from specs.addresses.address import canonical, scheme_of
 from specs.bodies.registry import ReadRecord
 from specs.bodies.session import GlobalRecord

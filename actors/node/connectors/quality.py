@@ -22,18 +22,17 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.answers import BackEndError, code_of
+from actors.kit.back_ends.requests import Asked
 from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
 from actors.node.connectors.service import (
-    BackEndError,
     Plan,
     Replied,
     RetryWorker,
     Say,
     Service,
-    code_of,
     with_value,
 )
-from actors.node.messages import Asked
 from fsm.registry.relay import Reservation, Reservations
 from specs.bodies.session import AskQuality, QualityRequest, TurnServer
 from specs.errors import BadMessageError

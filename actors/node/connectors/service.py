@@ -1,47 +1,36 @@
 """The interface between a connector and one kind of back end, and what back ends share.
 
-`code_of` maps HTTP statuses to reply codes (C-56); `RetryWorker` hosts the retry queue of one back
-end.
+`RetryWorker` hosts the retry queue of one back end.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 import attrs
 import trio
 
-from actors.kit.http_client import HttpAnswer, HttpError
+from actors.kit.back_ends.answers import BackEndError
+from actors.kit.back_ends.requests import Asked
+from actors.kit.http_client import HttpError
 from actors.kit.log import get_logger
-from actors.node.messages import Asked
 from fsm.registry.relay import RetryQueue
-from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import BACKEND_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message
-from specs.reply_code import Code
 
 __all__ = [
-    "BackEndError",
     "Plan",
     "Replied",
     "RetryWorker",
     "Say",
     "Service",
-    "code_of",
     "with_value",
 ]
 
 Say: TypeAlias = Callable[[Message], Awaitable[None]]
 """Sends a message by its address, as the connector's."""
-
-
-@final
-class BackEndError(ReasonError):
-    """The back end was asked, and what came is no answer."""
-
-    summary = "the back end failed"
 
 
 @final
@@ -111,34 +100,6 @@ class Service(ABC):
     @abstractmethod
     async def aclose(self) -> None:
         """Close the back end, within bounds."""
-
-
-_ANSWERS: Final = {
-    200: Code.OK,
-    201: Code.OK,
-    204: Code.OK,
-    400: Code.MALFORMED,
-    401: Code.UNAUTHENTICATED,
-    403: Code.FORBIDDEN,
-    404: Code.NOT_FOUND,
-    408: Code.TIMEOUT,
-    409: Code.CONFLICT,
-    410: Code.GONE,
-    413: Code.TOO_LARGE,
-    503: Code.UNAVAILABLE,
-}
-
-
-def code_of(answer: HttpAnswer) -> Code:
-    """Return the code that a status stands for.
-
-    Raises:
-        BackEndError: It stands for none: the back end itself has failed.
-    """
-    code = _ANSWERS.get(answer.status)
-    if code is None:
-        raise BackEndError(f"{answer.server} answered with status {answer.status}")
-    return code
 
 
 _log = get_logger("actors.node")

@@ -9,12 +9,13 @@ from typing import Final, TypeAlias, final
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.requests import Asked
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider, Login
 from actors.node.login.used_tokens import UsedTokenFile
-from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from actors.node.messages import Attached, BusMessage, Emitted, RuntimeLeft
 from actors.node.tables import NodeAddresses
 from specs.addresses.address import host_of, parse
 from specs.bodies.session import IdentityCall

@@ -3,7 +3,6 @@
 What came in together is made durable together, and only then is anything sent or traced
 of it (I-G3). If that fails, all of it is as if it had not been asked: every asker gets
 503, and until the file can be written again changes are refused, while reads go on (R13).
-Connectors to other registries share how requests are read and answers are written.
 """
 
 from functools import partial
@@ -13,115 +12,41 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.back_ends.requests import Asked, answer_body, registry_input
 from actors.kit.counters import Gauge
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
-from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
+from actors.node.messages import BusMessage, Emitted, RuntimeLeft
 from actors.node.registry.record_file import Change, Commit, RecordFile, Recover, Write
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.registry.records import (
     Answered,
-    By,
     Create,
     Effect,
-    Find,
     Forget,
     Input,
     Keep,
     Leave,
-    Read,
     StatusChanged,
     Tick,
     Touch,
-    address_of,
-    search_of,
 )
 from fsm.registry.registration import RegistrationCore
-from specs.addresses.address import canonical
-from specs.bodies.registry import ReadRecord, Register, UpdateRecord
-from specs.errors import BadMessageError, BadUrlError
-from specs.jsonvalue import JsonObject
+from specs.errors import BadMessageError
 from specs.limits.node import STORE_RETRY
-from specs.limits.protocol import SEARCH_PAGE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
-from transports.bodies import read_body
 
 __all__ = [
     "DomainRegistry",
     "RegistryParts",
-    "answer_body",
     "answered",
     "notification",
-    "registry_input",
 ]
-
-_RUNTIME = "runtime"
-_OWN_AFFAIR: Final = "only the runtime itself may read all that it has registered"
-
-
-def registry_input(asked: Asked) -> Create | Touch | Read | Find:
-    """Read a request.
-
-    Raises:
-        BadMessageError: It is none that a registry knows.
-    """
-    message = asked.message
-    match message.type:
-        case MessageType.CREATE:
-            return _create(asked)
-        case MessageType.UPDATE:
-            update = read_body(message, UpdateRecord)
-            url, fields = _url(update.resource), _fields(update)
-            return Touch(url, asked.by, fields, asked.is_upstream, asked.users)
-        case MessageType.READ:
-            read = read_body(message, ReadRecord)
-            search = search_of(read.resource, read.criteria)
-            if search is not None:
-                if search.by is By.RUNTIME and search.value != asked.by:
-                    raise BadMessageError(_OWN_AFFAIR, Code.FORBIDDEN)
-                return Find(search, read.limit or SEARCH_PAGE, read.after)
-            if read.limit is not None or read.after is not None:
-                raise BadMessageError("limit and after are for a search, not for one record")
-            return Read(_url(address_of(read.resource)))
-        case other:
-            raise BadMessageError(f"the registry knows create, read and update, not {other}")
-
-
-def _create(asked: Asked) -> Create:
-    record = read_body(asked.message, Register).value
-    value = asked.message.body["value"]
-    if not isinstance(value, dict):
-        raise BadMessageError("value is no record")
-    kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
-    return Create(
-        record.url, asked.by, asked.owner, kept, asked.is_moved, asked.is_upstream, asked.users
-    )
-
-
-def _fields(update: UpdateRecord) -> JsonObject:
-    """Return what an update sets: an attribute, several fields, or nothing (M-22..M-24)."""
-    if update.attribute is not None:
-        return {update.attribute: update.value}
-    if update.value is None:
-        return {}
-    if not isinstance(update.value, dict):
-        raise BadMessageError("value is no object, and no attribute is named")
-    runtime = update.value.get(_RUNTIME)
-    if isinstance(runtime, str):
-        return {**update.value, _RUNTIME: _url(runtime)}
-    return update.value
-
-
-def _url(text: str) -> str:
-    try:
-        return canonical(text)
-    except BadUrlError as exc:
-        raise BadMessageError(f"resource {exc}") from exc
 
 
 def answered(request: Message, said: Answered) -> Message:
@@ -132,18 +57,6 @@ def answered(request: Message, said: Answered) -> Message:
         said: Code and content of the answer.
     """
     return reply_to(request, said.code, answer_body(said))
-
-
-def answer_body(said: Answered) -> JsonObject:
-    """Return the body of an answer."""
-    body: JsonObject = {}
-    if said.why:
-        body["description"] = said.why
-    if said.value is not None:
-        body["value"] = said.value
-    if said.after is not None:
-        body["next"] = said.after
-    return body
 
 
 def notification(number: int, registry: str, url: str, status: str) -> Message:

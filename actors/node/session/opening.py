@@ -11,12 +11,12 @@ import trio
 
 from actors.keys.key_set import BadKeysError
 from actors.keys.runtime_key import is_signed, thumbprint_of
+from actors.kit.back_ends.requests import Asked
 from actors.kit.counters import Outcome, Tally
 from actors.kit.log import get_logger
 from actors.node.links.port import Port
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login
-from actors.node.messages import Asked
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate

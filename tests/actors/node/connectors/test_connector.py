@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from actors.kit.back_ends.answers import BackEndError
 from actors.kit.http_client import HttpError
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords
-from actors.node.connectors.service import BackEndError, Replied, with_value
+from actors.node.connectors.service import Replied, with_value
 from fsm.registry.relay import RelayLimits
 from specs.addresses.address import GLOBAL_REGISTRY
 from tests.support.node.node_peer import RA, RB, open_world

@@ -1,0 +1,1 @@
+"""Services behind HTTP, as nodes and runtimes ask them."""
