@@ -549,9 +549,10 @@ async def _open(
     domain_name(config.domain)
     runtime_name(config.name)
     if network is None:
-        check_dialled(config.node)
+        if config.node is not None:
+            check_dialled(config.node)
         config = _by_the_clock(config)
-    check_plain([config.node, *config.nodes.values()], network, insecure=config.insecure)
+    check_plain(config.servers, network, insecure=config.insecure)
     with bare_error():
         async with _running(config, network, trace) as running:
             yield Runtime(running)

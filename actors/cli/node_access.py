@@ -27,18 +27,19 @@ from transports.tls import NOT_ACCEPTED
 __all__ = ["check_host", "check_node", "credentials_options", "enter"]
 
 
-async def check_node(network: Network, url: str) -> None:
-    """Open a link to a node and close it again.
+async def check_node(network: Network, url: str | None) -> None:
+    """Open a link to a node and close it again; a domain without a node has none to be tried.
 
     Args:
         network: Network that opens links.
-        url: URL of the node.
+        url: URL of the node; None: there is none.
 
     Raises:
         DialError: No process listens there, or it is no node; within `DIAL_TIMEOUT`.
     """
-    link = await network.dial(Kind.WEBSOCKET, url)
-    await link.aclose()
+    if url is not None:
+        link = await network.dial(Kind.WEBSOCKET, url)
+        await link.aclose()
 
 
 async def check_host(network: Network, host: str, kinds: Container[Kind]) -> None:

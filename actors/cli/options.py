@@ -35,8 +35,10 @@ __all__ = [
     "check_foreign",
     "check_kinds",
     "check_name",
+    "check_optional_node",
     "check_place",
     "check_plain",
+    "check_server",
     "check_user",
     "client_tls",
     "client_tls_options",
@@ -154,6 +156,32 @@ def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
     except ValueError as exc:
         raise click.BadParameter(f"{value!r} cannot be dialled: {exc}") from exc
     return value
+
+
+def check_optional_node(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> str | None:
+    """Return the URL of a node, or None; refuse what cannot be dialled.
+
+    Raises:
+        BadParameter: The value is no URL of a node.
+    """
+    return None if value is None else check_node(ctx, param, value)
+
+
+def check_server(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Return the URL of an HTTP server, or None; refuse what is none.
+
+    Raises:
+        BadParameter: The value is no URL of an HTTP server.
+    """
+    # Slow to import, and only needed for such an option.
+    from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
+
+    try:
+        return None if value is None else ServerUrl.read(value).text
+    except HttpUrlError as exc:
+        raise click.BadParameter(str(exc)) from exc
 
 
 def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

@@ -27,13 +27,14 @@ from actors.cli.options import (
     check_domain,
     check_kinds,
     check_name,
+    check_optional_node,
+    check_server,
     check_user,
     client_tls_options,
     identity_option,
     if_given,
     log_option,
     monitor_option,
-    node_option,
     trace_options,
 )
 from actors.cli.output import say_ready
@@ -282,7 +283,18 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @click.option(
     "--name", required=True, callback=check_name, help="The name of the runtime in its domain."
 )
-@node_option
+@click.option(
+    "--node",
+    metavar="URL",
+    callback=check_optional_node,
+    help="The domain's message node, such as ws://127.0.0.1:4123/link.",
+)
+@click.option(
+    "--registry",
+    metavar="URL",
+    callback=check_server,
+    help="The registry of a domain without a node, such as http://127.0.0.1:4567.",
+)
 @click.option(
     "--hyperty",
     metavar="NAME=module:Class",
@@ -374,7 +386,8 @@ def command(  # noqa: PLR0913 - one for each option
     *,
     domain: str,
     name: str,
-    node: str,
+    node: str | None,
+    registry: str | None,
     hyperty: dict[str, str],
     sandbox: str,
     sandbox_memory: int,
@@ -407,11 +420,14 @@ def command(  # noqa: PLR0913 - one for each option
     """
     if descriptor is not None and places is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
+    if (node is None) is (registry is None):
+        raise click.UsageError("name the domain's server: either --node or --registry")
     crew = housed(hyperty, Housing(sandbox))
     config = RuntimeConfig(
         domain=domain,
         name=name,
         node=node,
+        registry=registry,
         tls=tls,
         insecure=insecure,
         sandboxes=SandboxTotals(sandbox_memory * MIB, sandbox_cpu),

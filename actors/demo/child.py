@@ -509,7 +509,7 @@ class WatchedNetwork(Network):
         node: Where the message node is: a link there is none between runtimes.
     """
 
-    def __init__(self, who: str, network: Network, node: str) -> None:
+    def __init__(self, who: str, network: Network, node: str | None) -> None:
         self._who: Final = who
         self._network: Final = network
         self._node: Final = node

@@ -48,7 +48,7 @@ from actors.runtime.registry.registry import Registry, RegistryMessage, Registry
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import RuntimeStore, open_store
 from actors.runtime.stubs import node_stub
-from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
+from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Servers, StubKind
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
@@ -339,7 +339,9 @@ def _catalogue(plan: _Plan) -> Catalogue:
     """Return where stubs and data schemas are looked up."""
     config = plan.config
     factories: dict[StubKind, StubFactory] = {StubKind.NODE: node_stub.activate, **LINK_MAKERS}
-    catalogue: Catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
+    registries = {} if config.registry is None else {config.domain: config.registry}
+    servers = Servers(SHIPPED["rest-registry"], registries)
+    catalogue: Catalogue = BuiltInCatalogue(factories, config.dialled, servers)
     if config.catalogues is not None:
         # Signatures are slow to import, and not needed without fetching.
         from actors.runtime.catalogue import fetching  # noqa: PLC0415

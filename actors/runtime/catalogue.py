@@ -99,12 +99,40 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
     return NodeStub(context, lambda: RestWire(context, receive, past))
 
 
+def _http_json(context: StubContext) -> Actor[Delivery]:
+    """Make the stub that asks a plain REST server.
+
+    Raises:
+        StubOptionError: Its profile says what it does not know, or names no server.
+    """
+    # Slow to import, and only needed for such a domain.
+    from actors.runtime.stubs.client_server.http_json import HttpJsonStub  # noqa: PLC0415
+
+    return HttpJsonStub(context)
+
+
+def _rest_registry(context: StubContext) -> Actor[Delivery]:
+    """Make the stub that asks a registry behind REST.
+
+    Raises:
+        StubOptionError: Its profile says what it does not know, or names no server.
+    """
+    # Slow to import, and only needed for such a domain.
+    from actors.runtime.stubs.client_server.rest_registry import (  # noqa: PLC0415
+        RestRegistryStub,
+    )
+
+    return RestRegistryStub(context)
+
+
 SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
     {
         "websocket": node_stub.activate,
         "legacy-websocket": _plain,
         "legacy-session": _session,
         "rest": _rest,
+        "http-json": _http_json,
+        "rest-registry": _rest_registry,
     }
 )
 """Code that a profile may name: our own, which a foreign domain only points at its node."""

@@ -57,7 +57,10 @@ class RuntimeConfig:
     Attributes:
         domain: Domain of the runtime.
         name: Its name in the domain; the same after a restart (RT-02).
-        node: URL of the node of its domain, such as ws://127.0.0.1:4123/link, with TLS wss:.
+        node: URL of the node of its domain, such as ws://127.0.0.1:4123/link, with TLS wss:; None:
+            the domain has none, but a registry, or a stub that its own catalogue describes.
+        registry: URL of the registry of a domain without a node, such as http://127.0.0.1:4567
+            (PFY-13).
         tls: What nodes are dialled with, by the network of the operating system; None: the
             authorities of the operating system are trusted.
         insecure: Whether nodes on other machines may be dialled without TLS, by the network of the
@@ -108,7 +111,8 @@ class RuntimeConfig:
 
     domain: str
     name: str
-    node: str
+    node: str | None = None
+    registry: str | None = None
     tls: ssl.SSLContext | None = None
     insecure: bool = False
     nodes: Mapping[str, str] = _NO_NODES
@@ -140,6 +144,18 @@ class RuntimeConfig:
         for each in interceptors:
             if each.place not in APPLICATION_STAGES:
                 raise StagePlaceError(each.name, each.place)
+
+    @property
+    def dialled(self) -> dict[str, str]:
+        """URLs of the nodes that are configured, by domain; that of the own domain is the last."""
+        own = {} if self.node is None else {self.domain: self.node}
+        return {**self.nodes, **own}
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """URLs of all nodes and registries that are configured."""
+        registry = () if self.registry is None else (self.registry,)
+        return (*self.dialled.values(), *registry)
 
     @property
     def identity_file(self) -> Path | None:

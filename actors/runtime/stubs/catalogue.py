@@ -26,6 +26,7 @@ __all__ = [
     "Descriptor",
     "NotInCatalogueError",
     "SchemaRefusedError",
+    "Servers",
     "StubKind",
     "WrongKindError",
     "handler_descriptor",
@@ -151,21 +152,47 @@ class Catalogue(ABC):
 
 
 @final
+@attrs.frozen
+class Servers:
+    """Domains without a node, each with a server that a shipped stub asks (PFY-05).
+
+    Attributes:
+        activate: Makes the stub.
+        urls: URL of the server of each domain.
+    """
+
+    activate: StubFactory
+    urls: Mapping[str, str]
+
+
+@final
 class BuiltInCatalogue(Catalogue):
     """The stubs that Protofly ships, and the nodes that the configuration names."""
 
-    def __init__(self, factories: Mapping[StubKind, StubFactory], nodes: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        factories: Mapping[StubKind, StubFactory],
+        nodes: Mapping[str, str],
+        servers: Servers | None = None,
+    ) -> None:
         """Construct it.
 
         Args:
             factories: Makers of stubs, by kind; a missing kind is not available.
             nodes: URL of the node of each domain.
+            servers: Domains without a node; None: there are none.
         """
         self._factories = factories
         self._nodes = {catalogue_stub(domain): url for domain, url in nodes.items()}
+        served = {} if servers is None else servers.urls
+        self._served = {catalogue_stub(domain): url for domain, url in served.items()}
+        self._servers = servers
 
     @override
     async def find(self, address: str) -> Descriptor:
+        if self._servers is not None and address in self._served:
+            make, url = self._servers.activate, self._served[address]
+            return Descriptor(address, StubKind.NODE, make, url)
         kind = self._kind(address)
         if kind is None or kind not in self._factories:
             raise NotInCatalogueError(address)

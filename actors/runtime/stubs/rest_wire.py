@@ -16,11 +16,9 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum, unique
-from functools import partial
 from typing import Final, final
 
 import attrs
-import httpcore
 import trio
 from typing_extensions import override
 
@@ -33,16 +31,16 @@ from actors.kit.http_client import (
     HttpUrlError,
     ServerUrl,
 )
+from actors.runtime.stubs.client_server.http import http_over
 from actors.runtime.stubs.stub import StubContext
 from actors.runtime.stubs.wire import OwnWire, StubOptionError, read_options
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import HTTP_REQUEST_TIMEOUT, MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.codec import frames, read_object
-from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError, LinkError
-from transports.link import Kind, Link, Network, Turn, Upgrade
-from transports.urls import join_host_port
+from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
+from transports.link import Kind, Link, Turn, Upgrade
 
 __all__ = [
     "EventLink",
@@ -52,7 +50,6 @@ __all__ = [
     "RestLink",
     "RestPast",
     "RestWire",
-    "http_over",
     "receive_of",
 ]
 
@@ -364,8 +361,6 @@ def _value(body: Json, name: str) -> str | None:
 
 
 _STUB: Final = "rest"
-_KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
-"""Seconds an idle connection is kept: the node hangs it up only later."""
 
 
 @final
@@ -436,59 +431,3 @@ class RestWire(OwnWire):
             else:
                 together.append(line)
         yield from frames(together)
-
-
-def http_over(network: Network, url: str) -> HttpClient:
-    """Return a client that reaches a node over the links of a network.
-
-    Args:
-        network: Carries the requests.
-        url: Of the node, such as http://127.0.0.1:8080/rest.
-    """
-    server, dial = ServerUrl.read(url), partial(_dial, network)
-    return HttpClient(server, MAX_FRAME_BYTES, dial, keep_alive=_KEEP_ALIVE)
-
-
-async def _dial(network: Network, host: str, port: int) -> httpcore.AsyncNetworkStream:
-    try:
-        return _Stream(await network.dial(Kind.STREAM, join_host_port(host, port)))
-    except DialError as exc:
-        raise httpcore.ConnectError(str(exc)) from exc
-
-
-@final
-class _Stream(httpcore.AsyncNetworkStream):
-    """A link of bytes as httpcore wants one."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._unread = b""
-
-    @override
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        try:
-            data = self._unread or await self._link.receive()
-        except LinkBrokenError as exc:
-            if exc.close_reason is CloseReason.DONE:
-                return b""
-            raise httpcore.ReadError(str(exc)) from exc
-        except LinkError as exc:
-            raise httpcore.ReadError(str(exc)) from exc
-        self._unread = data[max_bytes:]
-        return data[:max_bytes]
-
-    @override
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        try:
-            if buffer:
-                await self._link.send(buffer)
-        except LinkError as exc:
-            raise httpcore.WriteError(str(exc)) from exc
-
-    @override
-    async def aclose(self) -> None:
-        await self._link.aclose()
-
-    @override
-    def get_extra_info(self, info: str) -> None:
-        """Report nothing: a write shows that an idle connection was closed."""

@@ -1,0 +1,173 @@
+"""HTTP over the links of a stub's network, encrypted or not.
+
+A stub reaches the world by its `Network` alone, for any protocol: so its requests go over links of
+kind `STREAM`, and the network decides which places can be dialled.
+"""
+
+import ssl
+from functools import partial
+from typing import Final, final
+
+import httpcore
+import trio
+from typing_extensions import override
+
+from actors.kit.http_client import HttpClient, ServerUrl
+from specs.limits.protocol import DIAL_TIMEOUT, HTTP_REQUEST_TIMEOUT, MAX_FRAME_BYTES
+from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
+from transports.link import Kind, Link, Network
+from transports.urls import join_host_port
+
+__all__ = ["http_over"]
+
+_KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
+"""Seconds an idle connection is kept: the server hangs it up only later."""
+
+
+def http_over(network: Network, url: str, limit: int = MAX_FRAME_BYTES) -> HttpClient:
+    """Return a client that reaches a server over the links of a network.
+
+    The certificate of an `https:` server is checked here, by the authorities of the operating
+    system: the network carries bytes.
+
+    Args:
+        network: Carries the requests.
+        url: Of the server, such as http://127.0.0.1:8080/rest.
+        limit: Bytes that an answer may have.
+
+    Raises:
+        HttpUrlError: It names no server.
+    """
+    server, dial = ServerUrl.read(url), partial(_dial, network)
+    return HttpClient(server, limit, dial, keep_alive=_KEEP_ALIVE)
+
+
+async def _dial(network: Network, host: str, port: int) -> httpcore.AsyncNetworkStream:
+    try:
+        return _Stream(await network.dial(Kind.STREAM, join_host_port(host, port)))
+    except DialError as exc:
+        raise httpcore.ConnectError(str(exc)) from exc
+
+
+@final
+class _Stream(httpcore.AsyncNetworkStream):
+    """A link of bytes as httpcore wants one."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._unread = b""
+
+    @override
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        try:
+            data = self._unread or await self._link.receive()
+        except LinkBrokenError as exc:
+            if exc.close_reason is CloseReason.DONE:
+                return b""
+            raise httpcore.ReadError(str(exc)) from exc
+        except LinkError as exc:
+            raise httpcore.ReadError(str(exc)) from exc
+        self._unread = data[max_bytes:]
+        return data[:max_bytes]
+
+    @override
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        try:
+            if buffer:
+                await self._link.send(buffer)
+        except LinkError as exc:
+            raise httpcore.WriteError(str(exc)) from exc
+
+    @override
+    async def aclose(self) -> None:
+        await self._link.aclose()
+
+    @override
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        stream = trio.SSLStream(
+            _Bytes(self._link), ssl_context, server_hostname=server_hostname, https_compatible=True
+        )
+        try:
+            with trio.fail_after(DIAL_TIMEOUT):
+                await stream.do_handshake()
+        except (trio.BrokenResourceError, trio.TooSlowError) as exc:
+            raise httpcore.ConnectError(str(exc.__cause__ or exc)) from (exc.__cause__ or exc)
+        return _Encrypted(stream)
+
+    @override
+    def get_extra_info(self, info: str) -> None:
+        """Report nothing: a write shows that an idle connection was closed."""
+
+
+@final
+class _Bytes(trio.abc.Stream):
+    """A link of bytes as TLS wants one."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._unread = b""
+
+    @override
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        try:
+            await self._link.send(bytes(data))
+        except LinkError as exc:
+            raise trio.BrokenResourceError(str(exc)) from exc
+
+    @override
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    @override
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        try:
+            data = self._unread or await self._link.receive()
+        except LinkBrokenError as exc:
+            if exc.close_reason is CloseReason.DONE:
+                return b""
+            raise trio.BrokenResourceError(str(exc)) from exc
+        except LinkError as exc:
+            raise trio.BrokenResourceError(str(exc)) from exc
+        end = len(data) if max_bytes is None else max_bytes
+        self._unread = data[end:]
+        return data[:end]
+
+    @override
+    async def aclose(self) -> None:
+        await self._link.aclose()
+
+
+@final
+class _Encrypted(httpcore.AsyncNetworkStream):
+    """Bytes with TLS as httpcore wants them."""
+
+    def __init__(self, stream: "trio.SSLStream[_Bytes]") -> None:
+        self._stream = stream
+
+    @override
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        try:
+            return bytes(await self._stream.receive_some(max_bytes))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
+            raise httpcore.ReadError(str(exc)) from exc
+
+    @override
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        try:
+            if buffer:
+                await self._stream.send_all(buffer)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
+            raise httpcore.WriteError(str(exc)) from exc
+
+    @override
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    @override
+    def get_extra_info(self, info: str) -> None:
+        """Report nothing: a write shows that an idle connection was closed."""
