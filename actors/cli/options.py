@@ -35,7 +35,7 @@ __all__ = [
     "check_foreign",
     "check_kinds",
     "check_name",
-    "check_optional_node",
+    "check_node_url",
     "check_place",
     "check_plain",
     "check_server",
@@ -145,7 +145,7 @@ def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
         raise click.BadParameter(f"{value!r} is no name such as alice") from exc
 
 
-def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
+def check_node_url(_: click.Context, __: click.Parameter, value: str) -> str:
     """Return the URL of a node; refuse what cannot be dialled.
 
     Raises:
@@ -158,19 +158,8 @@ def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-def check_optional_node(
-    ctx: click.Context, param: click.Parameter, value: str | None
-) -> str | None:
-    """Return the URL of a node, or None; refuse what cannot be dialled.
-
-    Raises:
-        BadParameter: The value is no URL of a node.
-    """
-    return None if value is None else check_node(ctx, param, value)
-
-
-def check_server(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Return the URL of an HTTP server, or None; refuse what is none.
+def check_server(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the URL of an HTTP server; refuse what is none.
 
     Raises:
         BadParameter: The value is no URL of an HTTP server.
@@ -179,7 +168,7 @@ def check_server(_: click.Context, __: click.Parameter, value: str | None) -> st
     from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
 
     try:
-        return None if value is None else ServerUrl.read(value).text
+        return ServerUrl.read(value).text
     except HttpUrlError as exc:
         raise click.BadParameter(str(exc)) from exc
 
@@ -211,7 +200,7 @@ def check_foreign(
     urls: dict[str, str] = {}
     for name, url in map(_pair, values):
         domain = check_domain(ctx, param, name)
-        urls[domain] = check_node(ctx, param, url)
+        urls[domain] = check_node_url(ctx, param, url)
     return urls
 
 
@@ -243,7 +232,7 @@ node_option = click.option(
     "--node",
     required=True,
     metavar="URL",
-    callback=check_node,
+    callback=check_node_url,
     help="The domain's message node, such as ws://127.0.0.1:4123/link.",
 )
 """The option `--node URL`."""

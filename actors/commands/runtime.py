@@ -27,7 +27,7 @@ from actors.cli.options import (
     check_domain,
     check_kinds,
     check_name,
-    check_optional_node,
+    check_node_url,
     check_server,
     check_user,
     client_tls_options,
@@ -286,13 +286,13 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @click.option(
     "--node",
     metavar="URL",
-    callback=check_optional_node,
+    callback=if_given(check_node_url),
     help="The domain's message node, such as ws://127.0.0.1:4123/link.",
 )
 @click.option(
     "--registry",
     metavar="URL",
-    callback=check_server,
+    callback=if_given(check_server),
     help="The registry of a domain without a node, such as http://127.0.0.1:4567.",
 )
 @click.option(
@@ -420,8 +420,8 @@ def command(  # noqa: PLR0913 - one for each option
     """
     if descriptor is not None and places is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
-    if (node is None) is (registry is None):
-        raise click.UsageError("name the domain's server: either --node or --registry")
+    if node is not None and registry is not None:
+        raise click.UsageError("a domain with a --node has no --registry; remove one of them")
     crew = housed(hyperty, Housing(sandbox))
     config = RuntimeConfig(
         domain=domain,
@@ -475,6 +475,8 @@ def _check(config: RuntimeConfig) -> None:
 async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, str]]:
+    if config.node is None and config.registry is None and config.catalogues is None:
+        raise CommandError("the domain has no server; add --node, --registry or --catalogue")
     with open_store(config.store):
         # Errors in it, in the file of the key, and in policies are reported before any dial.
         own_identity(config)

@@ -14,7 +14,7 @@ from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
-PLACES = {"rest": "http://127.0.0.1:8080/rest"}
+PLACES = dict.fromkeys(("rest", "http-json", "rest-registry"), "http://127.0.0.1:8080/rest")
 
 
 def context(stub, options, url=None):
