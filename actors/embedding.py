@@ -28,6 +28,7 @@ from fsm.bus.forward_rules import ForwardRule
 from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
+from specs.bodies.word import StatusValue
 from specs.errors import BadUrlError
 from transports.link import Network
 from transports.system import open_system_network
@@ -360,6 +361,19 @@ class Runtime:
             BadUrlError: User, reporter or domain is no address.
         """
         return self._running.watch(domain=domain, **criteria)
+
+    @property
+    def status(self) -> StatusValue:
+        """Status of the runtime: `created`, then `live` while it reaches its node, else not."""
+        return self._running.status.value
+
+    def status_changes(self) -> AsyncIterator[StatusValue]:
+        """Return an iterator over the present status and each newer one.
+
+        A reader that is slower than the changes gets the newest. If cancelled while it waits,
+        nothing has changed.
+        """
+        return self._running.status.changes()
 
     def forward(self, source: str, target: str) -> AbstractAsyncContextManager[None]:
         """Copy messages for an address of this runtime to another one, while the context is open.

@@ -8,7 +8,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Answer", "Dropped", "HintRefused", "Refused", "RowChanged", "StubRefused"]
+__all__ = ["Answer", "Dropped", "HintRefused", "OwnNode", "Refused", "RowChanged", "StubRefused"]
 
 
 @final
@@ -52,6 +52,19 @@ class RowChanged:
     key: str
     val: str
     writer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnNode:
+    """The connection to the node of the own domain is live, or no longer (REG-12).
+
+    Attributes:
+        stub: Address of the node's stub.
+    """
+
+    stub: str
+    is_live: bool
 
 
 @final

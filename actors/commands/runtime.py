@@ -366,6 +366,11 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @identity_option
 @policy_options
 @click.option(
+    "--publish-status",
+    is_flag=True,
+    help="Notify runtimes that subscribe to the status of this one when it is live or leaves.",
+)
+@click.option(
     "--user",
     metavar="USER",
     callback=if_given(_check_owner),
@@ -409,6 +414,7 @@ def command(  # noqa: PLR0913 - one for each option
     insecure: bool,
     identity: Path | None,
     policies: PolicyConfig,
+    publish_status: bool,
     user: str | None,
     store: Path | None,
     trace: OpenTracer,
@@ -444,6 +450,7 @@ def command(  # noqa: PLR0913 - one for each option
         credentials=credentials,
         identity=identity,
         policy=policies,
+        publish_status=publish_status,
         user=user,
         store=store,
         ids=fresh_ids(),

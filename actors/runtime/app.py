@@ -46,6 +46,7 @@ from actors.runtime.registry.allocation import AddressAllocation, AllocationMess
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.runtime import Runtime
+from actors.runtime.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore, open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Servers, StubKind
@@ -286,7 +287,8 @@ async def _start(
     loader = await core.start_child(ChildSpec("loader", make_loader))
     port = CorePort(f"{own}/registry", bus)
     registrar = await core.start_child(ChildSpec("registrar", partial(Registrar, port, config.ids)))
-    registry = await _registry(plan, core, port, bus, loader)
+    status = RuntimeStatus(own, port, config.ids, is_published=config.publish_status)
+    registry = await _registry(plan, core, status, bus, loader)
     allocation = await _allocation(plan, core, bus)
     sync_manager = await _sync_manager(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
@@ -315,6 +317,7 @@ async def _start(
         own=plan.own,
         discoverer=discoverer,
         policing=plan.policing,
+        status=status,
     )
 
 
@@ -359,7 +362,7 @@ def _loader(plan: _Plan, agent: CorePort, sandboxes: Sandboxes, catalogue: Catal
 async def _registry(
     plan: _Plan,
     core: Supervisor,
-    port: CorePort,
+    status: RuntimeStatus,
     bus: ActorRef[BusMessage],
     loader: ActorRef[LoaderMessage],
 ) -> ActorRef[RegistryMessage]:
@@ -369,12 +372,13 @@ async def _registry(
         config.runtime, config.domain, p2p, config.topology, stub_idle=config.stub_idle
     )
     parts = RegistryParts(
-        port=port,
+        port=CorePort(f"{config.runtime}/registry", bus),
         bus=bus,
         loader=loader,
         ids=config.ids,
         hops=plan.hops("registry"),
         paths_lost=plan.replay.run,
+        status=status,
         kinds=config.kinds,
         p2p_host=config.p2p_host,
     )

@@ -96,6 +96,8 @@ class RuntimeConfig:
             application. The default has no policies, and permits every message.
         interceptors: Stages of the application in the pipelines of the bus, in their order
             (BUS-11).
+        publish_status: Whether runtimes that subscribe to `R/status` at the node are notified when
+            this runtime is live, and when it leaves.
         stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
             often; its error is then raised by the context of the runtime.
         entropy: Source of random bytes for secrets, nonces and jitter.
@@ -133,6 +135,7 @@ class RuntimeConfig:
     lease: int = LEASE
     policy: Judge | PolicyConfig = attrs.field(default=PolicyConfig(), converter=_policies)
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
+    publish_status: bool = False
     stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
     clock_offset: float = 0.0

@@ -22,6 +22,7 @@ from actors.runtime.policing import Policing
 from actors.runtime.registry.allocation import AddressesForgotten, AllocationMessage
 from actors.runtime.registry.registrations import LinksTaken, RegistrarMessage, ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted, RegistryMessage
+from actors.runtime.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.catalogue import (
     Catalogue,
@@ -65,6 +66,7 @@ class RuntimeParts:
         own: The user of the runtime, as its node says.
         discoverer: Searches in the name of `R/discovery`.
         policing: The policies of the runtime; None: the application decides itself.
+        status: The status of the runtime.
     """
 
     config: RuntimeConfig
@@ -87,6 +89,7 @@ class RuntimeParts:
     own: OwnSender
     discoverer: Discoverer
     policing: Policing | None
+    status: RuntimeStatus
 
     @property
     def user(self) -> str | None:
@@ -263,6 +266,7 @@ class Presence:
         if not self._parts.store.is_empty:
             # A runtime that resumes stored objects finds the session, and all paths, for a while.
             return
+        await self._parts.status.leave()
         view = await self._parts.registry.ask(LinksWanted)
         async with trio.open_nursery() as nursery:
             for stub in view.node_stubs:

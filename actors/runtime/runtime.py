@@ -90,12 +90,14 @@ class Runtime:
         url: Its address.
         counters: Counts of dropped messages and of the findings of the monitor.
         followers: The models of the application that go along with entities.
+        status: Whether the runtime reaches its node.
     """
 
     def __init__(self, parts: RuntimeParts, background: trio.Nursery) -> None:
         self.url = parts.config.runtime
         self.counters = parts.counters
         self.followers = parts.followers
+        self.status = parts.status
         self._parts = parts
         self._presence = Presence(parts)
         self._addresses = HypertyAddresses(parts)

@@ -36,6 +36,9 @@ _ASKED_FOR: Final = frozenset({"/changes", "/observers"})
 _PUBLIC: Final = "/registration"
 """The resource at which the status of a record is published (M-29)."""
 
+_STATUS: Final = "/status"
+"""The resource at which a runtime publishes its status (REG-12)."""
+
 _COMPONENT: Final = 3
 """Slashes in the address of a runtime; one of its components has more."""
 
@@ -256,8 +259,9 @@ class NodeRights:
         """Return whether a session may receive the messages to an address.
 
         It may for its own addresses. Of others it may for the parts of objects that are made to be
-        observed, never for the address of an object itself, nor for the parts of a runtime. The one
-        address of all children of an object is upstream's, and its peers' to receive.
+        observed, never for the address of an object itself, nor for the parts of a runtime, except
+        the status that it publishes itself (REG-12). The one address of all children of an object
+        is upstream's, and its peers' to receive.
 
         Args:
             resource: The address.
@@ -267,8 +271,10 @@ class NodeRights:
             return Hearing.AT_ONCE
         entity = entity_of(resource)
         part = resource.removeprefix(entity)
-        if scheme_of(resource) == RUNTIME_SCHEME or is_backend(resource):
-            return Hearing.NEVER
+        is_of_runtime = scheme_of(resource) == RUNTIME_SCHEME
+        if is_of_runtime or is_backend(resource):
+            is_status = is_of_runtime and part == _STATUS
+            return Hearing.AT_ONCE if is_status else Hearing.NEVER
         if part == _PUBLIC:
             return Hearing.AT_ONCE
         if is_all_children(resource):

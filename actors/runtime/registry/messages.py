@@ -16,6 +16,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.status import RuntimeStatus
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.intent import Intent
@@ -197,6 +198,7 @@ class RegistryParts:
         paths_lost: Gets the domain whose node has forgotten our session.
         kinds: What P2P links may use, best first.
         p2p_host: Where they are listened for.
+        status: The status of the runtime.
     """
 
     port: CorePort
@@ -205,6 +207,7 @@ class RegistryParts:
     ids: IdSource
     hops: HopTrace
     paths_lost: Callable[[str], Awaitable[None]]
+    status: RuntimeStatus
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
 

@@ -42,7 +42,7 @@ from actors.runtime.registry.watch import (
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
-from fsm.effects import Answer, HintRefused, RowChanged, StubRefused
+from fsm.effects import Answer, HintRefused, OwnNode, RowChanged, StubRefused
 from fsm.engine import Step
 from fsm.intent import Intent
 from fsm.p2p.negotiation import Role
@@ -317,6 +317,7 @@ class Registry(Actor[RegistryMessage]):
     @override
     async def start(self) -> None:
         await self._parts.port.add_listener(self._parts.port.url, self.me)
+        await self._parts.status.begin()
 
     @override
     async def stop(self) -> None:
@@ -448,14 +449,23 @@ class Registry(Actor[RegistryMessage]):
                 self._keep(effect)
             case rs.Deploy() | rs.Undeploy():
                 await self._load(effect)
-            case rs.PathsLost(domain):
-                await self._renew_paths(domain)
+            case OwnNode() | rs.PathsLost():
+                await self._node_reported(effect)
             case rs.Release():
                 self.spawn(self._report, self._release(effect))
             case rs.LinkUp() | rs.LinkDown() | rs.LinkGone():
                 await self._changes.feed(effect)
             case _:
                 self._talk_about(effect)
+
+    async def _node_reported(self, effect: OwnNode | rs.PathsLost) -> None:
+        match effect:
+            case OwnNode():
+                await self._parts.status.reported(effect)
+            case rs.PathsLost(domain):
+                await self._renew_paths(domain)
+            case _:
+                assert_never(effect)
 
     def _keep(self, effect: rs.Effect) -> None:
         match effect:

@@ -8,7 +8,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import OwnNode, RowChanged
 from fsm.intent import Intent
 from fsm.limits.error_window import CrashCount
 from fsm.machines import resolve_job, stub_connection, stub_deployment
@@ -238,7 +238,9 @@ class NodeStubs:
             for asked in row.waiting
         ]
         ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
-        return [self._changed(Op.DEL, domain, row), *ended, RoutesChanged(), *refusals]
+        was, row.connection = row.connection, None
+        own = self._own_node(domain, row, was)
+        return [self._changed(Op.DEL, domain, row), *own, *ended, RoutesChanged(), *refusals]
 
     def status(self, seen: StatusSeen, now: float) -> list[Effect]:
         """Take the status of a stub's connection (I-S5); that of a removed stub is ignored.
@@ -252,15 +254,24 @@ class NodeStubs:
         if found is None:
             return []
         domain, row = found
-        row.connection = stub_connection.State(seen.value)
+        was, row.connection = row.connection, stub_connection.State(seen.value)
         changed = self._changed(Op.UPD, domain, row)
         if row.connection is stub_connection.State.FAILED:
-            return [*self.failed(url, seen.why or "it could not connect", now), Undeploy(url)]
+            gone = self.failed(url, seen.why or "it could not connect", now)
+            return [*self._own_node(domain, row, was), *gone, Undeploy(url)]
+        own = self._own_node(domain, row, was)
         if row.connection is not stub_connection.State.LIVE:
-            return [changed]
+            return [changed, *own]
         known, self._sessions[domain] = self._sessions.get(domain), seen.link
         is_new = known is not None and known != seen.link
-        return [changed, *([PathsLost(domain)] if is_new else [])]
+        return [changed, *own, *([PathsLost(domain)] if is_new else [])]
+
+    def _own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> list[OwnNode]:
+        """Say that the connection to the own node has become live, or is no longer."""
+        is_live = row.connection is stub_connection.State.LIVE
+        is_changed = is_live is not (was is stub_connection.State.LIVE)
+        is_own = domain == self._config.domain
+        return [OwnNode(row.url, is_live)] if is_own and is_changed else []
 
     def _find(self, url: str) -> tuple[str, _Row] | None:
         return next(((d, row) for d, row in self._rows.items() if row.url == url), None)

@@ -4,7 +4,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.effects import HintRefused, RowChanged, StubRefused
+from fsm.effects import HintRefused, OwnNode, RowChanged, StubRefused
 from fsm.engine import Step
 from fsm.intent import Intent, LinkHint
 from fsm.p2p.negotiation import FIRST
@@ -590,6 +590,7 @@ Effect: TypeAlias = (
     | Yield
     | Resume
     | PathsLost
+    | OwnNode
     | StubRefused
     | HintRefused
     | RowChanged

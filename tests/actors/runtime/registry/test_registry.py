@@ -8,6 +8,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registry import Registry, RegistryParts
+from actors.runtime.status import RuntimeStatus
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.resolve.config import ResolveConfig
@@ -25,11 +26,13 @@ async def nothing_to_renew(domain):
 
 async def started(world, loaded):
     loader = await world.supervisor.start_child(ChildSpec("loader", partial(Listener, loaded)))
+    port, ids = world.port(f"{R}/registry"), IdSource()
     parts = RegistryParts(
-        port=world.port(f"{R}/registry"),
+        port=port,
         bus=world.bus,
         loader=loader,
-        ids=IdSource(),
+        ids=ids,
+        status=RuntimeStatus(R, port, ids, is_published=False),
         hops=HopTrace(world.tracer, "registry", world.counters),
         paths_lost=nothing_to_renew,
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.effects import RowChanged
+from fsm.effects import OwnNode, RowChanged
 from fsm.intent import intent_of
 from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve import resolve_io as rs
@@ -213,3 +213,26 @@ def test_a_stub_may_report_its_status_before_its_deployment_is_over():
     created = rs.StatusSeen(S1, "created")
     reported_of = rows(rs.Asked(HB, REACH), created, rs.Deployed(S1))
     assert reported_of == [f"{S1} deploying", f"{S1} created", f"{S1} created"]
+
+
+def test_the_connection_to_the_own_node_is_reported_when_it_changes():
+    """REG-12: and that to the node of another domain is not."""
+    registry = Registry()
+    registry.ask("domain://registry.a.ex")
+    registry.ask("domain://registry.b.ex")
+    registry.feed(rs.Deployed(S1), rs.Deployed(S2))
+    reported = []
+    for stub in (S1, S2):
+        for value in ("created", "in-progress", "live", "live", "disconnected", "live", "failed"):
+            effects = registry.feed(rs.StatusSeen(stub, value))
+            reported += [one for one in effects if isinstance(one, OwnNode)]
+    assert reported == [OwnNode(S1, is_live) for is_live in (True, False, True, False)]
+
+
+def test_a_crash_of_the_own_node_stub_ends_the_connection():
+    """REG-12."""
+    registry = Registry()
+    registry.ask("domain://registry.a.ex")
+    registry.feed(rs.Deployed(S1), rs.StatusSeen(S1, "live"))
+    assert OwnNode(S1, is_live=False) in registry.feed(rs.StubGone(S1))
+    assert registry.feed(rs.StubGone(S1)) == []

@@ -1,0 +1,139 @@
+"""A runtime reports whether it reaches its node: REG-12."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.embedding import Runtime
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from specs.message import MessageType
+from tests.support.node.node_peer import Peer
+from tests.support.runtime.domain import counted_bytes
+from tests.support.trace.memory import MemoryTracer
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+D = "a.ex"
+RA, RB = (f"hyperty-runtime://{D}/{name}" for name in ("ra", "rb"))
+STATUS = f"{RA}/status"
+SM = f"domain://msg-node.{D}/sm"
+
+
+@asynccontextmanager
+async def domain():
+    """A network with a node on it."""
+    network, config = MemoryNetwork(), NodeConfig(domain=D, entropy=counted_bytes(0))
+    async with open_node(config, network, MemoryTracer()) as node:
+        yield network, node
+
+
+@asynccontextmanager
+async def subscriber(network, node):
+    """A runtime that has subscribed to the status of another one."""
+    link = await network.dial(Kind.WEBSOCKET, node.url)
+    peer = await Peer(link, RB).open()
+    answer = await peer.ask("subscribe", f"{RB}/ua", SM, resources=[STATUS], source=f"{RB}/ua")
+    assert answer.code == 200, answer.body
+    yield peer
+    await link.aclose()
+
+
+def runtime_on(network, node, **more):
+    config = RuntimeConfig(domain=D, name="ra", node=node.url, entropy=counted_bytes(1), **more)
+    return open_runtime(config, network, MemoryTracer())
+
+
+async def test_the_status_of_a_runtime_follows_its_session(autojump_clock):
+    seen = []
+
+    async def follow(runtime, task_status):
+        async for status in Runtime(runtime).status_changes():
+            seen.append(status.value)
+            task_status.started() if len(seen) == 1 else None
+
+    async with domain() as (network, node), trio.open_nursery() as nursery:
+        async with runtime_on(network, node) as runtime:
+            assert Runtime(runtime).status == "created"
+            await nursery.start(follow, runtime)
+            await runtime.enter()
+            await trio.testing.wait_all_tasks_blocked()
+            assert Runtime(runtime).status == "live"
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert seen == ["created", "live", "disconnected"]
+
+
+async def run_node(network, config, task_status):
+    """Run a node until its scope is cancelled."""
+    with trio.CancelScope() as scope:
+        async with open_node(config, network, MemoryTracer()) as node:
+            task_status.started((node, scope))
+            await trio.sleep_forever()
+
+
+async def test_a_lost_node_is_a_change_and_its_return_another(autojump_clock):
+    network, config = MemoryNetwork(), NodeConfig(domain=D, listen="127.0.0.1:40500")
+    async with trio.open_nursery() as nursery:
+        node, scope = await nursery.start(run_node, network, config)
+        async with runtime_on(network, node) as runtime:
+            await runtime.enter()
+            await until(runtime, "live")
+            scope.cancel()
+            await until(runtime, "disconnected")
+            await nursery.start(run_node, network, config)
+            await runtime.order("ua", MessageType.READ, f"domain://registry.{D}", {"resource": RA})
+            await until(runtime, "live")
+        nursery.cancel_scope.cancel()
+
+
+async def until(runtime, value):
+    with trio.fail_after(600):
+        async for status in runtime.status.changes():
+            if status == value:
+                return
+
+
+async def test_subscribers_at_the_node_are_notified(autojump_clock):
+    async with domain() as (network, node), subscriber(network, node) as peer:
+        async with runtime_on(network, node, publish_status=True) as runtime:
+            await runtime.enter()
+            up = await peer.hear()
+        down = await peer.hear()
+    assert [(one.from_, one.to, one.type) for one in (up, down)] == [(RA, STATUS, "update")] * 2
+    assert [one.body["value"] for one in (up, down)] == ["live", "disconnected"]
+
+
+async def test_a_runtime_that_does_not_publish_its_status_sends_none(autojump_clock):
+    async with domain() as (network, node), subscriber(network, node) as peer:
+        async with runtime_on(network, node) as runtime:
+            await runtime.enter()
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(trio.TooSlowError), trio.fail_after(5):
+            await peer.hear()
+
+
+async def test_nobody_else_publishes_the_status_of_a_runtime(autojump_clock):
+    async with domain() as (network, node), subscriber(network, node) as peer:
+        link = await network.dial(Kind.WEBSOCKET, node.url)
+        other = await Peer(link, f"hyperty-runtime://{D}/rc").open()
+        await other.post("update", RA, STATUS, value="live")
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(trio.TooSlowError), trio.fail_after(5):
+            await peer.hear()
+        await link.aclose()
+
+
+@pytest.mark.parametrize("part", ["", "/ua", "/status/x", "/registry"])
+async def test_no_other_part_of_a_runtime_is_heard_by_others(part, autojump_clock):
+    async with domain() as (network, node):
+        link = await network.dial(Kind.WEBSOCKET, node.url)
+        peer = await Peer(link, RB).open()
+        answer = await peer.ask(
+            "subscribe", f"{RB}/ua", SM, resources=[f"{RA}{part}"], source=f"{RB}/ua"
+        )
+        assert answer.code == 403
+        await link.aclose()
