@@ -22,6 +22,7 @@ __all__ = [
     "believed",
     "catalogue_access",
     "catalogue_option",
+    "check_places",
     "nodes_option",
     "timed",
     "topology_option",
@@ -29,7 +30,12 @@ __all__ = [
 ]
 
 
-def _check_places(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Places | None:
+def check_places(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Places | None:
+    """Return places of catalogues, or None without one; refuse what is no place.
+
+    Raises:
+        BadParameter: A value is no place.
+    """
     try:
         return read_places(values) if values else None
     except BadPlaceError as exc:
@@ -41,7 +47,7 @@ catalogue_option = click.option(
     "places",
     metavar="[DOMAIN=]WHERE",
     multiple=True,
-    callback=_check_places,
+    callback=check_places,
     help="Directory or URL where a domain describes how it is reached, such as "
     "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
     "other domains, whose name replaces {domain} in it.",

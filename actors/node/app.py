@@ -212,7 +212,7 @@ async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[St
 def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
     config = plan.config
     mint = AddressMint(config.entropy(_MINT_KEY))
-    rights = RightsRules(config.observation, config.foreign.domains.keys(), config.names)
+    rights = RightsRules(config.observation, config.foreign.reach(config.domain), config.names)
     rules = TableRules(mint, rights)
     exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
     exchange.state = StateChanges(writer)

@@ -2,13 +2,14 @@
 
 import secrets
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
+from typing_extensions import override
 
 from actors.keys.signing import SigningKey
 from actors.kit.ids import IdSource
@@ -20,7 +21,11 @@ from actors.pipe.errors import SandboxError
 from actors.pipe.plan import Spawn, TokenSource, nothing
 from actors.policy.config import PolicyConfig
 from fsm.registry.node_rights import Names, Observation
+from specs.limits.protocol import STUB_IDLE
 from transports.link import Link
+
+if TYPE_CHECKING:
+    from actors.catalogue.client import CatalogueAccess
 
 __all__ = [
     "NOWHERE",
@@ -55,10 +60,47 @@ class ForeignPlan:
 
     Attributes:
         domains: By name; may be filled while the node runs.
+        catalogues: Catalogues that describe the stubs of other domains (MN-19); None: only
+            `domains` are reached.
+        logins: What is shown to open sessions at the nodes of domains that catalogues describe.
+        idle: Seconds without a message after which the stub of a domain is released (PFY-03).
     """
 
     domains: Mapping[str, Endpoint]
     spawn: Spawn
+    catalogues: "CatalogueAccess | None" = None
+    logins: Mapping[str, TokenSource] = MappingProxyType({})
+    idle: float = STUB_IDLE
+
+    def timed(self, offset: float) -> "ForeignPlan":
+        """Return the plan with the clock by which descriptors expire.
+
+        Args:
+            offset: Seconds from the Trio clock to the epoch.
+        """
+        if self.catalogues is None:
+            return self
+        return attrs.evolve(self, catalogues=attrs.evolve(self.catalogues, clock_offset=offset))
+
+    def reach(self, own: str) -> Container[str]:
+        """Return the domains that can be tried.
+
+        Args:
+            own: The domain of the node, which is none of them.
+        """
+        return self.domains.keys() if self.catalogues is None else _Others(own)
+
+
+@final
+@attrs.frozen
+class _Others(Container[str]):
+    """All domains but one."""
+
+    own: str
+
+    @override
+    def __contains__(self, domain: object) -> bool:
+        return isinstance(domain, str) and bool(domain) and domain != self.own
 
 
 def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:

@@ -1,5 +1,9 @@
 """The routes of a node to other domains: their table, their sandboxes, and paths there (MN-19).
 
+A domain that the configuration does not name is described by its catalogue, if the node has
+catalogues: the stub that ships with the node, pointed at the domain's node, or code of the domain.
+Both run in a sandbox process (MN-20).
+
 A runtime in the trapezoid sets its path at its own node (C-49). The first path to a resource of
 another domain is set at that domain's node too, on behalf of this node; later ones only
 here. When the last path here is removed, it is removed there. The answer to the runtime waits
@@ -18,6 +22,7 @@ from typing_extensions import override
 from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
@@ -30,13 +35,14 @@ from actors.kit.supervision.supervisor import (
 from actors.kit.trace import Tracer
 from actors.node.components import LocalService
 from actors.node.config import NOWHERE, ForeignPlan
+from actors.node.described_stubs import DescribedStubs, ForeignStub
 from actors.node.messages import BusMessage, Emitted, ForeignReady, FromForeign, PathsForgotten
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from actors.pipe.host import HandInResult, HostTools, StubHost
-from actors.pipe.plan import SandboxPlan
+from actors.pipe.plan import SandboxPlan, nothing
 from fsm.catalogue.foreign import (
     Answer,
     Banish,
@@ -138,7 +144,22 @@ class ForeignStubHost(StubHost[OutboundMessage]):
             await self._owner.tell(happened)
 
 
+_log = get_logger("actors.node")
+
 _Message: TypeAlias = Send | Banish | SandboxInput
+
+
+@final
+@attrs.frozen
+class _Fetched:
+    """A fetch has ended.
+
+    Attributes:
+        stub: The stub; or why there is none.
+    """
+
+    wanted: Open
+    stub: ForeignStub | str
 
 
 @final
@@ -162,13 +183,16 @@ class ForeignParts:
 
 
 @final
-class ForeignHost(Actor[_Message]):
+class ForeignHost(Actor[_Message | _Fetched]):
     """Opens a sandbox for the stub of each domain that is wanted, and carries messages."""
 
     def __init__(self, parts: ForeignParts) -> None:
         self._parts = parts
         self._trace = parts.trace
-        self._core = ForeignCore(parts.node, parts.plan.domains)
+        plan = parts.plan
+        self._core = ForeignCore(parts.node, plan.reach(domain_of(parts.node)), plan.idle)
+        self._stubs = None if plan.catalogues is None else DescribedStubs(plan.catalogues)
+        self._fetches: dict[str, trio.CancelScope] = {}
         self._hosts: dict[str, ActorRef[OutboundMessage]] = {}
         self._sandboxes: Supervisor | None = None
         self._is_open = trio.Event()
@@ -191,7 +215,10 @@ class ForeignHost(Actor[_Message]):
         self._has_left.set()
 
     @override
-    async def handle(self, message: _Message) -> None:
+    async def handle(self, message: _Message | _Fetched) -> None:
+        if isinstance(message, _Fetched):
+            await self._fetched(message.wanted, message.stub)
+            return
         if isinstance(message, SandboxGone):
             self._hosts.pop(message.stub, None)
             self._parts.counters.count(Tally.STUBS_GONE)
@@ -232,6 +259,8 @@ class ForeignHost(Actor[_Message]):
                 await self._open(effect)
             case Deliver(stub, entry):
                 await self._hand(stub, entry)
+            case End(stub) if stub in self._fetches:
+                self._fetches[stub].cancel()
             case End(stub):
                 self.spawn(self._end, stub)
             case Dropped(message, reason):
@@ -257,22 +286,49 @@ class ForeignHost(Actor[_Message]):
                 assert_never(effect)
 
     async def _open(self, wanted: Open) -> None:
-        endpoint = self._parts.plan.domains[wanted.domain]
+        endpoint = self._parts.plan.domains.get(wanted.domain)
+        if endpoint is not None:
+            stub = ForeignStub((endpoint.url,), self._parts.network, login=endpoint.login)
+            await self._run(wanted, stub)
+        elif self._stubs is not None:
+            self._fetches[wanted.stub] = trio.CancelScope()
+            self.spawn(self._fetch, wanted, self._stubs, self._fetches[wanted.stub])
+
+    async def _fetch(self, wanted: Open, stubs: DescribedStubs, scope: trio.CancelScope) -> None:
+        """Fetch the stub of a domain, for as long as its deployment may take."""
+        fetched: ForeignStub | str = "it took too long"
+        with scope:
+            fetched = await stubs.find(wanted.domain, self._parts.network)
+        with suppress(ActorStoppedError):
+            await self.me.tell(_Fetched(wanted, fetched))
+
+    async def _fetched(self, wanted: Open, fetched: ForeignStub | str) -> None:
+        del self._fetches[wanted.stub]
+        if isinstance(fetched, str):
+            _log.warning("no stub of another domain", domain=wanted.domain, why=fetched)
+            await self._feed(SandboxGone(wanted.stub, fetched))
+        else:
+            login = self._parts.plan.logins.get(wanted.domain, nothing)
+            await self._run(wanted, attrs.evolve(fetched, login=login))
+
+    async def _run(self, wanted: Open, stub: ForeignStub) -> None:
         plan = SandboxPlan(
             url=wanted.stub,
             runtime=self._parts.node,
             domain=wanted.domain,
-            endpoints=(endpoint.url,),
+            contents=stub.contents,
+            endpoints=stub.endpoints,
             session=wanted.token,
             ids=self._parts.ids.next(wanted.stub),
             hops=self._parts.tracer.hops,
         )
         tools = HostTools(
             self._parts.plan.spawn,
-            self._parts.network,
+            stub.network,
             self._parts.tracer,
             self._parts.counters,
-            endpoint.login,
+            stub.login,
+            stub.archive,
             patience=FOREIGN_YIELD,
         )
         keep = partial(ForeignStubHost, plan, tools, self.me)

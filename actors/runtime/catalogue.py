@@ -22,6 +22,7 @@ from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.egress import PUBLIC
+from actors.kit.guarded_network import GuardedNetwork
 from actors.kit.log import get_logger
 from actors.kit.plain_urls import PlainUrlError, check_plain
 from actors.kit.supervision.actor import Actor
@@ -38,7 +39,6 @@ from actors.runtime.stubs.catalogue import (
     StubKind,
 )
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
-from actors.runtime.stubs.guarded_network import GuardedNetwork
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.runtime.stubs.upstream_wires import PlainWire, SessionWire, dialect_for

@@ -445,6 +445,14 @@ class OutstandingCore:
         """Return whether a request was delivered and not answered since."""
         return instance_id(request) in self._asked
 
+    def is_open(self, now: float) -> bool:
+        """Return whether the sender of a request may still wait for its answer.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        return any(until > now for until, _ in self._asked.values())
+
     def asked(self, answer: Message) -> Message | None:
         """Return the delivered request that a message answers, if any; a final answer ends it."""
         if not answer.is_response:

@@ -7,6 +7,9 @@ of a sandbox affects no other: requests that it has not answered are answered 50
 next message starts another sandbox, which resumes the session; after too many crashes the
 domain rests (MN-20, R11). No stub's name is used twice (STB-15).
 
+A stub that was idle for a while is released, unless a request is open or a subscription is held
+in its domain (PFY-03). Messages that come while it ends wait for its successor.
+
 A stub reports its own status only, and forwards what it has stamped; the node checks each
 forwarded message again, as if it came over the network (T16).
 """
@@ -18,6 +21,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
+from fsm.bus.held_paths import HeldPaths
 from fsm.bus.transactions import OutstandingCore
 from fsm.effects import Dropped
 from fsm.engine import Entity, Step
@@ -27,6 +31,7 @@ from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.machines.stub_deployment import State as Deployment
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import is_below, status_of
+from specs.limits.foreign_code import FOREIGN_DOMAINS
 from specs.limits.protocol import (
     OUTBOX_BYTES,
     PEER_OFFENCES,
@@ -36,7 +41,7 @@ from specs.limits.protocol import (
     STUB_QUEUE,
 )
 from specs.message import Message
-from specs.reply_code import Code, DropReason
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
 __all__ = [
     "Answer",
@@ -299,6 +304,8 @@ class _ForeignSandbox:
         why: Reason of that state.
         offences: Number of messages that it posted without the right to.
         is_ending: An end was ordered.
+        is_released: It was ordered because the stub was idle: messages wait for its successor.
+        used: When a message crossed it last.
         outstanding: Requests that were delivered, and may still be answered.
     """
 
@@ -310,6 +317,8 @@ class _ForeignSandbox:
         self.why = ""
         self.offences = 0
         self.is_ending = False
+        self.is_released = False
+        self.used = math.inf
         self._waiting: deque[OutboundMessage] = deque()
         self._bytes = 0
         self.outstanding = OutstandingCore()
@@ -360,20 +369,29 @@ class ForeignCore:
     Args:
         node: The address of the node; its stubs are below it.
         domains: The domains it may reach.
+        idle: Seconds without a message after which a stub is released (PFY-03).
     """
 
-    def __init__(self, node: str, domains: Container[str]) -> None:
+    def __init__(self, node: str, domains: Container[str], idle: float = math.inf) -> None:
         self._node = node
         self._domains = domains
         self._sandboxes: dict[str, _ForeignSandbox] = {}
         self._stubs: dict[str, _ForeignSandbox] = {}
         self._past: dict[str, _ForeignHistory] = {}
         self._deadlines: dict[str, float] = {}
+        self._idle = idle
+        self._held = HeldPaths()
         self._is_leaving = False
 
     def deadline(self) -> float:
         """Return when a `Tick` is due."""
-        return min(self._deadlines.values(), default=math.inf)
+        idle = min(map(self._idle_at, self._sandboxes.values()), default=math.inf)
+        return min(idle, min(self._deadlines.values(), default=math.inf))
+
+    def _idle_at(self, sandbox: _ForeignSandbox) -> float:
+        """Return when a stub has been idle for long enough; one that cannot be released never."""
+        is_up = sandbox.deployment.state is Deployment.DEPLOYED and not sandbox.is_ending
+        return sandbox.used + self._idle if is_up else math.inf
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Take an input; return the effects, in order.
@@ -404,7 +422,7 @@ class ForeignCore:
             case SandboxStatus(_, state, why):
                 return self._moved(sandbox, state, why)
             case SandboxPosted(_, message):
-                return self._spoke(sandbox, message)
+                return self._spoke(sandbox, message, now)
             case SandboxUnreachable(_, message) | SandboxFull(_, message):
                 sandbox.outstanding.forget(message)
                 is_full = isinstance(happened, SandboxFull)
@@ -427,14 +445,22 @@ class ForeignCore:
         why = self._why_not(domain, now)
         if why is not None:
             return [_refused(message, Code.UNAVAILABLE, f"no route to {domain}: {why}")]
+        self._held.sent(message)
         sandbox = self._sandboxes.get(domain)
         if sandbox is None:
             return self._open(domain, entry, now)
+        if sandbox.is_released:
+            return self._wait(sandbox, entry)
         if sandbox.deployment.state is Deployment.DEPLOYED:
             return [self._deliver(sandbox, entry, now)]
+        return self._wait(sandbox, entry)
+
+    @staticmethod
+    def _wait(sandbox: _ForeignSandbox, entry: OutboundMessage) -> list[Effect]:
         if sandbox.wait(entry):
             return []
-        return [_refused(message, Code.TOO_LARGE, "too many messages wait for the stub already")]
+        why = "too many messages wait for the stub already"
+        return [_refused(entry.message, Code.TOO_LARGE, why)]
 
     def _name(self, domain: str) -> str:
         return f"{self._node}/protostub/{domain}"
@@ -447,8 +473,10 @@ class ForeignCore:
             return "it is not configured"
         sandbox = self._sandboxes.get(domain)
         if sandbox is not None:
-            return sandbox.why if sandbox.is_ending else None
+            return sandbox.why if sandbox.is_ending and not sandbox.is_released else None
         past = self._past.get(domain)
+        if past is None and len(self._past) >= FOREIGN_DOMAINS:
+            return "this node has tried too many other domains"
         return past.why if past is not None and now < past.until else None
 
     def _open(self, domain: str, entry: OutboundMessage, now: float) -> list[Effect]:
@@ -463,6 +491,7 @@ class ForeignCore:
         return [step, Open(stub, domain, past.token)]
 
     def _deliver(self, sandbox: _ForeignSandbox, entry: OutboundMessage, now: float) -> Deliver:
+        sandbox.used = now
         if entry.message.is_request:
             sandbox.outstanding.ask(entry.message, now)
         return Deliver(sandbox.stub, entry)
@@ -482,12 +511,15 @@ class ForeignCore:
             return []
         return [self._end(sandbox, why or "it could not connect")]
 
-    def _spoke(self, sandbox: _ForeignSandbox, message: Message) -> list[Effect]:
+    def _spoke(self, sandbox: _ForeignSandbox, message: Message, now: float) -> list[Effect]:
         if sandbox.is_about_itself(message):
             is_true = message.is_response or message.body.get("value") == sandbox.state
             return [] if is_true else self._offended(sandbox, message, DropReason.FORGED_STATUS)
         request = sandbox.outstanding.asked(message)
         if sandbox.has_brought(message):
+            sandbox.used = now
+            if request is not None and message.code <= LAST_SUCCESS:
+                self._held.accepted(request)
             return [Pass(sandbox.domain, sandbox.stub, message)]
         if request is None and message.is_response:
             # An honest stub, too, answers requests that are no longer awaited.
@@ -535,12 +567,19 @@ class ForeignCore:
             steps = self._failed(sandbox, why)
         if sandbox.offences >= PEER_OFFENCES:
             past.rest(now + QUARANTINE, why)
+        elif sandbox.is_released:
+            return self._succeeded(sandbox, now)
         elif sandbox.is_ending or sandbox.deployment.state is not Deployment.DEPLOYED:
             past.rest(now + RETRY_COOL_DOWN, why)
         else:
             past.crashed(why, now)
             steps.append(Renew(sandbox.domain))
         return [*sandbox.unanswered(f"no route to {sandbox.domain}: {why}"), *steps]
+
+    def _succeeded(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
+        """Send what has come while a released stub was ending by another stub."""
+        waiting = sandbox.release()
+        return [effect for entry in waiting for effect in self._send(sandbox.domain, entry, now)]
 
     def _failed(self, sandbox: _ForeignSandbox, why: str) -> list[Effect]:
         """Note that a stub was not deployed, and refuse the messages that waited for it."""
@@ -551,11 +590,22 @@ class ForeignCore:
 
     def _tick(self, now: float) -> list[Effect]:
         late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
-        return [
+        idle = [one for one in self._sandboxes.values() if self._idle_at(one) <= now]
+        ended = [
             effect
             for sandbox in late
             for effect in (*self._failed(sandbox, _TOO_LATE), self._end(sandbox, _TOO_LATE))
         ]
+        return [*ended, *(effect for sandbox in idle for effect in self._release(sandbox, now))]
+
+    def _release(self, sandbox: _ForeignSandbox, now: float) -> list[Effect]:
+        """End an idle stub, unless something depends on it (PFY-03)."""
+        is_needed = sandbox.outstanding.is_open(now) or self._held.holds(sandbox.domain)
+        if is_needed or sandbox.state is not State.LIVE:
+            sandbox.used = now
+            return []
+        sandbox.is_released = True
+        return [self._end(sandbox, "it was idle")]
 
     def _leave(self) -> list[Effect]:
         """End every sandbox; waiting messages are refused once it has ended."""

@@ -121,3 +121,7 @@ FETCH_TIMEOUT: Final = 2.0
 
 CATALOGUE_MEMORY_BYTES: Final = 16_777_216
 """Bytes in the file of what a runtime remembers of catalogues (ours)."""
+
+FOREIGN_DOMAINS: Final = 10_000
+"""Other domains that a node tries to reach until it is started again (ours, MN-19): it remembers
+each, so that no stub's name is used twice."""

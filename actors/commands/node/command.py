@@ -173,15 +173,20 @@ def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
         check_readers(config.http, config.http.listen)
 
 
+def _timed(config: NodeConfig) -> NodeConfig:
+    """Set the clocks of a node to the time of day; Trio's clock runs only now."""
+    offset = clock_offset()
+    return attrs.evolve(config, clock_offset=offset, foreign=config.foreign.timed(offset))
+
+
 @asynccontextmanager
 async def _open(
     config: NodeConfig, trace: OpenTracer, certificates: Sequence[Certificate]
 ) -> AsyncIterator[Node]:
-    offset = clock_offset()
     async with (
         trace(f"node.{config.domain}") as tracer,
         open_system_network(config.client_tls) as network,
-        open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
+        open_node(_timed(config), network, tracer) as node,
         rereading(tuple(rereads(node, certificates)), [one.takes for one in certificates]),
     ):
         yield node

@@ -9,9 +9,11 @@ import attrs
 import click
 from typing_extensions import override
 
+from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
-from actors.cli.options import check_domain, check_foreign
+from actors.cli.options import Quantity, check_domain, check_foreign
 from actors.cli.topic import Topic, topic_options
+from actors.commands.catalogues import catalogue_access, check_places
 from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig, ShownCatalogue
 from actors.node.connectors.back_ends import BackEnds
@@ -21,6 +23,7 @@ from actors.pipe.plan import TokenSource, nothing
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
 from fsm.registry.node_rights import Observation
+from specs.limits.protocol import STUB_IDLE
 
 __all__ = [
     "ConnectorOptions",
@@ -167,11 +170,14 @@ class ForeignOptions(Topic):
 
     foreign: dict[str, str]
     foreign_token_file: dict[str, str]
+    foreign_catalogue: Places | None
+    foreign_trust: Path | None
+    foreign_idle: float
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
         for domain in self.foreign_token_file:
-            if domain not in self.foreign:
+            if domain not in self.foreign and self.foreign_catalogue is None:
                 raise CommandError(
                     f"--foreign-token-file names what the node of {domain} is shown, but there "
                     f"is no route to it; add --foreign {domain}=URL"
@@ -180,10 +186,19 @@ class ForeignOptions(Topic):
             raise CommandError(
                 f"--foreign names {config.domain}, which is the node's own domain; remove it"
             )
-        if not self.foreign:
+        catalogues = catalogue_access(
+            self.foreign_catalogue, self.foreign_trust, f"{config.domain}.node"
+        )
+        if not self.foreign and catalogues is None:
             return config
         domains = {one: Endpoint(url, self._login(one)) for one, url in self.foreign.items()}
-        plan = ForeignPlan(MappingProxyType(domains), open_process_sandbox)
+        plan = ForeignPlan(
+            MappingProxyType(domains),
+            open_process_sandbox,
+            catalogues,
+            {one: self._login(one) for one in self.foreign_token_file},
+            self.foreign_idle,
+        )
         return attrs.evolve(config, foreign=plan)
 
     def _login(self, domain: str) -> TokenSource:
@@ -232,6 +247,30 @@ foreign_options = topic_options(
         callback=_check_files,
         help="Login token for the node of this domain, bound to this node; it is read again "
         "for each session. Repeatable, in a file a table by domain.",
+    ),
+    click.option(
+        "--foreign-catalogue",
+        metavar="[DOMAIN=]WHERE",
+        multiple=True,
+        callback=check_places,
+        help="Directory or URL where another domain describes its stub, such as "
+        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other "
+        "domains, whose name replaces {domain} in it.",
+    ),
+    click.option(
+        "--foreign-trust",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="TOML file of trusted domains and publishers; what catalogues have shown is kept "
+        "beside it.",
+    ),
+    click.option(
+        "--foreign-idle",
+        metavar="SECONDS",
+        type=Quantity(min=1.0),
+        default=STUB_IDLE,
+        show_default=True,
+        help="Release the stub of another domain after this time without a message.",
     ),
 )
 """The options of the routes to other domains."""

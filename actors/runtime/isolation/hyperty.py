@@ -14,6 +14,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
+from actors.kit.guarded_network import NO_NETWORK
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import NULL_TRACER
@@ -23,7 +24,6 @@ from actors.pipe.message import PipeMessage, Word
 from actors.pipe.plan import HypertyContents, SandboxPlan, Spawn
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
-from actors.runtime.stubs.guarded_network import NO_NETWORK
 from actors.runtime.stubs.sandbox import ComponentMaker
 from fsm.bus.transactions import OutstandingCore
 from specs.addresses.address import domain_of

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.kit.egress import ANYWHERE, PUBLIC, PrivatePlaceError
-from actors.runtime.stubs.guarded_network import GuardedNetwork
+from actors.kit.guarded_network import GuardedNetwork
 from transports.errors import DialError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

@@ -7,6 +7,7 @@ import attrs
 import trio
 import trio.testing
 
+from actors.catalogue.client import CatalogueAccess
 from actors.node.app import Node, open_node
 from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.pipe.plan import Spawn, TokenSource, nothing
@@ -133,7 +134,9 @@ class DomainOptions:
     Attributes:
         shows: Returns what each node shows the other.
         node: Changes the configuration of each node.
-        stub_idle: After how many seconds runtimes release an idle stub of the other domain.
+        catalogues: Where nodes fetch the stubs of domains that they do not know.
+        stub_idle: After how many seconds runtimes and nodes release an idle stub of the other
+            domain.
     """
 
     spawn: Spawn = open_local_sandbox
@@ -142,6 +145,7 @@ class DomainOptions:
     b_knows: dict[str, str] = attrs.field(factory=lambda: {A: f"{PLACES[A]}/link"})
     shows: TokenSource = nothing
     node: Callable[[NodeConfig], NodeConfig] = lambda config: config
+    catalogues: CatalogueAccess | None = None
     stub_idle: float = STUB_IDLE
 
 
@@ -162,7 +166,10 @@ async def _node(stack, network, domain, how):
     knows, wanted = how
     sandboxes, tracer = OpenedSandboxes(wanted.spawn), MemoryTracer()
     plan = ForeignPlan(
-        {name: Endpoint(url, wanted.shows) for name, url in knows.items()}, sandboxes.spawn
+        {name: Endpoint(url, wanted.shows) for name, url in knows.items()},
+        sandboxes.spawn,
+        wanted.catalogues,
+        idle=wanted.stub_idle,
     )
     config = wanted.node(NodeConfig(domain=domain, entropy=counted_bytes(0), foreign=plan))
     node = await stack.enter_async_context(open_node(config, network, tracer))

@@ -14,6 +14,7 @@ from actors.hyperties import Caller
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.kit.counters import Counters, Tally
+from actors.kit.guarded_network import GuardedNetwork
 from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
@@ -23,7 +24,6 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
-from actors.runtime.stubs.guarded_network import GuardedNetwork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor_io import Reach
 from specs.addresses.descriptor import CatalogueType

@@ -1,0 +1,100 @@
+"""The stubs of other domains, as their catalogues describe them (MN-19, CAT-03, S16).
+
+A descriptor is fetched, verified and judged at each deployment, so a newer version counts from the
+next one on. A profile names the stub that ships with the node: `websocket`. The code of a package
+runs in a sandbox process, like that stub.
+"""
+
+from typing import Final, final
+
+import attrs
+
+from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
+from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
+from actors.kit.egress import PUBLIC
+from actors.kit.guarded_network import GuardedNetwork
+from actors.kit.plain_urls import PlainUrlError, check_plain
+from actors.pipe.plan import Contents, NodeStubContents, PackageContents, TokenSource, nothing
+from fsm.catalogue.descriptor_io import Here, Level, Reach
+from fsm.machine_list import MACHINES, fingerprints
+from specs.addresses.address import catalogue_stub
+from specs.addresses.descriptor import read_entry
+from specs.errors import BadUrlError
+from transports.link import Network
+
+__all__ = ["DescribedStubs", "ForeignStub"]
+
+_SHIPPED: Final = "websocket"
+"""The one stub that ships with a node."""
+
+
+@final
+@attrs.frozen
+class ForeignStub:
+    """A stub that may be deployed.
+
+    Attributes:
+        endpoints: The only places it may dial.
+        network: Dials them, if they are where descriptors of the domain may lead.
+        contents: Our own stub, or the code of a package.
+        archive: The code, if there is any.
+        login: Returns what is shown to open a session.
+    """
+
+    endpoints: tuple[str, ...]
+    network: Network
+    contents: Contents = attrs.field(factory=NodeStubContents)
+    archive: bytes = attrs.field(default=b"", repr=False)
+    login: TokenSource = nothing
+
+
+@final
+class DescribedStubs:
+    """Fetches stubs of other domains for a node.
+
+    Args:
+        access: Catalogues and trusted signers.
+    """
+
+    def __init__(self, access: CatalogueAccess) -> None:
+        machines = frozenset(fingerprints(MACHINES.values()))
+        here = Here(frozenset({_SHIPPED}), machines, frozenset(Level))
+        self._client = CatalogueClient(
+            access.places, access.trust, here, access.store, access.clock_offset
+        )
+
+    async def find(self, domain: str, network: Network) -> ForeignStub | str:
+        """Return the stub of a domain; or why there is none, as half a sentence.
+
+        Args:
+            domain: The domain.
+            network: Dials for the stub.
+
+        If cancelled, what was fetched and accepted so far may be kept.
+        """
+        try:
+            entry, _ = read_entry(catalogue_stub(domain))
+            return _made(await self._client.find(entry), network)
+        except (BadUrlError, RefusedDescriptorError, CatalogueFileError) as exc:
+            return str(exc)
+        except PlainUrlError as exc:
+            return f"its endpoint {exc.url[:80]!r} is on another machine and without TLS"
+
+
+def _made(found: Found, network: Network) -> ForeignStub:
+    """Return the stub of a descriptor.
+
+    Raises:
+        PlainUrlError: It would dial another machine without TLS.
+    """
+    descriptor, package = found.descriptor, found.descriptor.source_package
+    options = dict(descriptor.configuration or {})
+    guarded = GuardedNetwork(network, PUBLIC) if found.reach is Reach.PUBLIC else network
+    if found.package is not None and package is not None:
+        contents = PackageContents(package.entry_point, options)
+        stub = ForeignStub(descriptor.endpoints, guarded, contents, found.package)
+    else:
+        endpoint = None if descriptor.profile is None else descriptor.profile.endpoint
+        stub = ForeignStub(() if endpoint is None else (endpoint,), guarded)
+    check_plain(stub.endpoints, network=network, insecure=False)
+    return stub
