@@ -43,13 +43,13 @@ from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan, nothing
-from fsm.catalogue.foreign import (
+from fsm.catalogue.foreign import ForeignCore
+from fsm.catalogue.foreign_io import (
     Answer,
     Banish,
     Deliver,
     Effect,
     End,
-    ForeignCore,
     Input,
     Leave,
     Open,

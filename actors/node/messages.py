@@ -10,7 +10,10 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
-from fsm.catalogue.foreign import Banish, Send
+from fsm.catalogue.foreign_io import (
+    Banish,
+    Send,
+)
 from specs.message import Message
 
 __all__ = [

@@ -7,7 +7,10 @@ from typing import final
 import trio
 
 from actors.node.messages import ForeignReady, ForeignRef, PathsForgotten
-from fsm.catalogue.foreign import Banish, Send
+from fsm.catalogue.foreign_io import (
+    Banish,
+    Send,
+)
 from fsm.limits.error_window import QuarantineCore
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_node

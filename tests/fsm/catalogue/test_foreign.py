@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.catalogue import foreign as ft
+from fsm.catalogue import foreign_io as ft
 from fsm.catalogue.foreign import ForeignCore
 from fsm.effects import Dropped
 from fsm.engine import Step

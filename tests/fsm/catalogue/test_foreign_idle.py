@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.catalogue import foreign as ft
+from fsm.catalogue import foreign_io as ft
 from fsm.catalogue.foreign import ForeignCore
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import OutboundMessage
