@@ -1,7 +1,6 @@
 """`python -m actors find`: find hyperties and data objects, and follow what is found."""
 
 import signal
-from collections.abc import Iterable
 from typing import Final, final
 
 import attrs
@@ -24,6 +23,25 @@ _NONE: Final = "-"
 
 
 @final
+class _Table:
+    """A table whose rows may come one after the other; columns become wider if they must."""
+
+    def __init__(self, *head: str) -> None:
+        self._widths = [0] * len(head)
+        self._head: tuple[str, ...] | None = head
+
+    def print(self, rows: list[tuple[str, ...]]) -> None:
+        """Print some rows, before the first ones the head."""
+        if self._head is not None and rows:
+            rows, self._head = [self._head, *rows], None
+        for cells in rows:
+            self._widths = [max(pair) for pair in zip(self._widths, map(len, cells), strict=True)]
+        for cells in rows:
+            padded = (cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True))
+            click.echo("  ".join(padded).rstrip())
+
+
+@final
 @attrs.frozen
 class _Search:
     """What the command looks for, and how it shows that."""
@@ -42,7 +60,7 @@ class _Search:
                 count += 1
             return _found(count)
         entries = await search.first(FOUND_AT_ONCE + 1)
-        _print_table([_HEAD, *map(_row, entries[:FOUND_AT_ONCE])] if entries else [])
+        _Table(*_HEAD).print([_row(entry) for entry in entries[:FOUND_AT_ONCE]])
         if len(entries) > FOUND_AT_ONCE:
             click.echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
         return _found(len(entries))
@@ -57,11 +75,12 @@ class _Search:
         return ExitCode.OK
 
     async def _follow(self, runtime: Runtime) -> None:
+        table = _Table("CHANGE", *_HEAD)
         async for change in runtime.watch(domain=self.registry, **self.criteria):
             if self.is_json:
                 say("change", change=change.change.value, **attrs.asdict(change.entry))
             else:
-                _print_table([(change.change.value, *_row(change.entry))])
+                table.print([(change.change.value, *_row(change.entry))])
 
 
 def _found(count: int) -> ExitCode:
@@ -78,14 +97,6 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
     cells = (entry.status, entry.name, entry.user, *lists, entry.url)
     # Anybody can have written them.
     return tuple(plain(cell) if cell else _NONE for cell in cells)
-
-
-def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
-    kept = list(rows)
-    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
-    for row in kept:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
 
 
 @click.command("find")

@@ -143,8 +143,11 @@ class Sought:
             limit: How many records a page has at most; None: as many as the registry likes.
 
         Raises:
-            BadMessageError: The limit is none.
+            TypeError: The limit is no number.
+            BadMessageError: It is not in 1..256.
         """
+        if limit is not None and type(limit) is not int:
+            raise TypeError(f"limit is a number, not {limit!r}")
         given = self._given
         by = next(iter(given))
         value = given.pop(by)

@@ -200,11 +200,11 @@ def _discovery(services: PartServices, _: PartTalk) -> Answer:
         if domain is not None and not isinstance(domain, str):
             raise BadMessageError("the criterion domain is no text")
         try:
-            read = services.discoverer.reader(domain)
+            registry = services.discoverer.reader(domain)
         except BadUrlError as error:
             raise BadMessageError(str(error)) from error
         wanted = ReadRecord(asked.resource, criteria or None, asked.limit, asked.after)
-        return _passed_on(request, await read(write_body(wanted)))
+        return _passed_on(request, await registry.read(write_body(wanted)))
 
     return answer
 
@@ -257,10 +257,10 @@ def _first(urls: Sequence[str]) -> Json:
 
 def _graph_connector(_: PartServices, talk: PartTalk) -> Answer:
     """Read the global record of a user; the GUID of a user is in the own domain's registry."""
-    read = talk.discoverer().reader(None)
+    registry = talk.discoverer().reader(None)
 
     async def guid_of(user: str) -> str | None:
-        answer = await read(write_body(ReadRecord(user)))
+        answer = await registry.read(write_body(ReadRecord(user)))
         value = answer.body.get("value")
         records = value if isinstance(value, list) else []
         guids = (one.get("guid") for one in records if isinstance(one, dict))

@@ -9,8 +9,9 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
-from typing import Final, Self, TypeAlias, final
+from typing import Final, Self, final
 from weakref import WeakSet
 
 import attrs
@@ -30,7 +31,7 @@ from fsm.registry.discovery import (
     WatchEvent,
     entry_of,
 )
-from specs.addresses.address import domain_name, domain_registry
+from specs.addresses.address import domain_name, domain_of, domain_registry
 from specs.bodies.link import Path
 from specs.bodies.registry import FoundRecord, ReadRecord, RecordChanged
 from specs.errors import BadMessageError, ProtoflyError
@@ -40,10 +41,29 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, read_object, write_body
 
-__all__ = ["Discoverer", "RecordSearch", "SearchError", "Watching"]
+__all__ = ["Discoverer", "RecordSearch", "RegistryReader", "SearchError", "Watching"]
 
-_Ask: TypeAlias = Callable[[JsonObject], Awaitable[Message]]
-"""Reads at the registry that is searched."""
+
+@final
+@attrs.frozen
+class RegistryReader:
+    """Reads at the registry of one domain.
+
+    Attributes:
+        domain: The domain. What its registry says of addresses of other domains is not believed.
+        read: Sends a read with this body, and returns its answer.
+    """
+
+    domain: str
+    read: Callable[[JsonObject], Awaitable[Message]]
+
+    def entry(self, value: Json) -> FoundEntry | None:
+        """Return the entry that a record in an answer describes; None: it describes none."""
+        with suppress(BadMessageError):
+            if isinstance(value, dict):
+                entry = entry_of(read_object(value, FoundRecord, "record"))
+                return entry if domain_of(entry.url) == self.domain else None
+        return None
 
 
 @final
@@ -67,16 +87,16 @@ class RecordSearch:
 
     A page is read when its first entry is wanted. Entries that are registered after the first
     page was read are not among them. If none of the entries is live, those are returned whose
-    hyperties or objects are away; their `status` says so. Records of a wrong form are left out:
-    anybody can have written them. `await` returns the first `FOUND_AT_ONCE` entries.
+    hyperties or objects are away; their `status` says so. Records of a wrong form, and those of
+    other domains, are left out. `await` returns the first `FOUND_AT_ONCE` entries.
 
     Args:
-        ask: Reads at the registry.
+        registry: Reads at the registry.
         search: What is searched for; its `after` is not used.
     """
 
-    def __init__(self, ask: _Ask, search: ReadRecord) -> None:
-        self._ask: Final = ask
+    def __init__(self, registry: RegistryReader, search: ReadRecord) -> None:
+        self._registry: Final = registry
         self._search: Final = search
         self._page: deque[FoundEntry] = deque()
         self._after: str | None = None
@@ -125,7 +145,7 @@ class RecordSearch:
         body = write_body(self._search)
         if self._after is not None:
             body["after"] = self._after
-        answer = await self._ask(body)
+        answer = await self._registry.read(body)
         value = answer.body.get("value")
         if answer.code == Code.NOT_FOUND:
             value = []
@@ -134,20 +154,12 @@ class RecordSearch:
         if not isinstance(value, list):
             raise SearchError(answer.code, reason_in(answer) or "it has no list of records")
         for one in value:
-            entry = _entry(one)
+            entry = self._registry.entry(one)
             if entry is not None:
                 self._page.append(entry)
         following = answer.body.get("next")
         self._after = following if isinstance(following, str) and value else None
         self._is_over = self._after is None
-
-
-def _entry(value: Json) -> FoundEntry | None:
-    """Return the entry that a record describes; None: it is no record."""
-    with suppress(BadMessageError):
-        if isinstance(value, dict):
-            return entry_of(read_object(value, FoundRecord, "record"))
-    return None
 
 
 _STATUS: Final = "/registration"
@@ -202,7 +214,7 @@ class Discoverer:
         """
         return Watching(self, self.reader(domain), sought.read())
 
-    def reader(self, domain: str | None) -> _Ask:
+    def reader(self, domain: str | None) -> RegistryReader:
         """Return what reads at the registry of a domain.
 
         Raises:
@@ -211,12 +223,10 @@ class Discoverer:
         """
         if domain is not None and not isinstance(domain, str):
             raise TypeError(f"domain is a text, not {domain!r}")
-        to = domain_registry(self.domain if domain is None else domain_name(domain))
-
-        async def ask(body: JsonObject) -> Message:
-            return await self.ask(to, MessageType.READ, body)
-
-        return ask
+        searched = self.domain if domain is None else domain_name(domain)
+        return RegistryReader(
+            searched, partial(self.ask, domain_registry(searched), MessageType.READ)
+        )
 
     # ---- reports
 
@@ -294,13 +304,15 @@ class Watching:
 
     Args:
         discoverer: Gets the reports.
-        ask: Reads at the registry.
+        registry: Reads at the registry.
         search: What is looked for.
     """
 
-    def __init__(self, discoverer: Discoverer, ask: _Ask, search: ReadRecord) -> None:
+    def __init__(
+        self, discoverer: Discoverer, registry: RegistryReader, search: ReadRecord
+    ) -> None:
         self._discoverer: Final = discoverer
-        self._ask: Final = ask
+        self._registry: Final = registry
         self._search: Final = search
         self._core: Final = DiscoveryWatch()
         self._changes: deque[EntryChange] = deque()
@@ -404,7 +416,7 @@ class Watching:
     async def _search_again(self) -> None:
         await self._discoverer.sweep()
         try:
-            found = await RecordSearch(self._ask, self._search).first(WATCHED_ENTRIES + 1)
+            found = await RecordSearch(self._registry, self._search).first(WATCHED_ENTRIES + 1)
         except SearchError as error:
             if self._is_first or error.code in _LASTING:
                 raise
@@ -417,8 +429,8 @@ class Watching:
 
     async def _read(self, url: str) -> None:
         """Read a record that the search does not find any more (M-25)."""
-        answer = await self._ask(write_body(ReadRecord(url)))
+        answer = await self._registry.read(write_body(ReadRecord(url)))
         value = answer.body.get("value")
-        entry = _entry(value[0] if isinstance(value, list) and value else value)
+        entry = self._registry.entry(value[0] if isinstance(value, list) and value else value)
         if answer.code == Code.NOT_FOUND or (entry is not None and entry.url == url):
             self._feed(Readback(url, entry))

@@ -84,6 +84,8 @@ def test_a_limit_is_that_of_the_message():
     assert Sought(name="n").read(7).limit == 7
     with pytest.raises(BadMessageError):
         Sought(name="n").read(0)
+    with pytest.raises(TypeError):
+        Sought(name="n").read("7")
 
 
 def test_an_entry_has_what_the_record_says():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.runtime.discovery.search import RecordSearch, SearchError
+from actors.runtime.discovery.search import RecordSearch, RegistryReader, SearchError
 from specs.addresses.address import domain_registry
 from specs.bodies.registry import ReadRecord
 from specs.errors import BadMessageError
@@ -38,6 +38,9 @@ class Registry:
     def __init__(self, *answers):
         self.answers, self.asked = list(answers), []
 
+    def reader(self):
+        return RegistryReader(DOMAIN, self.read)
+
     async def read(self, body):
         self.asked.append(body)
         code, body = self.answers.pop(0)
@@ -53,7 +56,7 @@ H = [f"hyperty://{DOMAIN}/h{n}" for n in range(5)]
 
 async def test_a_page_is_read_when_its_first_record_is_wanted():
     registry = Registry(page(*H[:2], next="c1"), page(*H[2:4], next="c2"), page(H[4]))
-    search = RecordSearch(registry.read, ReadRecord(USER, None, 2))
+    search = RecordSearch(registry.reader(), ReadRecord(USER, None, 2))
     assert registry.asked == []
     assert [(await anext(search)).url for _ in range(2)] == H[:2]
     assert registry.asked == [{"resource": USER, "limit": 2}]
@@ -64,15 +67,15 @@ async def test_a_page_is_read_when_its_first_record_is_wanted():
 
 
 async def test_records_that_are_away_are_returned_and_malformed_ones_left_out():
-    bad = [{"url": "nonsense"}, 7, {"url": H[0], "resources": 7}]
+    bad = [{"url": "nonsense"}, 7, {"url": H[0], "resources": 7}, {"url": "hyperty://b.ex/h"}]
     registry = Registry((408, {"value": [*bad, {"url": H[1], "status": "disconnected"}]}))
-    (record,) = [one async for one in RecordSearch(registry.read, ReadRecord(USER))]
+    (record,) = [one async for one in RecordSearch(registry.reader(), ReadRecord(USER))]
     assert (record.url, record.status) == (H[1], "disconnected")
 
 
 async def test_a_registry_that_never_ends_with_empty_pages_is_left():
     registry = Registry(page(H[0], next="c"), page(next="c"))
-    assert await found(RecordSearch(registry.read, ReadRecord(USER))) == H[:1]
+    assert await found(RecordSearch(registry.reader(), ReadRecord(USER))) == H[:1]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ async def test_a_registry_that_never_ends_with_empty_pages_is_left():
 )
 async def test_a_refusal_is_an_error_and_the_next_call_asks_again(answer):
     registry = Registry(answer, page(H[0]))
-    search = RecordSearch(registry.read, ReadRecord(USER))
+    search = RecordSearch(registry.reader(), ReadRecord(USER))
     with pytest.raises(SearchError) as caught:
         await anext(search)
     assert caught.value.code == answer[0]

@@ -1,11 +1,16 @@
 """A search is followed: what appears, changes and vanishes (M-26, M-29, M-30, REG-16)."""
 
 import gc
+from contextlib import AsyncExitStack
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import SearchError
 from fsm.registry.discovery import Change
 from specs.addresses.address import domain_registry
@@ -14,6 +19,8 @@ from specs.message import MessageType
 from tests.actors.runtime.registry.test_registration_watch import watched
 from tests.actors.runtime.stubs.test_node_restart import open_place
 from tests.support.runtime.domain import DOMAIN, Echo, open_domain
+from tests.support.trace.memory import MemoryTracer
+from transports.memory import MemoryNetwork
 
 
 async def following(watching, many):
@@ -133,3 +140,37 @@ async def test_a_wrong_criterion_is_an_error_at_the_call(criteria, error, autoju
                 by.discover(**criteria)
             with pytest.raises(error):
                 by.watch(**criteria)
+
+
+async def test_entries_of_another_domain_are_followed_there(autojump_clock):
+    network = MemoryNetwork()
+    async with AsyncExitStack() as stack:
+        nodes = {
+            domain: await stack.enter_async_context(
+                open_node(NodeConfig(domain=domain), network, MemoryTracer())
+            )
+            for domain in ("a.ex", "b.ex")
+        }
+        here, there = [
+            await stack.enter_async_context(
+                open_runtime(
+                    RuntimeConfig(
+                        domain=domain,
+                        name="ra",
+                        node=nodes[domain].url,
+                        nodes={"b.ex": nodes["b.ex"].url},
+                    ),
+                    network,
+                    MemoryTracer(),
+                )
+            )
+            for domain in nodes
+        ]
+        clock = await there.deploy("clock", Echo)
+        watching = here.watch(name="clock", domain="b.ex")
+        assert await following(watching, 1) == [(Change.APPEARED, clock, "live")]
+        await wait_all_tasks_blocked()
+        await there.undeploy(clock)
+        with trio.fail_after(WATCH_PERIOD / 10):
+            gone = await following(watching, 1)
+        assert gone == [(Change.CHANGED, clock, "disconnected")]
