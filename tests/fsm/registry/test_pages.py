@@ -3,6 +3,7 @@
 import base64
 import json
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,6 +148,7 @@ def of(*parts):  # a forged cursor
         of(), of(TAG, LIVE, "7", {}), of(TAG, LIVE, 7, {"a": "b"}),
         of(TAG, LIVE, 7, []), of(TAG, 1, 7, {}), of("other", LIVE, 7, {}),
         Cursor.first(Search(By.NAME, "hall"), is_live=True).text,
+        Cursor.first(attrs.evolve(SEARCH, fields={(By.USER, "user://x/y")}), is_live=True).text,
         base64.b64encode(b"[" * 700).decode(),
     ],
 )  # fmt: skip
