@@ -235,9 +235,11 @@ class Discoverer:
 
         If cancelled, a subscription that nobody needs may stay until the next report.
         """
+        if not self._watching or message.type is not MessageType.UPDATE:
+            return False
         url = message.to.removesuffix(_STATUS)
         watching = self._watching.get(url)
-        if message.type is not MessageType.UPDATE or url == message.to or watching is None:
+        if url == message.to or watching is None:
             return False
         with suppress(BadMessageError):
             status = read_body(message, RecordChanged).value

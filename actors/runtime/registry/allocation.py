@@ -14,6 +14,7 @@ from specs.addresses.address import address_allocation
 from specs.bodies.registry import Allocate, Allocated, AllocationRequest, Free
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject
+from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType, reason_in, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
@@ -223,11 +224,12 @@ class AddressAllocation(Actor[AllocationMessage]):
 
     async def _free(self, wanted: FreeWanted) -> None:
         self._kept.forget(wanted.addresses)
-        answer = await self._give_back(wanted.addresses)
-        if answer.code > LAST_SUCCESS:
-            wanted.reply.fail(_refused(answer))
-        else:
-            wanted.reply.send(None)
+        for first in range(0, len(wanted.addresses), MAX_LIST):
+            answer = await self._give_back(wanted.addresses[first : first + MAX_LIST])
+            if answer.code > LAST_SUCCESS:
+                wanted.reply.fail(_refused(answer))
+                return
+        wanted.reply.send(None)
 
     async def _give_back(self, addresses: tuple[str, ...]) -> Message:
         return await self._ask(MessageType.DELETE, write_body(Free(children_resources=addresses)))

@@ -1,6 +1,7 @@
 """Hyperties that have an earlier address again, with a real node in memory (ALC-02, SC-10)."""
 
 from contextlib import asynccontextmanager
+from functools import partial
 
 import attrs
 import pytest
@@ -13,7 +14,8 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty, Profile
-from actors.runtime.registry.allocation import NotKeptError
+from actors.runtime.registry.allocation import AddressesWanted, FreeWanted, NotKeptError
+from specs.limits.protocol import MAX_LIST
 from specs.trace import Op
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
@@ -192,3 +194,12 @@ async def test_a_restart_asks_the_registry_once(autojump_clock):
             if one.op is Op.DELIVER and one.listener == REGISTRY and one.type == "read"
         ]
         assert len(reads) == 1
+
+
+async def test_more_addresses_than_one_message_lists_are_given_back(autojump_clock):
+    async with open_one() as (_, _, runtime, tracer):
+        urls = await runtime._parts.allocation.ask(partial(AddressesWanted, "hyperty", MAX_LIST))
+        more = await runtime._parts.allocation.ask(partial(AddressesWanted, "hyperty", 1))
+        await runtime._parts.allocation.ask(partial(FreeWanted, (*urls, *more)))
+        freed = [one.key for one in tracer.facts if one.op is Op.DEL and one.table == "alloc"]
+        assert sorted(freed) == sorted((*urls, *more))
