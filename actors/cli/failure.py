@@ -10,9 +10,10 @@ import attrs
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
+from actors.http.errors import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
-from actors.node.errors import HttpPlaceError, OpenMetricsError, RegistryFileError, StateFileError
+from actors.node.errors import RegistryFileError, StateFileError
 from actors.node.login.errors import UsedTokensError
 from actors.policy.config import PolicyFileError
 from actors.runtime.store.file import StoreFileError

@@ -17,6 +17,7 @@ from actors.catalogue.source import Places
 from actors.cli.command_error import CommandError
 from actors.cli.config_file import config_option
 from actors.cli.failure import Needs, run
+from actors.cli.http import http_options
 from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_options, enter
 from actors.cli.options import (
@@ -49,6 +50,7 @@ from actors.commands.catalogues import (
     topology_option,
     trust_option,
 )
+from actors.http.config import HttpConfig
 from actors.keys.key_file import open_key_file
 from actors.kit.database import flaw_of
 from actors.kit.ids import fresh_ids
@@ -74,6 +76,7 @@ from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.addresses.descriptor import CatalogueType, read_entry
 from specs.errors import BadUrlError, ProtoflyError
 from specs.identity import VouchedBy
+from specs.jsonvalue import Json
 from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
 from specs.limits.protocol import SANDBOX_MEMORY, STUB_IDLE
 from transports.link import Kind
@@ -383,6 +386,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that keeps stored data objects over the end of the process.",
 )
+@http_options
 @trace_options
 @monitor_option
 @config_option
@@ -417,6 +421,7 @@ def command(  # noqa: PLR0913 - one for each option
     publish_status: bool,
     user: str | None,
     store: Path | None,
+    http: HttpConfig | None,
     trace: OpenTracer,
     monitor: bool,
 ) -> int:
@@ -455,9 +460,10 @@ def command(  # noqa: PLR0913 - one for each option
         store=store,
         ids=fresh_ids(),
         monitor=monitor,
+        http=http,
     )
     service = partial(_open, config, crew, trace)
-    needs = Needs(partial(_check, config), {})
+    needs = Needs(partial(_check, config), {} if http is None else {"--http": http.listen})
     return run(partial(serve, service, partial(_announce, config)), needs=needs)
 
 
@@ -468,6 +474,7 @@ def _check(config: RuntimeConfig) -> None:
         StoreFileError: The file of the store cannot be used.
         KeyFileError: The file of the runtime's key cannot be used.
         PolicyFileError: A policy file cannot be used.
+        OpenMetricsError: Every client could read the metrics.
     """
     if config.store is not None and (why := flaw_of(config.store, FORM)):
         raise StoreFileError(config.store, why)
@@ -476,12 +483,16 @@ def _check(config: RuntimeConfig) -> None:
         open_key_file(identity)
     if isinstance(config.policy, PolicyConfig):
         read_policies(config.policy.files)
+    if config.http is not None:
+        from actors.http.service import check_readers  # noqa: PLC0415 - slow to import
+
+        check_readers(config.http, config.http.listen)
 
 
 @asynccontextmanager
 async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
-) -> AsyncIterator[dict[str, str]]:
+) -> AsyncIterator[dict[str, Json]]:
     if config.node is None and config.registry is None and config.catalogues is None:
         raise CommandError("the domain has no server; add --node, --registry or --catalogue")
     with open_store(config.store):
@@ -499,9 +510,12 @@ async def _open(
             rereading([runtime.reload_policies]),
         ):
             await enter(runtime)
-            yield {name: await deploy(runtime, name) for name, deploy in crew.items()}
+            hyperties: dict[str, Json] = {
+                name: await deploy(runtime, name) for name, deploy in crew.items()
+            }
+            yield {"hyperties": hyperties, "http_url": runtime.http_url}
 
 
-def _announce(config: RuntimeConfig, hyperties: dict[str, str]) -> None:
+def _announce(config: RuntimeConfig, fields: dict[str, Json]) -> None:
     url = address.runtime(config.domain, config.name)
-    say_ready("runtime", config.domain, url=url, hyperties=hyperties)
+    say_ready("runtime", config.domain, url=url, **fields)

@@ -132,6 +132,7 @@ class Gauge(Measured):
     NAMES = "runtime_names", (), "Names of runtimes that belong to users."
     RECORDS = "registry_records", (), "Records of the domain registry."
     STUBS = "foreign_stubs", (), "Foreign stubs that run."
+    HYPERTIES = "hyperties", (), "Hyperties that run."
     TRACE_LOST = "trace_records_lost", (), "Records that the trace dropped."
 
 

@@ -17,6 +17,7 @@ from typing import Final, final
 import attrs
 import trio
 
+from actors.http.readiness import Part, Readiness
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key
 from actors.kit.counters import Counters, DropLedger, Gauge
@@ -31,7 +32,7 @@ from actors.node.components import AllocationService, LocalService, PathService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign import ForeignParts, path_service, start_foreign
-from actors.node.health import Part, Parts, Readiness, watch
+from actors.node.health import Parts, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, RestAcceptor
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
@@ -459,8 +460,9 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
         yield None
         return
     # Not needed by a node that serves no HTTP, and slow to import.
-    from actors.node.http.metrics import ReadyPage  # noqa: PLC0415
-    from actors.node.http.service import open_http, rest_services, site_of  # noqa: PLC0415
+    from actors.http.metrics import ReadyPage  # noqa: PLC0415
+    from actors.http.service import open_http, site_of  # noqa: PLC0415
+    from actors.node.http.rest_service import rest_services  # noqa: PLC0415
 
     parts.provider = plan.provider
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)

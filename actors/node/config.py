@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 from typing_extensions import override
 
+from actors.http.config import HttpConfig
 from actors.keys.signing import SigningKey
 from actors.kit.ids import IdSource
 from actors.node.connectors.back_ends import BackEnds
@@ -32,9 +33,7 @@ __all__ = [
     "OBJECT_SCHEMES",
     "Endpoint",
     "ForeignPlan",
-    "HttpConfig",
     "NodeConfig",
-    "ShownCatalogue",
 ]
 
 
@@ -109,35 +108,6 @@ def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
 
 NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)
 """No other domain."""
-
-
-@final
-@attrs.frozen
-class ShownCatalogue:
-    """A catalogue that is served."""
-
-    domain: str
-    directory: Path
-
-
-@final
-@attrs.frozen
-class HttpConfig:
-    """The HTTP service of a node.
-
-    Attributes:
-        listen: `host:port`; port 0 picks a free one.
-        token: What a reader of metrics has to show; None: nothing, on this machine only.
-        tls: What connections are encrypted by; None: they are not.
-        rest: Whether runtimes may have their sessions over it.
-        catalogue: What is served at /.well-known/; None: nothing.
-    """
-
-    listen: str
-    token: bytes | None = attrs.field(default=None, repr=False)
-    rest: bool = False
-    catalogue: ShownCatalogue | None = None
-    tls: ssl.SSLContext | None = None
 
 
 OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})

@@ -6,8 +6,6 @@ from specs.errors import PlaceError, ProtoflyError
 
 __all__ = [
     "AddressTakenError",
-    "HttpPlaceError",
-    "OpenMetricsError",
     "RegistryFileError",
     "StateFileError",
 ]
@@ -25,22 +23,6 @@ class StateFileError(PlaceError):
     """The file of the node's sessions cannot be used."""
 
     summary = "cannot use the state file {}"
-
-
-@final
-class OpenMetricsError(ProtoflyError):
-    """Metrics would be readable by every client that reaches the place."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(f"metrics at {where} can be read from other machines without a token")
-        self.where = where
-
-
-@final
-class HttpPlaceError(PlaceError):
-    """Health and metrics cannot be served there."""
-
-    summary = "cannot serve health and metrics on {}"
 
 
 @final

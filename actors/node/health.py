@@ -1,15 +1,14 @@
-"""The health of a node: gauges of what it holds, readiness, and probes of its parts."""
+"""The health of a node: gauges of what it holds, and probes of its parts."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from enum import StrEnum, unique
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, final
 
 import attrs
 import trio
 
+from actors.http.readiness import Part
 from actors.kit.counters import Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef
@@ -19,7 +18,7 @@ from actors.node.messages import Alive, BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.machines.session import State
 
-__all__ = ["Part", "Parts", "Readiness", "watch"]
+__all__ = ["Parts", "watch"]
 
 
 def watch(exchange: Exchange) -> None:
@@ -40,44 +39,6 @@ def watch(exchange: Exchange) -> None:
     counters.watch(Gauge.ADDRESSES, lambda: len(tables.allocation))
     counters.watch(Gauge.SUBSCRIPTIONS, lambda: len(tables.subscriptions))
     counters.watch(Gauge.NAMES, lambda: len(exchange.names))
-
-
-@final
-@unique
-class Part(StrEnum):
-    """Parts without which a node cannot serve."""
-
-    NODE = "node"
-    LISTENER = "listener"
-    BUS = "bus"
-    REGISTRY = "registry"
-    KEYS = "identity-keys"
-
-
-@final
-class Readiness:
-    """The reasons why a node cannot serve yet; a new one is about to start.
-
-    Attributes:
-        missing: By part, why it cannot serve, as half a sentence.
-    """
-
-    def __init__(self) -> None:
-        self._missing: dict[Part, str] = {Part.NODE: "it is starting"}
-        self.missing = MappingProxyType(self._missing)
-
-    def ready(self, part: Part) -> None:
-        """Note that a part can serve."""
-        self._missing.pop(part, None)
-
-    def lacking(self, part: Part, why: str) -> None:
-        """Note that a part cannot serve, and why.
-
-        Args:
-            part: Part of the node.
-            why: The reason.
-        """
-        self._missing[part] = why
 
 
 _BUS: Final = ("bus",)

@@ -33,6 +33,7 @@ from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.parts import DISCOVERY, PartServices, PartTalk, start_parts
 from actors.runtime.following import Followers, StepFeed
+from actors.runtime.health import RuntimeHealth, serving_health
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, sandboxed_stub
 from actors.runtime.link_guard import Beliefs, LinkGuard
@@ -167,6 +168,8 @@ async def open_runtime(
         StoreFileError: The file of the store cannot be used.
         KeyFileError: The file of the runtime's key cannot be used.
         PolicyFileError: A policy file cannot be used.
+        HttpPlaceError: Health and metrics cannot be served at that place.
+        OpenMetricsError: Every client could read the metrics.
         RestartLimitError: A core part crashed, which is a bug; in a group.
         HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
     """
@@ -197,7 +200,11 @@ async def open_runtime(
             guard=_guard(config, identity),
             processes=processes,
         )
-        async with aclosing(plan.guard), _running(plan) as runtime:
+        async with (
+            aclosing(plan.guard),
+            serving_health(config, network, plan.tracer, monitor) as health,
+            _running(plan, health) as runtime,
+        ):
             yield runtime
 
 
@@ -239,7 +246,7 @@ def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
 
 
 @asynccontextmanager
-async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
+async def _running(plan: _Plan, health: RuntimeHealth | None) -> AsyncIterator[Runtime]:
     config, lost, seen = plan.config, plan.dead_mail, plan.monitor
     async with (
         open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=seen) as watching,
@@ -251,11 +258,16 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
         runtime = Runtime(parts, background)
         plan.replay.to(runtime.paths_lost)
         await runtime.boot()
+        if health is not None:
+            health.opened(runtime)
+            runtime.http_url = health.url
         if config.stop_on_failure:
             background.start_soon(runtime.raise_failure)
         try:
             yield runtime
         finally:
+            if health is not None:
+                health.closing()
             with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
                 await runtime.leave()
             _log_drops(config.name, plan.counters.ledger())

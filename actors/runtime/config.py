@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
+from actors.http.config import HttpConfig
 from actors.kit.ids import IdSource
 from actors.policy.config import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
@@ -106,6 +107,7 @@ class RuntimeConfig:
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
             data objects were created.
         monitor: Whether the runtime judges itself while it runs (`actors.kit.self_check`).
+        http: Where it serves health, readiness and metrics over HTTP; None: nowhere.
 
     Raises:
         StagePlaceError: An interceptor is neither before nor after policy.
@@ -141,6 +143,7 @@ class RuntimeConfig:
     clock_offset: float = 0.0
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
+    http: HttpConfig | None = None
 
     @interceptors.validator
     def _check_places(self, _: object, interceptors: tuple[Interceptor, ...]) -> None:

@@ -91,6 +91,7 @@ class Runtime:
         counters: Counts of dropped messages and of the findings of the monitor.
         followers: The models of the application that go along with entities.
         status: Whether the runtime reaches its node.
+        http_url: Where health and metrics are served; None: nowhere.
     """
 
     def __init__(self, parts: RuntimeParts, background: trio.Nursery) -> None:
@@ -98,6 +99,7 @@ class Runtime:
         self.counters = parts.counters
         self.followers = parts.followers
         self.status = parts.status
+        self.http_url: str | None = None
         self._parts = parts
         self._presence = Presence(parts)
         self._addresses = HypertyAddresses(parts)
@@ -493,6 +495,16 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         return (await self._view()).node_stubs
+
+    @property
+    def hyperties(self) -> int:
+        """Number of hyperties that run."""
+        return sum(one.is_up and one.removal is None for one in self._deployments.values())
+
+    @property
+    def failure(self) -> HypertyFailedError | None:
+        """Why the last hyperty was given up that crashed too often; None: none was."""
+        return self._failure
 
     @property
     def handler(self) -> str | None:

@@ -8,8 +8,8 @@ from typing import Final
 import click
 import trio
 
+from actors.http.metrics import MetricsPage
 from actors.kit.counters import Counters, Form, Gauge, Timing
-from actors.node.http.metrics import MetricsPage
 from bench.verdict import Verdict
 
 __all__ = ["REACH", "measure"]

@@ -10,13 +10,13 @@ import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.http.config import HttpConfig
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.node.app import Node
-from actors.node.config import HttpConfig
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.jsonvalue import JsonObject

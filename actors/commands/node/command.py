@@ -158,7 +158,7 @@ def _check(config: NodeConfig, topics: Sequence[Topic]) -> None:
         StateFileError: The file of the sessions cannot be used.
         OpenMetricsError: Every client could read the metrics.
     """
-    from actors.node.http.service import check_readers  # noqa: PLC0415 - slow to import
+    from actors.http.service import check_readers  # noqa: PLC0415 - slow to import
 
     for topic in topics:
         if isinstance(topic, TlsOptions):

@@ -14,8 +14,9 @@ from actors.cli.command_error import CommandError
 from actors.cli.options import Quantity, check_domain, check_foreign
 from actors.cli.topic import Topic, topic_options
 from actors.commands.catalogues import catalogue_access, check_places
+from actors.http.config import ShownCatalogue
 from actors.kit.http_client import HttpUrlError, ServerUrl
-from actors.node.config import Endpoint, ForeignPlan, NodeConfig, ShownCatalogue
+from actors.node.config import Endpoint, ForeignPlan, NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.node.connectors.quality import HttpQualityBroker

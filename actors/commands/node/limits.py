@@ -11,12 +11,11 @@ import click
 from typing_extensions import override
 
 from actors.cli.command_error import CommandError
-from actors.cli.options import check_place
+from actors.cli.http import HTTP_OPTIONS, http_config
 from actors.cli.topic import Option, Topic, topic_options
-from actors.node.config import HttpConfig, NodeConfig
+from actors.node.config import NodeConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from fsm.limits.token_bucket import Rate
-from specs.limits.protocol import HTTP_TOKEN_CHARS
 
 __all__ = ["http_options", "limit_options"]
 
@@ -32,49 +31,19 @@ class HttpOptions(Topic):
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
-        if self.http is None:
-            if self.rest:
-                raise CommandError(
-                    "--rest serves runtimes over HTTP, but no place for that is named; add --http"
-                )
-            if self.http_token_file is None:
-                return config
+        if self.http is None and self.rest:
             raise CommandError(
-                "--http-token-file protects metrics, but none are served; add --http"
+                "--rest serves runtimes over HTTP, but no place for that is named; add --http"
             )
-        token = None if self.http_token_file is None else _token(self.http_token_file)
-        return attrs.evolve(config, http=HttpConfig(self.http, token, self.rest))
-
-
-def _token(file: Path) -> bytes:
-    try:
-        token = file.read_bytes().strip()
-    except OSError as exc:
-        raise CommandError(
-            f"cannot read {file}: {exc.strerror}; name another file with --http-token-file"
-        ) from exc
-    if len(token) < HTTP_TOKEN_CHARS or b"\n" in token:
-        raise CommandError(
-            f"{file} holds no token: one line of at least {HTTP_TOKEN_CHARS} characters "
-            "is wanted; make one with: openssl rand -hex 32"
-        )
-    return token
+        served = http_config(self.http, self.http_token_file)
+        if served is None:
+            return config
+        return attrs.evolve(config, http=attrs.evolve(served, rest=self.rest))
 
 
 http_options = topic_options(
     HttpOptions,
-    click.option(
-        "--http",
-        metavar="HOST:PORT",
-        callback=check_place,
-        help="Address of /healthz, /readyz and /metrics; port 0 picks a free one [default: off].",
-    ),
-    click.option(
-        "--http-token-file",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="File with the token that readers of /metrics must send.",
-    ),
+    *HTTP_OPTIONS,
     click.option(
         "--rest",
         is_flag=True,

@@ -15,8 +15,9 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from actors.http.site import Feed, HttpService, Page, Parts, Visit, json_page
 from actors.node.http.rest_link import NewerPollError, RestError, RestGoneError, RestLink, RestLinks
-from actors.node.http.site import Feed, HttpService, Page, Parts, Visit, json_page
+from actors.node.links.acceptor import REST
 from fsm.session.outbox_budget import CursorError
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
@@ -27,7 +28,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode
 
-__all__ = ["MessagesService", "SessionService"]
+__all__ = ["MessagesService", "SessionService", "rest_services"]
 
 
 @final
@@ -270,3 +271,16 @@ def _whole(name: str, text: str | None) -> int | None:
     if not text.isdecimal() or not text.isascii() or len(text) > _DIGITS:
         raise BadMessageError(f"{name} is no whole number")
     return int(text)
+
+
+def rest_services(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
+    """Make where sessions over HTTP are had.
+
+    Args:
+        links: Links over HTTP.
+        origins: Permitted web origins.
+    """
+    return {
+        f"{REST}/session": SessionService(links, origins),
+        f"{REST}/messages": MessagesService(links),
+    }

@@ -17,9 +17,10 @@ import trio
 from trio.testing import MockClock
 
 from actors.catalogue.client import CatalogueAccess
+from actors.http.config import HttpConfig
 from actors.hyperties import Caller, Echo
 from actors.node.app import open_node
-from actors.node.config import HttpConfig, NodeConfig
+from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty

@@ -10,13 +10,13 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from actors.http.config import HttpConfig
+from actors.http.errors import HttpPlaceError, OpenMetricsError
+from actors.http.metrics import ReadyPage
+from actors.http.readiness import Part, Readiness
+from actors.http.service import open_http, site_of
 from actors.kit.counters import Counters
 from actors.kit.supervision.monitor import Monitor
-from actors.node.config import HttpConfig
-from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.health import Part, Readiness
-from actors.node.http.metrics import ReadyPage
-from actors.node.http.service import open_http, site_of
 from specs.limits.protocol import (
     HTTP_CONNECTIONS,
     HTTP_HEAD_BYTES,

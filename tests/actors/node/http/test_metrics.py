@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from actors.http.metrics import Constant, MetricsPage
 from actors.kit.counters import (
     BOUNDS,
     BackEnd,
@@ -16,7 +17,6 @@ from actors.kit.counters import (
     Tally,
     Timing,
 )
-from actors.node.http.metrics import Constant, MetricsPage
 from specs.reply_code import Code, DropReason
 from tests.support.command import ROOT, serving
 from tests.support.node.node_process import UNHURRIED
@@ -135,5 +135,5 @@ async def test_pages_of_two_nodes_know_nothing_of_each_other():
 
 def test_a_node_without_http_loads_nothing_for_it():
     source = Path(ROOT / "actors" / "node" / "app.py").read_text()
-    assert "from actors.node.http.service import" in source
-    assert "\nfrom actors.node.http.service" not in source
+    assert "from actors.http.service import" in source
+    assert "\nfrom actors.http.service" not in source

@@ -5,14 +5,14 @@ from http import HTTPStatus
 import pytest
 import trio
 
+from actors.http.config import HttpConfig, ShownCatalogue
+from actors.http.metrics import ReadyPage
+from actors.http.readiness import Part, Readiness
+from actors.http.service import site_of
+from actors.http.site import Visit
 from actors.keys.key_set import read_keys
 from actors.keys.signing import make_key
 from actors.kit.counters import Counters
-from actors.node.config import HttpConfig, ShownCatalogue
-from actors.node.health import Part, Readiness
-from actors.node.http.metrics import ReadyPage
-from actors.node.http.service import site_of
-from actors.node.http.site import Visit
 
 TOKEN = "canary-token-of-metrics"  # noqa: S105 - a token of tests
 LOCAL = (("host", "127.0.0.1:9440"),)

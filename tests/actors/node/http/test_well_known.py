@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from actors.http.config import HttpConfig, ShownCatalogue
+from actors.http.metrics import ReadyPage
+from actors.http.readiness import Readiness
+from actors.http.service import site_of
+from actors.http.site import Visit
 from actors.kit.counters import Counters
-from actors.node.config import HttpConfig, ShownCatalogue
-from actors.node.health import Readiness
-from actors.node.http.metrics import ReadyPage
-from actors.node.http.service import site_of
-from actors.node.http.site import Visit
 from tests.support.catalogues import Publishing, archive_of
 
 

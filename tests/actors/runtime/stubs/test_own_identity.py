@@ -6,6 +6,7 @@ import attrs
 import pytest
 import trio
 
+from actors.http.config import HttpConfig
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.statement import read_statement
@@ -13,7 +14,7 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.node.app import open_node
-from actors.node.config import HttpConfig, NodeConfig
+from actors.node.config import NodeConfig
 from actors.node.session import statements
 from actors.runtime.app import own_identity
 from actors.runtime.config import RuntimeConfig

@@ -1,4 +1,4 @@
-"""The HTTP listener of a node: its socket, its connections and its pages.
+"""The HTTP listener of a process: its socket, its connections and its pages.
 
 A connection is h11 on a link that is a byte stream, every step bounded. An ASGI server was tried
 first: Hypercorn's Trio worker shields its writes without a deadline, so a peer that reads nothing
@@ -6,7 +6,7 @@ keeps the process from ever ending. It also cannot be configured to refuse HTTP/
 """
 
 import itertools
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from email.utils import formatdate
 from functools import partial
@@ -20,17 +20,10 @@ import h11
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters
-from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.monitor import Monitor
-from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
-from actors.node.config import HttpConfig
-from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.http.metrics import MetricsPage, ReadyPage, health
-from actors.node.http.rest_link import RestLinks
-from actors.node.http.rest_service import MessagesService, SessionService
-from actors.node.http.site import (
+from actors.http.config import HttpConfig
+from actors.http.errors import HttpPlaceError, OpenMetricsError
+from actors.http.metrics import MetricsPage, ReadyPage, health
+from actors.http.site import (
     STATEMENT_KEYS,
     Feed,
     Gate,
@@ -42,8 +35,12 @@ from actors.node.http.site import (
     WellKnown,
     json_page,
 )
-from actors.node.links.acceptor import REST
-from actors.node.session.listener import ListenerActor
+from actors.kit.counters import Counters, Measured
+from actors.kit.listener import ListenerActor
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
 from fsm.limits.unauthenticated_links import HostShares
 from specs.jsonvalue import JsonObject
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
@@ -60,9 +57,9 @@ from transports.gate import Everybody
 from transports.link import Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
-__all__ = ["Conversation", "check_readers", "open_http", "rest_services", "site_of"]
+__all__ = ["Conversation", "check_readers", "open_http", "site_of"]
 
-_log = get_logger("actors.node")
+_log = get_logger("actors.http")
 
 _ALWAYS: Final = (("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
 _CLOSE: Final = ("connection", "close")
@@ -304,43 +301,33 @@ class HttpListener(ListenerActor):
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 
-def rest_services(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
-    """Make where sessions over HTTP are had.
-
-    Args:
-        links: Links over HTTP.
-        origins: Permitted web origins.
-    """
-    return {
-        f"{REST}/session": SessionService(links, origins),
-        f"{REST}/messages": MessagesService(links),
-    }
-
-
-def site_of(
+def site_of(  # noqa: PLR0913 - what a process serves
     config: HttpConfig,
     counters: Counters,
     ready: ReadyPage,
     services: Mapping[str, HttpService] = _NO_SERVICES,
     keys: JsonObject | None = None,
+    *,
+    shown: Container[Measured] | None = None,
 ) -> Site:
-    """Make what a node serves.
+    """Make what a process serves.
 
     Args:
         config: The configuration.
         counters: Counters of the process.
-        ready: Page of the readiness of the node.
+        ready: Page of its readiness.
         services: Further services, by path.
         keys: Public keys of the domain, as a JSON Web Key Set; None: none are shown.
+        shown: The metrics to show, beside gauges; None: all.
     """
     keys_page = {} if keys is None else {STATEMENT_KEYS: KeysPage(keys)}
-    shown = config.catalogue
+    catalogue = config.catalogue
     return Site(
         public={"/healthz": health, "/readyz": ready, **keys_page},
-        guarded={"/metrics": MetricsPage(counters)},
+        guarded={"/metrics": MetricsPage(counters, shown)},
         gate=Gate(config.token),
         services=services,
-        catalogue=None if shown is None else WellKnown(shown.domain, shown.directory),
+        catalogue=None if catalogue is None else WellKnown(catalogue.domain, catalogue.directory),
     )
 
 

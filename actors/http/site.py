@@ -1,4 +1,4 @@
-"""The paths that a node serves over HTTP, and their readers (S11).
+"""The paths that a process serves over HTTP, and their readers (S11).
 
 Pages are read by GET; services accept more, and check their clients themselves. Health is no
 secret. Metrics reveal the traffic of a domain: without a token they are for this machine only. The
@@ -313,12 +313,12 @@ class Gate:
 
 _UNKNOWN: Final = json_page(
     HTTPStatus.UNAUTHORIZED,
-    {"error": "show the token of this node as a bearer token"},
+    {"error": "show the token of this process as a bearer token"},
     ("www-authenticate", "Bearer"),
 )
 _REMOTE: Final = json_page(
     HTTPStatus.FORBIDDEN,
-    {"error": "without a token this is readable on the node's own machine only"},
+    {"error": "without a token this is readable on its own machine only"},
 )
 _MISSING: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "nothing is served here"})
 _METHOD: Final = json_page(

@@ -6,7 +6,7 @@ lives, /readyz whether it can serve.
 """
 
 import platform
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from enum import unique
 from http import HTTPStatus
 from importlib import metadata
@@ -24,6 +24,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
+from actors.http.readiness import Part, Readiness
+from actors.http.site import Page, json_page
 from actors.kit.counters import (
     BOUNDS,
     Counters,
@@ -35,16 +37,14 @@ from actors.kit.counters import (
     Tally,
     Timing,
 )
-from actors.node.health import Part, Readiness
-from actors.node.http.site import Page, json_page
 from specs.jsonvalue import Json
 from specs.limits.protocol import READY_TIMEOUT
 from specs.reply_code import DropReason
 
-__all__ = ["Constant", "MetricsPage", "Probe", "ReadyPage", "health"]
+__all__ = ["OF_RUNTIMES", "Constant", "MetricsPage", "Probe", "ReadyPage", "health"]
 
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Has a part of the node show that it works; returns half a sentence if it does not."""
+"""Has a part of the process show that it works; returns half a sentence if it does not."""
 
 _ALIVE: Final = json_page(HTTPStatus.OK, {"status": "ok"})
 
@@ -69,7 +69,7 @@ class ReadyPage:
     async def __call__(self) -> Page:
         """Ask every part, all at once."""
         missing = dict(self._readiness.missing)
-        if Part.NODE not in missing:
+        if self._readiness.whole not in missing:
             async with trio.open_nursery() as nursery:
                 for part, probe in self._probes.items():
                     if part not in missing:
@@ -116,13 +116,33 @@ class Constant(Measured):
     )
 
 
+OF_RUNTIMES: Final = frozenset(
+    {
+        Constant.DROPPED,
+        Constant.RESTARTS,
+        Constant.DEAD_LETTERS,
+        Constant.VIOLATIONS,
+        Constant.RESETS,
+        Constant.BROKEN_CLAIMS,
+        Tally.DESCRIPTORS,
+        Tally.HINTS,
+    }
+)
+"""The metrics that a runtime counts, beside its gauges."""
+
+
 @final
 class MetricsPage:
-    """Makes /metrics out of the counters of a process; registered nowhere else."""
+    """Makes /metrics out of the counters of a process; registered nowhere else.
 
-    def __init__(self, counters: Counters) -> None:
+    Args:
+        counters: The counters.
+        shown: The metrics to show, beside gauges that are watched; None: all.
+    """
+
+    def __init__(self, counters: Counters, shown: Container[Measured] | None = None) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Reader(counters))
+        self._registry.register(_Reader(counters, shown))
         ProcessCollector(registry=self._registry)
 
     async def __call__(self) -> Page:
@@ -134,17 +154,21 @@ class MetricsPage:
 class _Reader(Collector):
     """Reads the counters when it is asked to."""
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, shown: Container[Measured] | None) -> None:
         self._counters = counters
+        self._shown = shown
+
+    def _is_shown(self, metric: Measured) -> bool:
+        return self._shown is None or metric in self._shown
 
     @override
     def collect(self) -> Iterator[Metric]:
         yield _build()
         yield from self._constant()
         counters = self._counters
-        for tally in Tally:
+        for tally in filter(self._is_shown, Tally):
             yield _counter(tally, _worded(counters.tallies[tally]))
-        for timing in Timing:
+        for timing in filter(self._is_shown, Timing):
             yield _histogram(timing, counters.timings[timing])
         for gauge in Gauge:
             if gauge in counters.gauges:
@@ -164,7 +188,7 @@ class _Reader(Collector):
             Constant.RESETS: [((), counters.monitor_resets)],
             Constant.BROKEN_CLAIMS: [((one,), n) for one, n in counters.broken_claims.items()],
         }
-        for metric in Constant:
+        for metric in filter(self._is_shown, Constant):
             yield _counter(metric, read[metric])
 
 
