@@ -51,6 +51,7 @@ from actors.runtime.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore, open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Servers, StubKind
+from actors.runtime.stubs.idp_credentials import IdpCredentials
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
@@ -293,6 +294,8 @@ async def _start(
         await plan.policing.start(core, CorePort(f"{own}/{PEP}", bus))
     await plan.store.start(core)
     agent = CorePort(f"{own}/ua", bus)
+    if isinstance(config.credentials, IdpCredentials):
+        config.credentials.ask_by(agent, config.ids, plan.identity.key.thumbprint)
     sandboxes = Sandboxes(isolated, bus, agent, plan.tracer, plan.counters)
     catalogue = _catalogue(plan)
     make_loader = partial(_loader, plan, agent, sandboxes, catalogue)
@@ -381,7 +384,12 @@ async def _registry(
     config = plan.config
     p2p = config.links if config.kinds else NO_LINKS
     resolve = ResolveConfig(
-        config.runtime, config.domain, p2p, config.topology, stub_idle=config.stub_idle
+        config.runtime,
+        config.domain,
+        p2p,
+        config.topology,
+        stub_idle=config.stub_idle,
+        has_catalogues=config.catalogues is not None,
     )
     parts = RegistryParts(
         port=CorePort(f"{config.runtime}/registry", bus),

@@ -24,6 +24,8 @@ RUNTIME_SCHEME: Final = "hyperty-runtime"
 
 SCHEME_ALIASES: Final = {"runtime": RUNTIME_SCHEME}
 
+_IDP_SCHEME: Final = "domain-idp"
+
 BACKEND_SCHEMES: Final = frozenset({"domain", "global"})
 """Served by message nodes, never by peers (RES-01); `domain-*` too."""
 
@@ -243,6 +245,21 @@ def policy_manager(domain: str) -> str:
 def catalogue_stub(domain: str) -> str:
     """Return where the descriptor of a domain's node stub stands (ADR-09)."""
     return f"hyperty-catalogue://catalogue.{domain}/.well-known/protocolstub/default"
+
+
+def idp_proxy(domain: str) -> str:
+    """Return the address of the identity provider of a domain (M-55, C-59)."""
+    return f"{_IDP_SCHEME}://{domain}"
+
+
+def is_idp_proxy(address: str) -> bool:
+    """Return whether an address is that of an identity provider, reached by a stub of its own."""
+    return scheme_of(address) == _IDP_SCHEME
+
+
+def catalogue_idp(domain: str) -> str:
+    """Return where the descriptor of the stub to a domain's identity provider stands (CAT-06)."""
+    return f"hyperty-catalogue://catalogue.{domain}/.well-known/idp-proxy/default"
 
 
 # ---- hosts

@@ -54,7 +54,7 @@ from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed
-from specs.addresses.address import catalogue_stub, last_segment
+from specs.addresses.address import catalogue_idp, catalogue_stub, last_segment
 from specs.bodies.answer import Listed as AddressesListed
 from specs.bodies.link import LinkStatus, ListChange, Path
 from specs.bodies.session import Status
@@ -538,11 +538,13 @@ class Registry(Actor[RegistryMessage]):
             case _:
                 assert_never(effect)
 
-    async def _deploy(self, url: str, plan: rs.NodePlan | rs.RequesterPlan) -> None:
+    async def _deploy(self, url: str, plan: rs.NodePlan | rs.IdpPlan | rs.RequesterPlan) -> None:
         match plan:
             case rs.NodePlan(domain):
                 config = StubConfig(self._config.runtime, domain)
                 load = Load(url, catalogue_stub(domain), config)
+            case rs.IdpPlan(domain):
+                load = Load(url, catalogue_idp(domain), StubConfig(self._config.runtime, domain))
             case rs.RequesterPlan():
                 config = self._parts.requester(self._config, plan)
                 load = Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER)

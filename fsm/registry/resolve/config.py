@@ -34,6 +34,7 @@ class ResolveConfig:
         topology: The node that gets messages for another domain.
         stub_idle: Seconds without use after which a stub of another domain is released (PFY-03);
             infinite: none is.
+        has_catalogues: Whether stubs of identity providers can be looked up (PFY-12).
     """
 
     runtime: str
@@ -41,3 +42,4 @@ class ResolveConfig:
     link_policy: LinkPolicy = NO_LINKS
     topology: Topology = Topology.TRIANGLE
     stub_idle: float = math.inf
+    has_catalogues: bool = False

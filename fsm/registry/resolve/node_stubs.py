@@ -1,5 +1,8 @@
 """The registry's table of the stubs to message nodes, one per domain (RES-04, STB-11..16).
 
+A row is that of a domain, or of the identity provider of one (`domain-idp://<domain>`), which has a
+stub of its own if its catalogue describes one; else the domain's node serves it (C-59, PFY-12).
+
 A stub of another domain is transient: it is released when it was idle for a while (PFY-03).
 """
 
@@ -17,6 +20,7 @@ from fsm.registry.resolve.jobs import ResolveJobs, node_key
 from fsm.registry.resolve.resolve_io import (
     Deploy,
     Effect,
+    IdpPlan,
     NodePlan,
     NoRoute,
     PathsLost,
@@ -26,7 +30,8 @@ from fsm.registry.resolve.resolve_io import (
     StatusSeen,
     Undeploy,
 )
-from specs.limits.protocol import RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
+from specs.addresses.address import domain_of, is_idp_proxy
+from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -44,6 +49,7 @@ class _Row:
         deployment: State of its deployment, as the loader reports it.
         connection: State of its connection, as the stub reports it; None: no report yet.
         waiting: Questions that came while it was being deployed, oldest first.
+        begun: When it was asked for.
         used: When its route was asked for last, or it was found to be in use.
         is_releasing: The bus was asked to release it, and it was not used since.
     """
@@ -52,6 +58,7 @@ class _Row:
     deployment: stub_deployment.State = stub_deployment.State.DEPLOYING
     connection: stub_connection.State | None = None
     waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
+    begun: float = math.inf
     used: float = math.inf
     is_releasing: bool = False
 
@@ -123,18 +130,23 @@ class NodeStubs:
         if row is not None:
             row.waiting[asked] = until
             return []
-        begun = self._jobs.begin(key)
         cooling = self._cooling.get(domain)
-        if cooling is not None and now < cooling.until:
+        is_cooling = cooling is not None and now < cooling.until
+        if is_cooling and is_idp_proxy(domain):
+            return self.ask(domain_of(domain), asked, now, until)
+        begun = self._jobs.begin(key)
+        if cooling is not None and is_cooling:
             why = f"no route to the node of {domain} a moment ago: {cooling.why}"
             none = self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
             return [*begun, *none, NoRoute(*asked, Code.UNAVAILABLE, why)]
         waits = self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
         self._minted += 1
-        row = _Row(f"{self._config.runtime}/protostub/{self._minted}", waiting={asked: until})
+        url = f"{self._config.runtime}/protostub/{self._minted}"
+        row = _Row(url, waiting={asked: until}, begun=now)
         self._rows[domain] = row
         added = self._changed(Op.ADD, domain, row)
-        return [*begun, *waits, added, Deploy(row.url, NodePlan(domain))]
+        plan = IdpPlan(domain_of(domain)) if is_idp_proxy(domain) else NodePlan(domain)
+        return [*begun, *waits, added, Deploy(row.url, plan)]
 
     def deployed(self, url: str, now: float) -> list[Effect]:
         """Answer the waiting questions, in order (C-40).
@@ -167,8 +179,14 @@ class NodeStubs:
         found = self._find(url)
         if found is None:
             return []
-        self._cool(found[0], now + RETRY_COOL_DOWN, why, now)
-        return self._removed(*found, why)
+        domain, row = found
+        self._cool(domain, now + RETRY_COOL_DOWN, why, now)
+        if not is_idp_proxy(domain) or now - row.begun >= DEPLOY_TIMEOUT:
+            # A catalogue that hung would let the requesters wait once more for the node.
+            return self._removed(domain, row, why)
+        waiting, row.waiting = row.waiting, {}
+        asked = (self.ask(domain_of(domain), one, now, until) for one, until in waiting.items())
+        return [*self._removed(domain, row, why), *(each for effects in asked for each in effects)]
 
     def crashed(self, url: str, now: float) -> list[Effect]:
         """Forget a stub that crashed: the next need deploys another, unless too often (R11).
@@ -198,7 +216,7 @@ class NodeStubs:
         for domain, row in self._rows.items():
             if self._idle_at(domain, row) <= now:
                 row.is_releasing = True
-                effects.append(Release(row.url, domain))
+                effects.append(Release(row.url, domain_of(domain) or domain))
         return effects
 
     def _idle_at(self, domain: str, row: _Row) -> float:
@@ -263,7 +281,7 @@ class NodeStubs:
         if row.connection is not stub_connection.State.LIVE:
             return [changed, *own]
         known, self._sessions[domain] = self._sessions.get(domain), seen.link
-        is_new = known is not None and known != seen.link
+        is_new = known is not None and known != seen.link and not is_idp_proxy(domain)
         return [changed, *own, *([PathsLost(domain)] if is_new else [])]
 
     def _own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> list[OwnNode]:

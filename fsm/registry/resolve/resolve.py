@@ -54,7 +54,14 @@ from fsm.registry.resolve.resolve_io import (
     TimePassed,
     WitnessCalled,
 )
-from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
+from specs.addresses.address import (
+    domain_of,
+    idp_proxy,
+    is_backend,
+    is_below,
+    is_idp_proxy,
+    runtime_of,
+)
 from specs.bodies.registry import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.p2p import LINK_HINTS
@@ -456,7 +463,12 @@ class ResolveCore:
         return self._by_node(to, intent, now)
 
     def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
-        return self._stubs.ask(self.node_of(to), (to, intent), now, now + NEGATIVE_CACHE)
+        return self._stubs.ask(self._server_of(to), (to, intent), now, now + NEGATIVE_CACHE)
+
+    def _server_of(self, to: str) -> str:
+        """Return the domain whose node leads to an address, or the identity provider it is of."""
+        is_described = self._config.has_catalogues and domain_of(to) != self._config.domain
+        return idp_proxy(domain_of(to)) if is_described and is_idp_proxy(to) else self.node_of(to)
 
     def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
         if seen.resource is None:

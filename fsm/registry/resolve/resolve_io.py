@@ -22,6 +22,7 @@ __all__ = [
     "Disconnect",
     "Effect",
     "HandlerReady",
+    "IdpPlan",
     "Input",
     "LinkDown",
     "LinkEvents",
@@ -364,6 +365,14 @@ class NodePlan:
 
 @final
 @attrs.frozen(slots=True)
+class IdpPlan:
+    """The domain whose identity provider a stub is deployed for (PFY-12)."""
+
+    domain: str
+
+
+@final
+@attrs.frozen(slots=True)
 class RequesterPlan:
     """The purpose of a P2P requester (RES-08).
 
@@ -382,7 +391,7 @@ class Deploy:
     """Deploy a stub; the host answers `Deployed` or `DeployFailed`."""
 
     url: str
-    plan: NodePlan | RequesterPlan
+    plan: NodePlan | IdpPlan | RequesterPlan
 
 
 @final

@@ -7,6 +7,7 @@ import pytest
 from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
+from specs.limits.protocol import DEPLOY_TIMEOUT
 from tests.support.runtime.registry_core import HB, RA, REACH, S1, S2
 
 IDLE = 60.0
@@ -97,3 +98,58 @@ def test_a_stub_that_is_being_deployed_is_not_idle():
     core.now = 5.0
     core.feed(rs.Deployed(S1))
     assert core.core.deadline() == 5.0 + IDLE
+
+
+# ---- identity providers (PFY-12, C-59)
+
+IDP = "domain-idp://b.ex"
+
+
+class Idps(Core):
+    """A core of a runtime with catalogues."""
+
+    def __init__(self):
+        super().__init__()
+        config = rs_config(has_catalogues=True)
+        self.core = ResolveCore(config)
+
+
+def rs_config(**more):
+    return ResolveConfig(RA, "a.ex", stub_idle=IDLE, **more)
+
+
+def test_an_identity_provider_has_a_stub_of_its_own_beside_that_of_its_domain():
+    core = Idps()
+    assert core.ask(IDP) == [rs.Deploy(S1, rs.IdpPlan("b.ex"))]
+    assert core.ask() == [rs.Deploy(S2, rs.NodePlan("b.ex"))]
+    (route,) = core.feed(rs.Deployed(S1))
+    assert (route.to, route.url) == (IDP, S1)
+    core.feed(rs.StatusSeen(S1, "live", link=f"{S1}/session/1"))
+    assert core.idle() == [rs.Release(S1, "b.ex")]
+
+
+def test_an_identity_provider_that_no_catalogue_describes_is_reached_by_the_node():
+    core = Idps()
+    core.ask(IDP)
+    assert core.feed(rs.DeployFailed(S1, "it is not described")) == [
+        rs.Deploy(S2, rs.NodePlan("b.ex"))
+    ]
+    (route,) = core.feed(rs.Deployed(S2))
+    assert (route.to, route.url) == (IDP, S2)
+    (again,) = core.ask(IDP)
+    assert again.url == S2
+
+
+def test_one_whose_catalogue_hung_is_refused():
+    core = Idps()
+    core.ask(IDP)
+    core.now = DEPLOY_TIMEOUT
+    (refused,) = core.feed(rs.DeployFailed(S1, "it took too long"))
+    assert (refused.to, refused.code) == (IDP, 503)
+
+
+@pytest.mark.parametrize("to", ["domain-idp://a.ex", "domain-idp://b.ex"])
+def test_without_catalogues_and_in_the_own_domain_the_node_serves_it(to):
+    core = Core() if to == IDP else Idps()
+    (order,) = core.ask(to)
+    assert order.plan == rs.NodePlan(to.rpartition("/")[2])

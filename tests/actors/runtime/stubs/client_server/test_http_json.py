@@ -81,7 +81,7 @@ class Asker(Actor):
         try:
             endpoint = read_endpoint(where)
             link = await self.context.network.dial(endpoint.kind, endpoint.address)
-            await link.send(b"GET /items/3 HTTP/1.0\\r\\nHost: b.ex\\r\\n\\r\\n")
+            await link.send(request_of(message))
             text = b""
             while b"}" not in text:
                 text += await link.receive()
@@ -89,6 +89,11 @@ class Asker(Actor):
             return refuse(message, 503, str(exc))
         value = json.loads(text.partition(b"\\r\\n\\r\\n")[2])
         return reply_to(message, 200, {"value": value})
+"""
+GET_ITEM = """
+
+def request_of(message):
+    return b"GET /items/3 HTTP/1.0\\r\\nHost: b.ex\\r\\n\\r\\n"
 """
 
 
@@ -217,7 +222,7 @@ async def test_code_of_the_domain_asks_its_server_from_a_sandbox_and_no_other(tm
     """The package speaks HTTP over the one place that its descriptor declares (STB-12, T16)."""
 
     def package(publishing, server):
-        archive = pack(sources(tmp_path / "code", {"stub.py": HTTP_STUB}))
+        archive = pack(sources(tmp_path / "code", {"stub.py": HTTP_STUB + GET_ITEM}))
         draft = publishing.code(archive)
         place = f"stream://{server.url.removeprefix('http://')}"
         publishing.serves({**draft, "endpoints": [place]})
