@@ -538,13 +538,13 @@ class Registry(Actor[RegistryMessage]):
             case _:
                 assert_never(effect)
 
-    async def _deploy(self, url: str, plan: rs.NodePlan | rs.IdpPlan | rs.RequesterPlan) -> None:
+    async def _deploy(self, url: str, plan: rs.NodePlan | rs.RequesterPlan) -> None:
         match plan:
-            case rs.NodePlan(domain):
+            case rs.NodePlan(domain, is_idp):
                 config = StubConfig(self._config.runtime, domain)
-                load = Load(url, catalogue_stub(domain), config)
-            case rs.IdpPlan(domain):
-                load = Load(url, catalogue_idp(domain), StubConfig(self._config.runtime, domain))
+                load = Load(
+                    url, catalogue_idp(domain) if is_idp else catalogue_stub(domain), config
+                )
             case rs.RequesterPlan():
                 config = self._parts.requester(self._config, plan)
                 load = Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER)

@@ -20,7 +20,6 @@ from fsm.registry.resolve.jobs import ResolveJobs, node_key
 from fsm.registry.resolve.resolve_io import (
     Deploy,
     Effect,
-    IdpPlan,
     NodePlan,
     NoRoute,
     PathsLost,
@@ -145,7 +144,9 @@ class NodeStubs:
         row = _Row(url, waiting={asked: until}, begun=now)
         self._rows[domain] = row
         added = self._changed(Op.ADD, domain, row)
-        plan = IdpPlan(domain_of(domain)) if is_idp_proxy(domain) else NodePlan(domain)
+        plan = (
+            NodePlan(domain_of(domain), is_idp=True) if is_idp_proxy(domain) else NodePlan(domain)
+        )
         return [*begun, *waits, added, Deploy(row.url, plan)]
 
     def deployed(self, url: str, now: float) -> list[Effect]:

@@ -22,7 +22,6 @@ __all__ = [
     "Disconnect",
     "Effect",
     "HandlerReady",
-    "IdpPlan",
     "Input",
     "LinkDown",
     "LinkEvents",
@@ -358,17 +357,10 @@ class RoutesChanged:
 @final
 @attrs.frozen(slots=True)
 class NodePlan:
-    """The domain that a node stub is deployed for."""
+    """The domain that a stub is deployed for: to its node, or its identity provider (PFY-12)."""
 
     domain: str
-
-
-@final
-@attrs.frozen(slots=True)
-class IdpPlan:
-    """The domain whose identity provider a stub is deployed for (PFY-12)."""
-
-    domain: str
+    is_idp: bool = False
 
 
 @final
@@ -391,7 +383,7 @@ class Deploy:
     """Deploy a stub; the host answers `Deployed` or `DeployFailed`."""
 
     url: str
-    plan: NodePlan | IdpPlan | RequesterPlan
+    plan: NodePlan | RequesterPlan
 
 
 @final

@@ -120,7 +120,7 @@ def rs_config(**more):
 
 def test_an_identity_provider_has_a_stub_of_its_own_beside_that_of_its_domain():
     core = Idps()
-    assert core.ask(IDP) == [rs.Deploy(S1, rs.IdpPlan("b.ex"))]
+    assert core.ask(IDP) == [rs.Deploy(S1, rs.NodePlan("b.ex", is_idp=True))]
     assert core.ask() == [rs.Deploy(S2, rs.NodePlan("b.ex"))]
     (route,) = core.feed(rs.Deployed(S1))
     assert (route.to, route.url) == (IDP, S1)
