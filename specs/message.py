@@ -26,6 +26,9 @@ class MessageType(StrEnum):
     RESPONSE = "response"
 
 
+LEAST_RETRY: Final = 0.001
+"""Seconds that a refusal asks to wait at least: it is written in milliseconds."""
+
 EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
 """Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
 
@@ -177,17 +180,27 @@ def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Mes
     return _answer(request, code, body or {})
 
 
-def refuse(message: Message, code: int, why: str) -> Message:
+def refuse(message: Message, code: int, why: str, retry_after: float | None = None) -> Message:
     """Answer a request with a refusal a person can read.
 
     The sender of an event may be notified, too, that it went nowhere (SC-36).
+
+    Args:
+        message: The request.
+        code: One of `Code`.
+        why: The reason.
+        retry_after: Seconds after which the same request may be granted; None: not known, or
+            never.
 
     Raises:
         BadMessageError: It is an answer, or the code is none that is in use.
     """
     if message.is_response:
         raise BadMessageError(f"nothing answers {instance_id(message)}: it is an answer")
-    return _answer(message, code, {"description": why})
+    body: JsonObject = {"description": why}
+    if retry_after is not None:
+        body["retryAfter"] = round(max(retry_after, LEAST_RETRY), 3)
+    return _answer(message, code, body)
 
 
 def reason_in(refusal: Message) -> str:

@@ -274,8 +274,8 @@ class ForeignHost(Actor[_Message | _Fetched]):
                 await self._parts.bus.tell(PathsForgotten(message_node(domain)))
             case Pass(domain, stub, message):
                 await self._parts.bus.tell(FromForeign(message_node(domain), stub, message))
-            case Refuse(message, code, why):
-                answer = refuse(message, code, why)
+            case Refuse(message, code, why, retry_after):
+                answer = refuse(message, code, why, retry_after)
                 self._trace.hop(Op.SYNTH, answer)
                 await self._parts.bus.tell(Emitted(answer))
             case Answer(stub, message, code, why):

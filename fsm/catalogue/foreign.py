@@ -59,6 +59,7 @@ from specs.limits.protocol import (
     OUTBOX_BYTES,
     PEER_OFFENCES,
     QUARANTINE,
+    RETRY_AFTER,
     RETRY_COOL_DOWN,
     SANDBOX_COOL_DOWN,
     STUB_QUEUE,
@@ -235,9 +236,8 @@ class ForeignCore:
             case SandboxUnreachable(_, message) | SandboxFull(_, message):
                 sandbox.outstanding.forget(message)
                 is_full = isinstance(happened, SandboxFull)
-                code = Code.TOO_LARGE if is_full else Code.UNAVAILABLE
-                why = "its stub has no space" if is_full else "its sandbox is not there"
-                return [_refused(message, code, why)]
+                away = (message, Code.UNAVAILABLE, "its sandbox is not there")
+                return [_full(message, "its stub has no space") if is_full else _refused(*away)]
             case SandboxSession(_, token, is_anew):
                 return self._past[sandbox.domain].keep(sandbox.domain, token, is_anew=is_anew)
             case SandboxGone(_, why):
@@ -268,8 +268,7 @@ class ForeignCore:
     def _wait(sandbox: _ForeignSandbox, entry: OutboundMessage) -> list[Effect]:
         if sandbox.wait(entry):
             return []
-        why = "too many messages wait for the stub already"
-        return [_refused(entry.message, Code.TOO_LARGE, why)]
+        return [_full(entry.message, "too many messages wait for the stub already")]
 
     def _name(self, domain: str) -> str:
         return f"{self._node}/protostub/{domain}"
@@ -429,9 +428,15 @@ def _why(answer: Message) -> str:
     return why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
 
 
+def _full(message: Message, why: str) -> Refuse | Dropped:
+    """Return the effects for a message that a full queue has no space for."""
+    if message.is_request:
+        return Refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER)
+    return Dropped(message, DropReason.OVERFLOW)
+
+
 def _refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
     """Return the effect for a message that is not delivered: only requests are answered."""
     if message.is_request:
         return Refuse(message, code, why)
-    over = code is Code.TOO_LARGE
-    return Dropped(message, DropReason.OVERFLOW if over else DropReason.SESSION_GONE)
+    return Dropped(message, DropReason.SESSION_GONE)

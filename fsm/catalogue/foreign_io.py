@@ -189,11 +189,16 @@ class Pass:
 @final
 @attrs.frozen(slots=True)
 class Refuse:
-    """Answer a request that does not reach the domain."""
+    """Answer a request that does not reach the domain.
+
+    Attributes:
+        retry_after: Seconds after which a full queue may have space; None: it is not that.
+    """
 
     message: Message
     code: Code
     why: str
+    retry_after: float | None = None
 
 
 @final

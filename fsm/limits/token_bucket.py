@@ -56,6 +56,11 @@ class TokenBucket:
         self._left -= 1
         return True
 
+    def pause(self, now: float) -> float:
+        """Return the seconds until there is a token, 0.0 if there is one."""
+        self._refill(now)
+        return max(0.0, (1 - self._left) / self._rate)
+
     def _refill(self, now: float) -> None:
         self._left = min(self._burst, self._left + (now - self._since) * self._rate)
         self._since = now

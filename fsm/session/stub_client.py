@@ -8,9 +8,12 @@ runtime's key is asked again, with a proof, once for each request. What it has s
 runtime is renewed in time. A disconnect that was
 asked for is final: later messages are refused, nothing reconnects (I-S10).
 
+A node says how many messages a second it accepts. The stub sends no more, so none wait unread in
+the buffers of the link; those above the rate wait here, in order, and leave in slices.
+
 If there can be no session, all unanswered requests are answered 503, or with the node's refusal
-if it lets the runtime in for no asking; what the queue has no space for is answered 413, the
-newest first.
+if it lets the runtime in for no asking; what the queue has no space for is answered 503, too, the
+newest first, with the seconds after which there is space.
 
 `StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
 """
@@ -23,6 +26,7 @@ from typing import Final, assert_never, final
 from fsm.effects import Dropped
 from fsm.engine import Entity, Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.limits.token_bucket import Rate, TokenBucket
 from fsm.machines.stub_connection import (
     NODE_LINK,
     STUB_CONNECTION,
@@ -38,9 +42,12 @@ from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import (
     LATE,
     OUTBOX_MESSAGES,
+    PACE_SHARE,
+    PACE_SLICE,
     PONG_TIMEOUT,
     RECONNECT_BASE,
     RECONNECT_TRIES,
+    RETRY_AFTER,
     STUB_QUEUE,
 )
 from specs.message import Message
@@ -51,15 +58,26 @@ __all__ = ["StubClientCore", "StubMirror", "refused"]
 
 @final
 class _StubOutbox:
-    """Two queues in order of arrival, both bounded (STB-17, I-S9)."""
+    """Two queues in order of arrival, both bounded (STB-17, I-S9).
+
+    Attributes:
+        rate: What the node accepts; None: it did not say.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[Message] = deque()
         self._unwritten: deque[Message] = deque()
+        self.rate: Rate | None = None
+        self._bucket: TokenBucket | None = None
 
     def __len__(self) -> int:
         """The number of messages that wait for the session."""
         return len(self._waiting)
+
+    @property
+    def held(self) -> int:
+        """The number of messages that are not written to a link."""
+        return len(self._waiting) + len(self._unwritten)
 
     def has_room(self) -> bool:
         """True if one more message may wait for the session."""
@@ -70,12 +88,46 @@ class _StubOutbox:
         self._waiting.append(message)
         return [Queued(message)]
 
-    def write(self, message: Message) -> list[Effect]:
-        """Give a message to the link, unless that has too many already."""
+    def keep_to(self, rate: Rate | None) -> None:
+        """Send no more messages than a node accepts; the bucket outlives a re-open.
+
+        The node counts session controls, too, and its clock is another: a part is left to it.
+
+        Args:
+            rate: What the node accepts; None: it did not say.
+        """
+        if rate == self.rate:
+            return
+        self.rate = rate
+        if rate is None:
+            self._bucket = None
+        else:
+            burst = max(1, int(rate.burst * PACE_SHARE))
+            self._bucket = TokenBucket(rate.per_second * PACE_SHARE, burst)
+
+    def write(self, message: Message, now: float) -> list[Effect]:
+        """Give a message to the link when its turn has come, unless too many wait already."""
         if len(self._unwritten) >= OUTBOX_MESSAGES:
-            return [refused(message, Code.TOO_LARGE, f"{OUTBOX_MESSAGES} messages wait already")]
-        self._unwritten.append(message)
-        return [Write(message)]
+            return [_overflow(message, OUTBOX_MESSAGES)]
+        if not self._waiting and self._may_send(now):
+            self._unwritten.append(message)
+            return [Write(message)]
+        if self.has_room():
+            return self.wait(message)
+        return [_overflow(message, STUB_QUEUE, self.delay())]
+
+    def _may_send(self, now: float) -> bool:
+        return self._bucket is None or self._bucket.try_spend(now)
+
+    def delay(self) -> float:
+        """Return about how many seconds those that wait take to leave."""
+        return RETRY_AFTER if self.rate is None else len(self._waiting) / self.rate.per_second
+
+    def pause(self, now: float) -> float:
+        """Return the seconds until a slice of those that wait may leave; infinity: none wait."""
+        if not self._waiting or self._bucket is None:
+            return math.inf
+        return max(self._bucket.pause(now), PACE_SLICE)
 
     def written(self, count: int) -> None:
         """Forget the oldest messages given to the link: it has sent them."""
@@ -87,11 +139,11 @@ class _StubOutbox:
         if message in self._unwritten:
             self._unwritten.remove(message)
 
-    def flush(self) -> list[Effect]:
-        """Give all that waits to the link, oldest first."""
-        waiting, self._waiting = self._waiting, deque()
+    def flush(self, now: float) -> list[Effect]:
+        """Give what waits to the link, oldest first, as far as the node accepts it."""
         effects: list[Effect] = []
-        for message in waiting:
+        while self._waiting and self._may_send(now):
+            message = self._waiting.popleft()
             self._unwritten.append(message)
             effects += [Released(message), Write(message)]
         return effects
@@ -103,27 +155,39 @@ class _StubOutbox:
         self._unwritten.clear()
         return kept
 
-    def refuse(self, why: str, code: Code = Code.UNAVAILABLE) -> list[Effect]:
+    def refuse(
+        self, why: str, code: Code = Code.UNAVAILABLE, retry_after: float | None = None
+    ) -> list[Effect]:
         """Refuse all messages that wait."""
         waiting, self._waiting = self._waiting, deque()
         effects: list[Effect] = []
         for message in waiting:
-            effects += [Released(message), refused(message, code, why)]
+            effects += [Released(message), refused(message, code, why, retry_after)]
         return effects
 
 
-def refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
+def refused(
+    message: Message, code: Code, why: str, retry_after: float | None = None
+) -> Refuse | Dropped:
     """Return the effects for a message that cannot be sent: only requests are answered.
 
     Args:
         message: The message.
         code: Code of the answer.
         why: Reason.
+        retry_after: Seconds until another attempt may succeed; None: not known, or never.
     """
     if message.is_request:
-        return Refuse(message, code, why)
-    over = code is Code.TOO_LARGE
-    return Dropped(message, DropReason.OVERFLOW if over else DropReason.SESSION_GONE)
+        return Refuse(message, code, why, retry_after)
+    return Dropped(message, DropReason.SESSION_GONE)
+
+
+def _overflow(message: Message, limit: int, delay: float = RETRY_AFTER) -> Refuse | Dropped:
+    """Return the effects for a message that a full queue has no space for."""
+    if message.is_request:
+        why = f"{limit} messages wait for the message node already"
+        return Refuse(message, Code.UNAVAILABLE, why, delay)
+    return Dropped(message, DropReason.OVERFLOW)
 
 
 @final
@@ -214,6 +278,7 @@ class StubClientCore:
         self._tried = -math.inf
         self._since = -math.inf
         self._renew_at = math.inf
+        self._slice_at = math.inf
 
     @property
     def state(self) -> State | None:
@@ -234,8 +299,18 @@ class StubClientCore:
 
     @property
     def queued(self) -> int:
-        """The number of messages that wait for the session."""
+        """The number of messages that wait for the session, or for the rate of the node."""
         return len(self._outbox)
+
+    @property
+    def held(self) -> int:
+        """The number of messages that wait, or are given to the link and not written yet."""
+        return self._outbox.held
+
+    @property
+    def pace(self) -> Rate | None:
+        """What the node accepts, while messages wait for that; None: none does."""
+        return self._outbox.rate if self.link in _TALKING else None
 
     def begin(self) -> list[ev.Effect]:
         """Take the constructor's step."""
@@ -243,7 +318,7 @@ class StubClientCore:
 
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
-        return min(self._until, self._give_up, self._renew_at)
+        return min(self._until, self._give_up, self._renew_at, self._slice_at)
 
     def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
         """Take an input; return the effects, in order.
@@ -252,6 +327,14 @@ class StubClientCore:
             happened: The input.
             now: Seconds on the host's clock.
         """
+        effects = self._fed(happened, now)
+        if self.link not in _TALKING:
+            self._slice_at = math.inf
+        elif self._slice_at == math.inf:
+            self._slice_at = now + self._outbox.pause(now)
+        return effects
+
+    def _fed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
         match happened:
             case ev.SendAsked(message):
                 return self._send(message, now)
@@ -290,13 +373,15 @@ class StubClientCore:
 
     def _send(self, message: Message, now: float) -> list[ev.Effect]:
         if self.link in _TALKING:
-            return self._outbox.write(message)
+            return self._outbox.write(message, now)
         if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
             return [refused(message, Code.UNAVAILABLE, "the stub is closed")]
         if self.link is LinkState.PAUSED and self._is_hopeless(now):
-            return [refused(message, Code.UNAVAILABLE, "the message node cannot be reached")]
+            pause = self._tried + RECONNECT_BASE - now
+            why = "the message node cannot be reached"
+            return [refused(message, Code.UNAVAILABLE, why, pause)]
         if not self._outbox.has_room():
-            return [refused(message, Code.TOO_LARGE, f"{STUB_QUEUE} messages wait already")]
+            return [_overflow(message, STUB_QUEUE)]
         return [*self._outbox.wait(message), *self._connect(now)]
 
     def _is_hopeless(self, now: float) -> bool:
@@ -380,7 +465,8 @@ class StubClientCore:
         self._token = answer.token or self._token
         first = self.state is State.IN_PROGRESS
         trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
-        return [opened, self._entity.step(trigger), *self._outbox.flush()]
+        self._outbox.keep_to(answer.pace)
+        return [opened, self._entity.step(trigger), *self._outbox.flush(now)]
 
     def _heard(self, now: float) -> list[ev.Effect]:
         effects: list[ev.Effect] = []
@@ -411,7 +497,7 @@ class StubClientCore:
         if self.state is State.IN_PROGRESS and self._until >= self._give_up:
             return [*effects, *self._fail(why)]
         if self._backoff.is_over:
-            effects += self._outbox.refuse(why)
+            effects += self._outbox.refuse(why, retry_after=RECONNECT_BASE)
         return effects
 
     def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
@@ -423,6 +509,9 @@ class StubClientCore:
     # ---- time and the end
 
     def _time(self, now: float) -> list[ev.Effect]:
+        if now >= self._slice_at:
+            self._slice_at = math.inf
+            return list(self._outbox.flush(now))
         if now >= self._give_up:
             # The last attempt says more than that time is over.
             return [ev.HangUp(), *self._fail(self._last_loss or "no session in time")]

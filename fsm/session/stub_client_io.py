@@ -9,6 +9,7 @@ import attrs
 
 from fsm.effects import Dropped
 from fsm.engine import Step
+from fsm.limits.token_bucket import Rate
 from specs.bodies.word import SessionMethod
 from specs.identity import SenderIdentity
 from specs.message import Message
@@ -97,6 +98,7 @@ class SessionAnswered:
         is_lasting: Whether another attempt does not help, for any code.
         challenge: The text that the runtime's key has to sign, if the answer brought one.
         sender: Runtime and user, as the node tells the receivers of its messages.
+        pace: What the node accepts from the session; None: it did not say.
     """
 
     method: SessionMethod
@@ -107,6 +109,7 @@ class SessionAnswered:
     is_lasting: bool = False
     challenge: str | None = None
     sender: SenderIdentity | None = None
+    pace: Rate | None = None
 
     @property
     def is_anew(self) -> bool:
@@ -224,11 +227,16 @@ class Released:
 @final
 @attrs.frozen(slots=True)
 class Refuse:
-    """Answer a request instead of sending it."""
+    """Answer a request instead of sending it.
+
+    Attributes:
+        retry_after: Seconds until another attempt may succeed; None: not known, or never.
+    """
 
     message: Message
     code: Code
     why: str
+    retry_after: float | None = None
 
 
 @final

@@ -13,14 +13,18 @@ from specs.bodies.registry import Allocated, FoundRecord
 from specs.bodies.session import SessionGranted, StatementGiven, TurnServer
 from specs.bodies.sync import Lease, Snapshot
 from specs.jsonvalue import Json
+from specs.limits.protocol import MAX_ID
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code
 from specs.schema.field import Address, Filled, Names, checked, wire
-from specs.schema.shape import Size, Whole
+from specs.schema.shape import Number, Size, Whole
 
 Yes: TypeAlias = Annotated[int, Whole(FIRST_FINAL, LAST_SUCCESS)]
 """A code that says yes."""
 
 OK: Final = int(Code.OK)
+
+RetryAfter: TypeAlias = Annotated[float, Number(0.0, MAX_ID)]
+"""Seconds from a refusal to the next attempt that may succeed."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -43,12 +47,15 @@ class Refusal:
     Attributes:
         description: The reason, for people.
         source: The refusing component, where several are asked (M-33, M-47).
+        retry_after: Seconds after which the same request may be granted; absent: not known, or
+            never.
     """
 
     code: Annotated[int, Whole(LAST_SUCCESS + 1, LAST_CODE)]
     description: str | None = None
     source: Address | None = None
     value: Json = None
+    retry_after: RetryAfter | None = attrs.field(default=None, metadata=wire("retryAfter"))
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

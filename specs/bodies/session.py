@@ -6,8 +6,10 @@ import attrs
 
 from specs.bodies.word import SessionMethod, StatusValue
 from specs.jsonvalue import JsonObject
+from specs.limits.protocol import MAX_ID
 from specs.reply_code import Code
 from specs.schema.field import Address, Filled, WordNeeds, checked, ruled, wire
+from specs.schema.shape import Number, Whole
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -71,6 +73,8 @@ class SessionGranted:
         statement: What the domain states of the runtime and its key, signed.
         domain_keys: The public keys of the domain, as a JSON Web Key Set.
         identity: The runtime and its user, as the node tells the receivers of its messages.
+        rate: Messages a second that the node accepts from the session; absent: it has no limit.
+        burst: Messages that it accepts at once after a rest.
     """
 
     session_token: Filled = attrs.field(metadata=wire("sessionToken"))
@@ -78,6 +82,8 @@ class SessionGranted:
     statement: str | None = None
     domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))
     identity: JsonObject | None = None
+    rate: Annotated[float, Number(0.0, MAX_ID)] | None = None
+    burst: Annotated[int, Whole(1, MAX_ID)] | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -292,6 +292,29 @@ as `SANDBOX_RATE`, which holds for what this node sends it)."""
 NODE_BURST: Final = 10_000
 """Messages such a node may send at once after a rest (ours: as MESSAGE_BURST)."""
 
+PACE_SHARE: Final = 0.95
+"""Share of the rate of a session that its runtime uses for messages (ours: the rest is for session
+controls, and for clocks that differ)."""
+
+PACE_SLICE: Final = 0.01
+"""Seconds for which messages above a rate wait at least, so that they leave together (ours)."""
+
+STUB_WINDOW: Final = 64
+"""Messages that a Message BUS has given to the stub of a node, and that are not written to its link
+yet; more wait in the bus, and their senders with them (ours, R11: one frame; it leaves within the
+time of a request at 10 messages a second)."""
+
+WINDOW_TIMEOUT: Final = 12.0
+"""Seconds a message may wait for such a window until it is refused (ours: less than a request has,
+so that its answer says why)."""
+
+RETRY_AFTER: Final = 1.0
+"""Seconds after which a request that found a queue full may be made again, where the time in which
+the queue empties is not known (ours)."""
+
+WARNING_PAUSE: Final = 60.0
+"""Seconds from one warning about a limit to the next one about the same (ours)."""
+
 MAX_FAILED_OPENS: Final = 5
 """Wrong tokens of one host in a minute that cost it no connection (ours, S2)."""
 

@@ -7,6 +7,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters, Gauge, Tally
+from actors.kit.log import get_logger
 from actors.node.limits import NodeLimits
 from fsm.limits.timers import Alarms
 from fsm.limits.token_bucket import Rate, TokenBuckets
@@ -15,9 +16,11 @@ from fsm.session.node_session import Beat, Heartbeat
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
-from specs.limits.protocol import LATE, PONG_TIMEOUT
+from specs.limits.protocol import LATE, PONG_TIMEOUT, WARNING_PAUSE
 from specs.reply_code import TurnedAway
 from transports.gate import Gate, Guest
+
+_log = get_logger("actors.node")
 
 __all__ = ["Bounds", "LinkHeartbeat"]
 
@@ -159,14 +162,18 @@ class _TokenBucket:
         self._sessions: Final = TokenBuckets[_Who](each)
         self._identities: Final = TokenBuckets[tuple[str, str]](together)
 
-    def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
-        """Note that messages came; return the seconds until none is owed."""
+    def pause(self, who: _Who, identity: Identity | None, count: int) -> tuple[float, bool]:
+        """Note that messages came; return the seconds until none is owed.
+
+        And whether all sessions of the identity owe more than this one.
+        """
         now = trio.current_time()
         pause = self._sessions.spend(who, count, now)
         if identity is None:
-            return pause
+            return pause, False
         key = (identity.issuer, identity.user)
-        return max(pause, self._identities.spend(key, count, now))
+        together = self._identities.spend(key, count, now)
+        return max(pause, together), together > pause
 
 
 def _a_minute(count: float) -> Rate:
@@ -191,6 +198,7 @@ class Bounds:
         self.counters: Final = counters
         self.heartbeat: Final = LinkHeartbeat()
         self.failures: Final = TokenBuckets[str](_a_minute(limits.max_failed_opens))
+        self._warned: Final = TokenBuckets[tuple[str, str]](Rate(1 / WARNING_PAUSE, 1))
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
         self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)
@@ -200,13 +208,47 @@ class Bounds:
         self.budget = OutboxBudget(self.limits.outbox_budget)
         return self.budget
 
+    def pace_of(self, peer: str) -> Rate:
+        """Return what one session of a peer may send.
+
+        Args:
+            peer: Address of a runtime, or of the node of another domain.
+        """
+        limits = self.limits
+        if is_node(peer):
+            return limits.nodes
+        return min(limits.messages, limits.identity, key=lambda rate: rate.per_second)
+
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
         """Note that a peer has sent messages; return how long nothing more is to be read.
+
+        A peer above its rate is logged once a minute. Runtimes of ours keep to it by themselves.
 
         Args:
             who: The peer's link or session.
             identity: Identity of the user; None: no login.
             count: Number of messages.
         """
-        pace = self._nodes if isinstance(who, str) and is_node(who) else self._runtimes
-        return pace.pause(who, identity, count)
+        is_of_node = isinstance(who, str) and is_node(who)
+        pace = self._nodes if is_of_node else self._runtimes
+        pause, is_of_all = pace.pause(who, identity, count)
+        if pause:
+            limit, rate = "message-rate", self.limits.messages
+            if is_of_node:
+                limit, rate = "node-rate", self.limits.nodes
+            elif is_of_all:
+                limit, rate = "identity-rate", self.limits.identity
+            self.warn(str(who), "messages above the rate are read late", limit, rate.per_second)
+        return pause
+
+    def warn(self, who: str, event: str, limit: str, value: float) -> None:
+        """Log that a peer meets a limit, once a minute for each peer and limit.
+
+        Args:
+            who: Address of the peer, or number of its link.
+            event: What becomes of its messages.
+            limit: Name of the limit.
+            value: Its value.
+        """
+        if self._warned.try_spend((who, limit), trio.current_time()):
+            _log.warning(event, peer=who, limit=limit, value=value)

@@ -50,6 +50,7 @@ from fsm.session.node_session_io import (
 )
 from specs.dialects.dialect import Dialect
 from specs.identity import Identity
+from specs.limits.protocol import RETRY_AFTER, SESSION_QUEUE
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
@@ -225,7 +226,7 @@ class Overload:
             self._let_go(session, holder)
         for entry in unsent:
             self._exchange.undeliverable(
-                entry.message, Code.TOO_LARGE, _TOO_MUCH, DropReason.OVERFLOW
+                entry.message, Code.UNAVAILABLE, _TOO_MUCH, DropReason.OVERFLOW
             )
 
     def _let_go(self, session: Session, port: Port) -> None:
@@ -250,6 +251,7 @@ class Exchange:
         foreign: Which other domains can be reached, and how.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
+        pace_of: Returns what one session of a peer may send.
         state: What changes of the stored sessions and names.
         names: The names of runtimes that belong to users.
         has_login: Whether runtimes can log in.
@@ -272,6 +274,8 @@ class Exchange:
         self.trace = trace
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
+        self.pace_of = bounds.pace_of
+        self._warn = bounds.warn
         self._failures = bounds.failures
         self.has_login = False
         self.state = StateChanges(None)
@@ -476,7 +480,8 @@ class Exchange:
         if requester is None:
             self.trace.drop(message, reason)
             return
-        answer = refuse(message, code, why)
+        is_full = code is Code.UNAVAILABLE and reason is DropReason.OVERFLOW
+        answer = refuse(message, code, why, RETRY_AFTER if is_full else None)
         self.trace.hop(Op.SYNTH, answer)
         self.send(requester, answer)
 
@@ -524,7 +529,8 @@ class Exchange:
                 self.trace.hop(Op.QUEUE, message)
             case Overflowed(message):
                 why = "too many messages wait for the runtime"
-                self.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
+                self._warn(session.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
+                self.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
             case PingDue():
                 self._ping(session)
             case Ended(why, undelivered, is_resumable):

@@ -3,6 +3,7 @@
 POL-18, M-14, M-15, M-55, SC-40.
 """
 
+import math
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
@@ -374,6 +375,9 @@ class Opening:
             statement=self._statements.about(session),
             domain_keys=None if request.shown is None else self._statements.keys,
         )
+        pace = self._exchange.pace_of(request.runtime)
+        if math.isfinite(pace.per_second) and request.port.acceptor.form is PeerForm.OWN:
+            value = attrs.evolve(value, rate=pace.per_second, burst=pace.burst)
         return reply_to(request.message, Code.OK, {"value": write_body(value)})
 
 

@@ -422,7 +422,7 @@ _UNPROVEN = Refusal(
     Code.UNAUTHENTICATED,
 )
 _FULL = Refusal(
-    DropReason.OVERFLOW, "too many messages of links wait for their senders", Code.TOO_LARGE
+    DropReason.OVERFLOW, "too many messages of links wait for their senders", Code.UNAVAILABLE
 )
 
 

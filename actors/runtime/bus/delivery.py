@@ -4,7 +4,7 @@ A listener is a mailbox of the runtime, or a link of a stub that follows an addr
 runtime (`LinkListener`, P2P-25, P2P-30).
 """
 
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 import attrs
 
@@ -12,11 +12,33 @@ from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.p2p.transfer import Behind
+from specs.limits.protocol import MAILBOX, RETRY_AFTER
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Op
 
-__all__ = ["Deliveries", "LinkListener", "Listener"]
+__all__ = ["RECEIVER_FULL", "Deliveries", "Full", "LinkListener", "Listener"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Full:
+    """A queue that has no space for a message.
+
+    Attributes:
+        limit: Name of the limit that it meets.
+        value: Its value.
+        why: The reason, for people.
+        retry_after: Seconds after which there may be space.
+    """
+
+    limit: str
+    value: float
+    why: str
+    retry_after: float = RETRY_AFTER
+
+
+RECEIVER_FULL: Final = Full("MAILBOX", MAILBOX, "the receiver's mailbox is full")
 
 
 class Listener(Protocol):

@@ -12,10 +12,12 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.admission import Admission, SenderProofs
 from actors.runtime.bus.copies import Copies
-from actors.runtime.bus.delivery import Deliveries
+from actors.runtime.bus.delivery import RECEIVER_FULL, Deliveries, Full
+from actors.runtime.bus.fair_queue import FairQueue, Permit
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
 from actors.runtime.bus.outbound import Outbound
@@ -26,11 +28,13 @@ from actors.runtime.policy import Judge, Refusal
 from fsm.bus.held_paths import HeldPaths
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
+from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.resolve_io import Route
 from specs.addresses.address import is_below
 from specs.child import parent_of
-from specs.limits.protocol import REPLY_TIMEOUT
+from specs.limits.bus import OPEN_REQUESTS
+from specs.limits.protocol import REPLY_TIMEOUT, RETRY_AFTER, WARNING_PAUSE
 from specs.message import Message, identified, instance_id, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
@@ -160,6 +164,14 @@ def _reporter_of(address: str) -> str:
     return address.rpartition("/")[0]
 
 
+_log = get_logger("actors.runtime")
+
+_CROWDED: Final = Full(
+    "OPEN_REQUESTS",
+    OPEN_REQUESTS,
+    "too many requests to this receiver are open; wait for answers",
+)
+
 _GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
 """Why a message goes no further although it came in its turn."""
 
@@ -182,9 +194,12 @@ class Forwarding:
         own: OwnSender,
         policy: Judge,
         hops: HopTrace,
+        turns: FairQueue,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
         self._own = own
+        self._turns = turns
+        self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         runtime = self._runtime = own.identity.runtime
         self._hops = hops
         self._handing = Deliveries(hops)
@@ -192,7 +207,7 @@ class Forwarding:
         self._held = HeldPaths()
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
-        self.outbound = Outbound(self._handing, hops, self.refuse)
+        self.outbound = Outbound(self._handing, hops, self)
         self.proofs = SenderProofs(self.admission, self.outbound, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
         self.copies = Copies(self.admission, self._pipelines, self._answers, self._handing, hops)
@@ -207,9 +222,30 @@ class Forwarding:
             submitted: Message and its submitter.
             now: Current time, in seconds.
         """
+        if submitted.place is not None:
+            submitted.place.take()
+            self.outbound.permit = submitted.place, submitted.by
         is_by_peer = self.admission.is_by_peer(submitted.message, submitted.by)
         if not (is_by_peer and self.proofs.waits(submitted, now)):
             self._admit(submitted, now)
+        permit, self.outbound.permit = self.outbound.permit, None
+        if permit is not None:
+            self.give_back(*permit, now)
+
+    def give_back(self, permit: Permit, by: str, now: float) -> None:
+        """Give the permit of a submitter back, at once or in its turn.
+
+        Args:
+            permit: The permit.
+            by: Address of the submitter.
+            now: Current time, in seconds.
+        """
+        self._turns.taken(permit, by, now)
+
+    def waits_anew(self, request: Message) -> None:
+        """Begin the time of a request now: until now it has waited in the bus."""
+        if request.is_request:
+            self._answers.waits_anew(request)
 
     def _decided(self, item: Submitted | Announced, now: float) -> None:
         """Take what has waited for a proof of its sender."""
@@ -231,7 +267,7 @@ class Forwarding:
         path = submitted.by if origin is Origin.P2P_STUB else NODE_PATH
         if not self.arrivals.arrived(submitted, path, now):
             why = "too many messages of this link wait for what the node has still to bring"
-            self._deny(submitted, Refusal(DropReason.OVERFLOW, why, Code.TOO_LARGE), now)
+            self._deny(submitted, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
     def _origin(self, submitted: Submitted) -> Origin:
         return self.admission.origin(submitted.by) or Origin.LOCAL
@@ -276,8 +312,9 @@ class Forwarding:
             return
         if not passed.is_event and not self._is_notice(passed, direction):
             if self._answers.is_crowding(passed) and self.routing.find(passed.to):
-                why = "too many requests to this receiver are open; wait for answers"
-                self._answers.reject(submitted, Code.TOO_LARGE, why)
+                self._warn(passed, _CROWDED)
+                why = _CROWDED.why
+                self._answers.reject(submitted, Code.UNAVAILABLE, why, _CROWDED.retry_after)
                 return
             session = by if origin is Origin.NODE_STUB else None
             is_ours = direction is Direction.OUTGOING
@@ -332,7 +369,9 @@ class Forwarding:
             self._hops.submitted(answer, answer.from_)
             self._give(answer, waiter, now)
         elif message.is_request and refusal.code is not None:
-            self._answers.reject(submitted, refusal.code, refusal.why)
+            is_full = refusal.reason is DropReason.OVERFLOW
+            later = RETRY_AFTER if is_full else None
+            self._answers.reject(submitted, refusal.code, refusal.why, later)
         elif submitted.reply is not None:
             submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
@@ -386,19 +425,46 @@ class Forwarding:
             why: The reason.
             now: Current time, in seconds.
         """
+        self._end(message, _Refused(code, why, DropReason.NO_TARGET), now)
+
+    def overflow(self, message: Message, full: Full, now: float) -> None:
+        """End a message that a full queue has no space for, likewise; the log names the limit.
+
+        Args:
+            message: The message.
+            full: The queue.
+            now: Current time, in seconds.
+        """
+        self._warn(message, full)
+        refused = _Refused(Code.UNAVAILABLE, full.why, DropReason.OVERFLOW, full.retry_after)
+        self._end(message, refused, now)
+
+    def _warn(self, message: Message, full: Full) -> None:
+        """Log that messages are given up for a limit, once a minute for each limit."""
+        if self._warned.try_spend(full.limit, trio.current_time()):
+            _log.warning(
+                "messages are given up",
+                why=full.why,
+                limit=full.limit,
+                value=full.value,
+                runtime=self._runtime,
+                to=message.to,
+            )
+
+    def _end(self, message: Message, refusal: "_Refused", now: float) -> None:
         self.outbound.settled(message, now)
-        ended = self._answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
+        reason = f"{int(refusal.code)} {refusal.why}"
+        ended = self._answers.give_up(message, reason) if message.is_request else None
         if ended is None:
-            is_full = code is Code.TOO_LARGE
-            self._hops.dropped(message, DropReason.OVERFLOW if is_full else DropReason.NO_TARGET)
+            self._hops.dropped(message, refusal.reason)
             return
-        response = refuse(message, code, why)
+        response = refuse(message, refusal.code, refusal.why, refusal.retry_after)
         self._hops.synthesised(response, message)
         self._give(response, ended.waiter, now)
 
     def _refuse_full(self, message: Message, now: float) -> None:
         if self._handing.is_there(message.to):
-            self.refuse(message, Code.TOO_LARGE, "the receiver's mailbox is full", now)
+            self.overflow(message, RECEIVER_FULL, now)
         else:
             self.refuse(message, Code.UNAVAILABLE, "the receiver is gone", now)
 
@@ -531,6 +597,17 @@ class Forwarding:
     def leave(self) -> None:
         """End what is open: the bus stops, which ends all waits here, too."""
         self._answers.leave()
+
+
+@final
+@attrs.frozen(slots=True)
+class _Refused:
+    """The end of a message: the answer to a request, the reason of a drop for anything else."""
+
+    code: Code
+    why: str
+    reason: DropReason
+    retry_after: float | None = None
 
 
 def _is_known(passed: Message | Refusal) -> bool:

@@ -15,7 +15,7 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import DeadLetters, Delivery, Purpose
 from actors.kit.trace import Tracer
-from actors.runtime.bus.delivery import LinkListener
+from actors.runtime.bus.delivery import Full, LinkListener
 from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.messages import (
@@ -41,6 +41,7 @@ from actors.runtime.bus.messages import (
     RegistryJoined,
     ReleaseAsked,
     Revoked,
+    Room,
     RoutingMessage,
     SentOut,
     Submitted,
@@ -116,8 +117,8 @@ class MessageBus(Actor[BusMessage]):
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
         self._hops = HopTrace(tracer, _NAME, counters)
-        self._forwarding = Forwarding(own, policy, self._hops, interceptors)
         self._turns = FairQueue()
+        self._forwarding = Forwarding(own, policy, self._hops, self._turns, interceptors)
 
     @override
     async def handle(self, message: BusMessage) -> None:
@@ -128,6 +129,9 @@ class MessageBus(Actor[BusMessage]):
                 self._hand(message)
             case Announced() | CaughtUp():
                 self._follow_path(message)
+            case Room(stub, count, is_first):
+                now = trio.current_time()
+                self._forwarding.outbound.room(stub, count, now, is_first=is_first)
             case Route() | NoRoute() | RoutesChanged():
                 self._route(message)
             case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
@@ -158,6 +162,8 @@ class MessageBus(Actor[BusMessage]):
                 self._forwarding.hand_on(passed, component, now)
             case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
                 pass
+            case Lost(delivery, _, _, Full() as full):
+                self._forwarding.overflow(delivery.message, full, now)
             case Lost(delivery, code, why):
                 self._forwarding.refuse(delivery.message, code, why, now)
             case _:
@@ -191,10 +197,7 @@ class MessageBus(Actor[BusMessage]):
                 assert_never(message)
 
     def _submit(self, submitted: Submitted) -> None:
-        now = trio.current_time()
-        self._forwarding.submit(submitted, now)
-        if submitted.place is not None:
-            self._turns.taken(submitted.place, submitted.by, now)
+        self._forwarding.submit(submitted, trio.current_time())
 
     def _write(self, message: RoutingMessage) -> None:
         routing = self._forwarding.routing
@@ -257,8 +260,9 @@ class MessageBus(Actor[BusMessage]):
                     self._hops.rows(routing.add(address, listener, writer))
                 case Unfollowed(address, _, writer):
                     self._hops.rows(routing.remove(address, listener, writer))
-                case Expelled(_, writer):
+                case Expelled(component, writer):
                     self._hops.rows(routing.remove_listener(listener, writer))
+                    self._forwarding.outbound.stub_left(component, trio.current_time())
                 case _:
                     assert_never(message)
 

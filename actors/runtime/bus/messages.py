@@ -7,6 +7,7 @@ import attrs
 
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
+from actors.runtime.bus.delivery import Full
 from actors.runtime.bus.fair_queue import Permit
 from fsm.bus.forward_rules import ForwardRule
 from fsm.bus.transactions import ASKED_ONCE, Terms
@@ -50,6 +51,7 @@ __all__ = [
     "RegistryJoined",
     "ReleaseAsked",
     "Revoked",
+    "Room",
     "RoutingMessage",
     "SentOut",
     "Submitted",
@@ -98,6 +100,22 @@ class HandedBack:
 
     messages: tuple[Message, ...]
     by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Room:
+    """The stub of a node has room for more messages.
+
+    Attributes:
+        stub: Address of the stub.
+        count: How many.
+        is_first: Whether the stub has just started, and has none of those it was given before.
+    """
+
+    stub: str
+    count: int
+    is_first: bool = False
 
 
 @final
@@ -306,11 +324,13 @@ class Lost:
     Attributes:
         code: What a request is answered with.
         why: The same, for people.
+        full: The queue that had no space for it; None: it was not lost for that.
     """
 
     delivery: Delivery
     code: Code
     why: str
+    full: Full | None = None
 
 
 @final
@@ -366,6 +386,7 @@ BusMessage: TypeAlias = (
     | HandedOn
     | Announced
     | CaughtUp
+    | Room
     | Lost
     | Route
     | NoRoute

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.runtime.bus.delivery import RECEIVER_FULL
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
@@ -94,6 +95,23 @@ class MiniBusPort(ABC):
             by: Address of the link; None: `url`.
 
         If cancelled, nothing was given back.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+
+    async def room(self, count: int, *, is_first: bool = False) -> None:  # noqa: B027 - see below
+        """Tell the Message BUS that this stub of a node takes so many messages more.
+
+        From the first call on the bus gives it no more than that: further messages wait in the
+        bus, and their senders with them. In a sandbox process nothing is told, and the bus gives
+        all that there is.
+
+        Args:
+            count: How many.
+            is_first: Whether the stub has just started, and has none of those it was given before.
+
+        If cancelled, the bus does not know.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -210,4 +228,4 @@ def _undelivered(delivery: Delivery, listeners: Sequence[ActorRef[Delivery]]) ->
         return Lost(delivery, Code.NOT_FOUND, "target not found")
     if all(one.is_gone for one in listeners):
         return Lost(delivery, Code.UNAVAILABLE, "the receiver is gone")
-    return Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full")
+    return Lost(delivery, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)

@@ -203,15 +203,18 @@ class OpenRequests:
             self._closed(request)
         return ended
 
-    def reject(self, submitted: Submitted, code: Code, why: str) -> None:
+    def reject(
+        self, submitted: Submitted, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
         """Answer the submitting component, for any `from`.
 
         Args:
             submitted: Request and its submitter.
             code: Reply code.
             why: The reason.
+            retry_after: Seconds after which the request may be made again; None: not known.
         """
-        response = refuse(submitted.message, code, why)
+        response = refuse(submitted.message, code, why, retry_after)
         self._hops.synthesised(response, submitted.message)
         if submitted.reply is not None:
             submitted.reply.send(response)

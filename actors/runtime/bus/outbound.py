@@ -1,25 +1,29 @@
 """Routes out of a Message BUS: a message without a listener here leaves by a stub (BUS-06, BUS-17).
 
 A message to an unknown destination waits until the registry has reported its route.
+
+The stub of a node is given a window of messages, and then as many as its link has taken. What the
+window has no space for waits here, in order, with the permit of its sender: so a component that
+sends more than its node accepts waits itself (R11), and no queue behind the bus overflows.
 """
 
+import math
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 import attrs
 
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.bus.delivery import Deliveries, LinkListener, Listener
+from actors.runtime.bus.delivery import Deliveries, Full, LinkListener, Listener
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, LinkHint, hint_of, is_p2p_part
 from fsm.p2p.transfer import Behind
 from fsm.registry.resolve.resolve_io import Asked, NoRoute, Route
 from specs.addresses.address import is_below
-from specs.limits.p2p import ORDER_PAIRS
-from specs.limits.protocol import STUB_QUEUE
+from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS
+from specs.limits.protocol import MAILBOX, STUB_QUEUE, WINDOW_TIMEOUT
 from specs.message import Message, MessageType, identified
 from specs.reply_code import Code
 from specs.trace import Op
@@ -154,12 +158,84 @@ class RouteCache:
 
 if TYPE_CHECKING:
     from actors.kit.supervision.actor import ActorRef
+    from actors.runtime.bus.fair_queue import Permit
     from actors.runtime.bus.messages import BusQuestion
 
-__all__ = ["Outbound", "Refuse"]
+__all__ = ["Ending", "Outbound"]
 
-Refuse: TypeAlias = Callable[[Message, Code, str, float], None]
-"""Ends a message that goes nowhere."""
+
+class Ending(Protocol):
+    """What becomes of messages that go nowhere, and of their permits."""
+
+    def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
+        """End a message: a request is answered, anything else counted.
+
+        Args:
+            message: The message.
+            code: Reply code.
+            why: The reason.
+            now: Current time, in seconds.
+        """
+
+    def overflow(self, message: Message, full: Full, now: float) -> None:
+        """End a message that a full queue has no space for, likewise.
+
+        Args:
+            message: The message.
+            full: The queue.
+            now: Current time, in seconds.
+        """
+
+    def waits_anew(self, request: Message) -> None:
+        """Begin the time of a request now: until now it has waited here.
+
+        Args:
+            request: The request.
+        """
+
+    def give_back(self, permit: "Permit", by: str, now: float) -> None:
+        """Give the permit of a submitter back.
+
+        Args:
+            permit: The permit.
+            by: Address of the submitter.
+            now: Current time, in seconds.
+        """
+
+
+@final
+@attrs.frozen(slots=True)
+class _Held:
+    """A message that waits for the window of a stub; `permit`: of its submitter `by`."""
+
+    forward: Forward
+    since: float
+    permit: "Permit | None"
+    by: str
+
+
+@final
+class _Window:
+    """The window of one stub.
+
+    Attributes:
+        room: Messages that the stub still takes.
+        held: Those that wait, by sender, receiver and id, in order.
+        unpermitted: How many of them hold up nobody.
+    """
+
+    __slots__ = ("held", "room", "unpermitted")
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.held: OrderedDict[tuple[str, str, int, bool], _Held] = OrderedDict()
+        self.unpermitted = 0
+
+    def take(self) -> _Held:
+        """Take out the oldest of those that wait."""
+        held = self.held.popitem(last=False)[1]
+        self.unpermitted -= held.permit is None
+        return held
 
 
 @final
@@ -170,15 +246,19 @@ class Outbound:
         routes: The routes out that the registry reported.
         registry: Resolves routes; None before it has joined.
         anonymous: Stubs that get no identity of a sender (REG-15).
+        permit: Permit and name of the submitter of the message at hand, until the message waits.
     """
 
-    def __init__(self, handing: Deliveries, hops: HopTrace, refuse: Refuse) -> None:
+    def __init__(self, handing: Deliveries, hops: HopTrace, ending: Ending) -> None:
         self.routes = RouteCache()
         self.registry: ActorRef[BusQuestion] | None = None
         self.anonymous: set[str] = set()
+        self.permit: tuple[Permit, str] | None = None
         self._handing = handing
         self._hops = hops
-        self._refuse = refuse
+        self._ending = ending
+        self._refuse = ending.refuse
+        self._windows: dict[str, _Window] = {}
         self._paths = PairPathCore()
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
 
@@ -211,7 +291,7 @@ class Outbound:
             case Asking.ASK:
                 self.ask(message.to, intent, now, hint_of(message))
             case Asking.FULL:
-                self._refuse(message, Code.TOO_LARGE, "too many wait for a route", now)
+                self._ending.overflow(message, _NO_ROUTE_YET, now)
             case Asking.WAIT:
                 pass
 
@@ -256,7 +336,7 @@ class Outbound:
             case None:
                 self.go_by(answer, session, now)
             case Asking.FULL:
-                self._refuse(answer, Code.TOO_LARGE, "too many wait for a route", now)
+                self._ending.overflow(answer, _NO_ROUTE_YET, now)
             case _:
                 pass
 
@@ -287,7 +367,7 @@ class Outbound:
         """
         forwards = self._paths.send(message, route, now)
         if forwards is None:
-            self._refuse(message, Code.TOO_LARGE, "too many wait for a change of paths", now)
+            self._ending.overflow(message, _NO_PATH_YET, now)
             return
         if not any(forward.message is message for forward in forwards):
             self._hops.say(Op.QUEUE, message)
@@ -317,6 +397,68 @@ class Outbound:
             forward: Message and route.
             now: Current time, in seconds.
         """
+        window = self._windows.get(forward.route)
+        if window is None:
+            self._give(forward, now)
+        elif window.room <= 0 or window.held:
+            self._hold(window, forward, now)
+        else:
+            window.room -= 1
+            self._give(forward, now)
+
+    def _hold(self, window: _Window, forward: Forward, now: float) -> None:
+        message = forward.message
+        key = (message.from_, message.to, message.id, message.is_response)
+        if key in window.held:
+            # It is made once more before it has left.
+            return
+        permit, self.permit = self.permit, None
+        if permit is None:
+            if window.unpermitted >= STUB_QUEUE:
+                self._ending.overflow(message, _NO_WINDOW, now)
+                return
+            window.unpermitted += 1
+        by = "" if permit is None else permit[1]
+        window.held[key] = _Held(forward, now, None if permit is None else permit[0], by)
+        self._hops.say(Op.QUEUE, message)
+
+    def room(self, stub: str, count: int, now: float, *, is_first: bool) -> None:
+        """Take it that a stub takes more messages; those that waited for that go.
+
+        Args:
+            stub: Address of the stub.
+            count: How many.
+            now: Current time, in seconds.
+            is_first: Whether the stub has just started, and has none of those it was given before.
+        """
+        window = self._windows.setdefault(stub, _Window())
+        window.room = count if is_first else window.room + count
+        while window.room > 0 and window.held:
+            held = window.take()
+            window.room -= 1
+            self._let_go(held, now)
+            self._hops.say(Op.FLUSH, held.forward.message)
+            self._ending.waits_anew(held.forward.message)
+            self._give(held.forward, now)
+
+    def _let_go(self, held: _Held, now: float) -> None:
+        if held.permit is not None:
+            self._ending.give_back(held.permit, held.by, now)
+
+    def stub_left(self, stub: str, now: float) -> None:
+        """Take it that a stub is gone: what waits for it is refused.
+
+        Args:
+            stub: Address of the stub.
+            now: Current time, in seconds.
+        """
+        window = self._windows.pop(stub, None)
+        while window is not None and window.held:
+            held = window.take()
+            self._let_go(held, now)
+            self._refuse(held.forward.message, Code.UNAVAILABLE, "the stub is gone", now)
+
+    def _give(self, forward: Forward, now: float) -> None:
         message, then = forward.message, forward.then
         if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
             message = identified(message, None)
@@ -324,7 +466,7 @@ class Outbound:
         if self._handing.give(message, forward.route, behind=forward.behind, purpose=purpose):
             return
         if self._handing.is_there(forward.route):
-            self._refuse(message, Code.TOO_LARGE, "the stub's mailbox is full", now)
+            self._ending.overflow(message, _NO_MAILBOX, now)
         elif then is not None:
             # The link is gone, and has given back what it owed.
             self._paths.returned((message,), now)
@@ -363,11 +505,16 @@ class Outbound:
         return LinkListener(stub, link, None if is_taken else behind)
 
     def deadline(self) -> float:
-        """Return when something that is held may go."""
-        return self._paths.deadline()
+        """Return when something that is held may go, or is refused."""
+        return min((self._paths.deadline(), *map(_give_up_at, self._windows.values())))
 
     def tick(self, now: float) -> None:
-        """Let go what was held for long enough."""
+        """Let go what was held for long enough; refuse what waits for a stub for too long."""
+        for window in self._windows.values():
+            while _give_up_at(window) <= now:
+                held = window.take()
+                self._let_go(held, now)
+                self._ending.overflow(held.forward.message, _NO_WINDOW, now)
         self._flush(self._paths.tick(now), now)
 
     def _flush(self, forwards: list[Forward], now: float, direct: Message | None = None) -> None:
@@ -375,6 +522,21 @@ class Outbound:
             if forward.message is not direct:
                 self._hops.say(Op.FLUSH, forward.message)
             self.send(forward, now)
+
+
+_NO_ROUTE_YET: Final = Full("STUB_QUEUE", STUB_QUEUE, "too many messages wait for a route")
+_NO_PATH_YET: Final = Full("ORDER_HELD", ORDER_HELD, "too many messages wait for a change of paths")
+_NO_MAILBOX: Final = Full("MAILBOX", MAILBOX, "the mailbox of the stub is full")
+_NO_WINDOW: Final = Full(
+    "WINDOW_TIMEOUT", WINDOW_TIMEOUT, "the node does not take messages as fast as they come"
+)
+
+
+def _give_up_at(window: _Window) -> float:
+    """Return when the oldest message of those that wait for a window is refused."""
+    if not window.held:
+        return math.inf
+    return next(iter(window.held.values())).since + WINDOW_TIMEOUT
 
 
 def _announcement(behind: Behind, link: str) -> Delivery:

@@ -33,6 +33,7 @@ from actors.runtime.bus.messages import (
     MiniBusMessage,
     Origin,
     Revoked,
+    Room,
     SentOut,
     Submitted,
     Unfollowed,
@@ -74,6 +75,10 @@ class _Port(MiniBusPort):
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         await self._bus.tell(HandedBack(tuple(messages), by or self.url))
+
+    @override
+    async def room(self, count: int, *, is_first: bool = False) -> None:
+        await self._bus.tell(Room(self.url, count, is_first))
 
     @override
     async def announce(self, behind: Behind, by: str) -> None:

@@ -140,7 +140,12 @@ class HypertyClient:
         A refusal is returned, not raised, also that of a router; `code` of the answer says
         which: 400 `to` is not an address, 401 the hyperty is undeployed, 404 no such receiver,
         408 no answer in `REPLY_TIMEOUT` seconds, 413 the value is too large, 503 the receiver
-        cannot be reached.
+        cannot be reached or a queue is full; `retryAfter` of its body then says after how many
+        seconds another attempt may succeed, if that is known.
+
+        While `OPEN_REQUESTS` requests of the hyperty to the same receiver are open, and while its
+        node does not take messages as fast as they come, the call waits. The time of the request
+        begins afterwards.
 
         Args:
             to: Address of the receiver.
@@ -286,12 +291,16 @@ class HypertyClient:
     ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         url = self._context.url
-        message = Message(self._context.ids.next(url), MessageType(type_), url, to, uncopied(body))
-        try:
-            message = sendable(message)
-        except BadMessageError as exc:
-            return refuse(message, exc.code, exc.reason)
-        answer = await self._context.insist(message, attempts)
+        # It gets its id when it may go: the ids of one sender rise (I-T7).
+        async with self._context.window(to):
+            message = Message(
+                self._context.ids.next(url), MessageType(type_), url, to, uncopied(body)
+            )
+            try:
+                message = sendable(message)
+            except BadMessageError as exc:
+                return refuse(message, exc.code, exc.reason)
+            answer = await self._context.insist(message, attempts)
         # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
         return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
 

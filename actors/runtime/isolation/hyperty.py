@@ -36,13 +36,14 @@ from specs.limits.foreign_code import (
     SANDBOX_REASON,
     SANDBOX_YIELD,
 )
-from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, RETRY_AFTER
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 
 __all__ = ["HypertyCode", "HypertyTools", "NoCodeError", "SandboxMail", "sandboxed_hyperty"]
 
+_NO_ROOM: Final = "its sandbox has no room"
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
@@ -74,31 +75,34 @@ class SandboxMail:
                 if message.is_request:
                     self._handed.ask(message, trio.current_time())
             case HandInResult.FULL:
-                await self.refuse(message, Code.TOO_LARGE, "its sandbox has no room")
+                await self.refuse(message, Code.UNAVAILABLE, _NO_ROOM, RETRY_AFTER)
             case HandInResult.TOO_LARGE:
                 await self.refuse(message, Code.TOO_LARGE, _TOO_LARGE)
             case HandInResult.GONE:
                 await self.refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
-    async def refuse(self, message: Message, code: Code, why: str) -> None:
+    async def refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
         """End an inbound message: a request is answered, anything else is counted.
 
         Args:
             message: The message.
             code: Reply code.
             why: The reason.
+            retry_after: Seconds after which a full queue may have space; None: it is not that.
         """
         self._handed.forget(message)
         if message.is_request:
-            await self._port.post(refuse(message, code, why))
+            await self._port.post(refuse(message, code, why, retry_after))
         else:
-            is_full = code is Code.TOO_LARGE
+            is_full = retry_after is not None or code is Code.TOO_LARGE
             self._drop(message, DropReason.OVERFLOW if is_full else DropReason.NO_TARGET)
 
     async def lost(self, message: Message) -> None:
         """Refuse what went in and found no place, if it really went in."""
         if not message.is_request or self._handed.knows(message):
-            await self.refuse(message, Code.TOO_LARGE, "its sandbox has no room")
+            await self.refuse(message, Code.UNAVAILABLE, _NO_ROOM, RETRY_AFTER)
 
     # ---- out
 
@@ -110,7 +114,8 @@ class SandboxMail:
     async def ask(self, message: Message) -> None:
         """Have a request sent whose final answer is to be handed in."""
         if self._asking >= HYPERTY_REQUESTS:
-            self.answer(refuse(message, Code.TOO_LARGE, "too many requests are open"))
+            why = "too many requests are open"
+            self.answer(refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER))
         elif message.is_request:
             self._asking += 1
             self._host.spawn(self._ask, message)

@@ -4,8 +4,8 @@ There is one context for all lives of a hyperty, which the program that deployed
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, final
 from weakref import WeakSet
 
@@ -27,7 +27,7 @@ from specs.bodies.sync import ObjectAnew, ObjectName
 from specs.child import parent_of
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.limits.bus import MAX_ATTEMPTS
+from specs.limits.bus import MAX_ATTEMPTS, OPEN_REQUESTS
 from specs.limits.sync import HAND_OVERS
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
@@ -192,6 +192,15 @@ class ChildrenHeard(ABC):
 
 
 @final
+class _Window:
+    """The open requests to one receiver, and the tasks that have one or wait for one."""
+
+    def __init__(self) -> None:
+        self.places: Final = trio.Semaphore(OPEN_REQUESTS)
+        self.tasks = 0
+
+
+@final
 class HypertyContext:
     """The context of one hyperty: what it can do in its runtime, and no other hyperty in its name.
 
@@ -234,6 +243,7 @@ class HypertyContext:
         self.discoverer: Final = Discoverer(
             domain_of(runtime), f"{runtime}/registry", self.ask, self.post
         )
+        self._windows: Final[dict[str, _Window]] = {}
         self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
         self._reporters: Final[dict[str, str]] = {}
 
@@ -253,6 +263,27 @@ class HypertyContext:
         """
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
         return await self.port.request(message)
+
+    @asynccontextmanager
+    async def window(self, to: str) -> AsyncIterator[None]:
+        """Wait until fewer than `OPEN_REQUESTS` requests to a receiver are open; count one more.
+
+        That many are accepted there of one sender; a further one would be refused.
+
+        Args:
+            to: Address of the receiver.
+
+        If cancelled on entering, nothing is counted.
+        """
+        window = self._windows.setdefault(to, _Window())
+        window.tasks += 1
+        try:
+            async with window.places:
+                yield
+        finally:
+            window.tasks -= 1
+            if not window.tasks:
+                del self._windows[to]
 
     async def insist(self, message: Message, attempts: int) -> Message:
         """Send a request, and send it again while no answer comes; return its final answer.

@@ -36,6 +36,7 @@ from actors.runtime.stubs.wire import (
 )
 from fsm.effects import Dropped
 from fsm.engine import Step
+from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
@@ -43,7 +44,7 @@ from specs.addresses.address import domain_of, is_node
 from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
-from specs.limits.protocol import MAX_MESSAGE_BYTES
+from specs.limits.protocol import MAX_MESSAGE_BYTES, STUB_WINDOW, WARNING_PAUSE
 from specs.message import Message, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 from specs.trace import Op
@@ -305,6 +306,8 @@ class NodeStub(Actor[NodeStubMessage]):
         self._core = StubClientCore(context.url, self._jitter, context.config.session)
         self._link: NodeLink | None = None
         self._attempts = 0
+        self._held = 0
+        self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         self._leave_asked: list[Message] = []
         self._logs_in = context.config.credentials is not NO_CREDENTIALS
         self._token: str | CredentialsError | None = None
@@ -319,6 +322,7 @@ class NodeStub(Actor[NodeStubMessage]):
     @override
     async def start(self) -> None:
         await self._perform(self._core.begin())
+        await self._context.bus.room(STUB_WINDOW, is_first=True)
 
     @override
     def deadline(self) -> float:
@@ -335,6 +339,10 @@ class NodeStub(Actor[NodeStubMessage]):
     async def drained(self) -> None:
         if self._link is not None:
             self._link.flush()
+        room = self._held - self._core.held
+        if room:
+            self._held -= room
+            await self._context.bus.room(room)
 
     @override
     async def stop(self) -> None:
@@ -355,6 +363,7 @@ class NodeStub(Actor[NodeStubMessage]):
             case Delivery(outbound) if outbound.to == self._url:
                 await self._command(outbound)
             case Delivery(outbound):
+                self._held += 1
                 await self._feed(ev.SendAsked(outbound))
             case Opened() | Unavailable() | Read() | Wrote() | Obtained():
                 if self._link is not None and message.attempt == self._link.attempt:
@@ -469,10 +478,11 @@ class NodeStub(Actor[NodeStubMessage]):
             match effect:
                 case Step():
                     await self._stepped(effect)
-                case ev.Refuse(message, code, why):
-                    await self._refuse(message, code, why)
+                case ev.Refuse(message, code, why, retry_after):
+                    await self._refuse(message, code, why, retry_after)
                 case ev.Queued(message):
                     self._hops.say(Op.QUEUE, message)
+                    self._warn()
                 case ev.Released(message):
                     self._hops.say(Op.FLUSH, message)
                 case Dropped(message, reason):
@@ -499,13 +509,26 @@ class NodeStub(Actor[NodeStubMessage]):
             case ev.Write(message):
                 await self._write(message)
 
+    def _warn(self) -> None:
+        """Log that messages wait for the rate of the node, once a minute of a session."""
+        pace = self._core.pace
+        if pace is not None and self._warned.try_spend("message-rate", trio.current_time()):
+            _log.warning(
+                "messages wait: more come than the node accepts",
+                domain=self._context.config.domain,
+                limit="message-rate",
+                value=pace.per_second,
+            )
+
     async def _stepped(self, step: Step) -> None:
         self._hops.step(step)
         if step.machine == STUB_CONNECTION.name:
             await self._post(status_event(self._context, step, self._core.sessions))
 
-    async def _refuse(self, message: Message, code: Code, why: str) -> None:
-        self._hops.synthesised(response := refuse(message, code, why), message)
+    async def _refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        self._hops.synthesised(response := refuse(message, code, why, retry_after), message)
         await self._post(response)
 
     async def _ended(self) -> None:

@@ -14,6 +14,7 @@ import attrs
 from typing_extensions import override
 
 from actors.runtime.stubs.stub import StubContext
+from fsm.limits.token_bucket import Rate
 from fsm.session.possession import signed_parts
 from fsm.session.stub_client_io import SessionAnswered
 from specs.addresses.address import session_manager
@@ -271,7 +272,15 @@ def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
             granted.session_token,
             is_emptied=bool(granted.emptied),
             sender=read_sender(granted.identity),
+            pace=_pace(granted),
         )
+
+
+def _pace(granted: SessionGranted) -> Rate | None:
+    """Return what the node accepts from the session; None: it does not say, or not of use."""
+    if not granted.rate or granted.burst is None:
+        return None
+    return Rate(granted.rate, granted.burst)
 
 
 Value = TypeVar("Value", bound=attrs.AttrsInstance)

@@ -59,7 +59,7 @@ class Model:
         if there is not None and (there.is_attached or there.is_known):
             return 409
         self.sessions[name] = Session()
-        self._refuse([] if there is None else there.waiting, 413)
+        self._refuse([] if there is None else there.waiting, 503)
         return 200
 
     def knows(self, name: str) -> None:

@@ -17,6 +17,7 @@ from specs.limits.protocol import (
     OUTBOX_BYTES,
     PEER_OFFENCES,
     QUARANTINE,
+    RETRY_AFTER,
     RETRY_COOL_DOWN,
     SANDBOX_COOL_DOWN,
     SANDBOX_RESTARTS,
@@ -68,7 +69,7 @@ def test_waiting_messages_are_bounded_by_count_and_by_bytes(core):
     for number in range(STUB_QUEUE):
         core.feed(send(asked(number + 1)), 0)
     (refusal,) = core.feed(send(asked(STUB_QUEUE + 1)), 0)
-    assert refusal.code == Code.TOO_LARGE
+    assert (refusal.code, refusal.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
     other = ForeignCore(NODE, {B})
     other.feed(send(asked(1), OUTBOX_BYTES), 0)
     assert kinds(other.feed(send(asked(2), 1), 0)) == [ft.Refuse]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import Dropped
 from fsm.engine import Step
+from fsm.limits.token_bucket import Rate
 from fsm.machines.stub_connection import NODE_LINK, State
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
@@ -19,6 +20,7 @@ from specs.limits.protocol import (
     PING_PERIOD,
     PONG_TIMEOUT,
     RECONNECT_TRIES,
+    RETRY_AFTER,
     STUB_QUEUE,
 )
 from specs.reply_code import Code, DropReason
@@ -221,7 +223,7 @@ def test_the_newest_is_refused_when_the_queue_is_full():
     stub = Stub()
     stub.feed(*(ev.SendAsked(ask(n)) for n in range(1, STUB_QUEUE + 1)))
     (refused,) = stub.feed(ev.SendAsked(ask(STUB_QUEUE + 1)))
-    assert refused.code is Code.TOO_LARGE
+    assert (refused.code, refused.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
     assert stub.feed(ev.SendAsked(event(9))) == [Dropped(event(9), DropReason.OVERFLOW)]
 
 
@@ -229,8 +231,39 @@ def test_a_link_that_does_not_write_is_given_only_so_much():
     stub = live()
     stub.feed(*(ev.SendAsked(ask(n)) for n in range(2, OUTBOX_MESSAGES + 1)))
     (refused,) = stub.feed(ev.SendAsked(ask(OUTBOX_MESSAGES + 1)))
-    assert refused.code is Code.TOO_LARGE
+    assert (refused.code, refused.retry_after) == (Code.UNAVAILABLE, RETRY_AFTER)
     assert stub.feed(ev.Written(1), ev.SendAsked(ask(9000))) == [ev.Write(ask(9000))]
+
+
+def test_messages_above_the_rate_of_the_node_wait_in_order():
+    """The burst leaves at once, the rest as the node accepts it, and nothing is refused."""
+    stub = connecting()
+    granted = ev.SessionAnswered(SessionMethod.OPEN, 200, "token-1", pace=Rate(100, 20))
+    stub.feed(granted, *(ev.SendAsked(ask(n)) for n in range(2, 101)))
+    assert len([one for one in stub.effects if isinstance(one, ev.Write)]) == 19
+    while stub.core.queued:
+        stub.wait()
+    written = [one.message.id for one in stub.effects if isinstance(one, ev.Write)]
+    assert written == list(range(1, 101))
+    assert stub.now == pytest.approx(81 / 95, abs=0.05)
+    assert not [one for one in stub.effects if isinstance(one, ev.Refuse)]
+
+
+def test_a_node_without_a_rate_gets_messages_at_once():
+    stub = live()
+    assert stub.feed(*(ev.SendAsked(ask(n)) for n in (2, 3))) == [
+        ev.Write(ask(2)),
+        ev.Write(ask(3)),
+    ]
+
+
+def test_a_refusal_for_a_full_queue_says_when_there_is_space():
+    stub = connecting()
+    stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 200, "token-1", pace=Rate(100, 1)))
+    stub.feed(*(ev.SendAsked(ask(n)) for n in range(2, STUB_QUEUE + 2)))
+    (refused,) = stub.feed(ev.SendAsked(ask(9000)))
+    assert (refused.code, refused.retry_after) == (Code.UNAVAILABLE, STUB_QUEUE / 100)
+    assert stub.feed(ev.SendAsked(event(9001))) == [Dropped(event(9001), DropReason.OVERFLOW)]
 
 
 def test_a_message_that_no_link_can_send_is_not_kept():

@@ -29,11 +29,11 @@ async def test_a_peer_that_does_not_read_is_left_with_a_reason(autojump_clock):
         assert broken.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
-async def test_messages_beyond_the_queue_are_refused_with_413(autojump_clock):
+async def test_messages_beyond_the_queue_are_refused_with_503(autojump_clock):
     async with open_world() as world:
         _, _, refusal = await drowned(world)
 
-        assert refusal.code == 413
+        assert refusal.code == 503
 
 
 async def test_bytes_count_as_well_as_messages(autojump_clock):

@@ -23,6 +23,8 @@ from transports.errors import LinkError
 
 ALICES, EVES = KeyHolder(), KeyHolder()
 
+PACE = ("rate", "burst")
+
 
 def bound(issuer, holder=ALICES, **claims):
     return issuer.token(cnf={"jkt": holder.thumbprint}, **claims)
@@ -72,7 +74,7 @@ async def test_who_shows_no_key_is_a_bearer_as_ever(autojump_clock):
         peer = await world.outsider()
         answer = await peer.control("open", runtimeURL=RA, token=issuer.token())
         assert answer.code == 200
-        assert answer.body["value"].keys() == {"sessionToken", "identity"}
+        assert answer.body["value"].keys() == {"sessionToken", "identity", *PACE}
         again = await world.outsider()
         token = answer.body["value"]["sessionToken"]
         assert (await again.control("re-open", runtimeURL=RA, token=token)).code == 200
@@ -101,7 +103,7 @@ async def test_of_runtimes_of_other_domains_nothing_is_stated(autojump_clock):
     async with open_world() as world:
         answer = await ALICES.enter(await world.outsider(RX))
         assert answer.code == 200
-        assert answer.body["value"].keys() == {"sessionToken", "domainKeys", "identity"}
+        assert answer.body["value"].keys() == {"sessionToken", "domainKeys", "identity", *PACE}
 
 
 async def test_a_challenge_is_no_refusal_and_no_failure(autojump_clock):

@@ -170,7 +170,7 @@ async def test_messages_from_the_absence_go_out_first_and_in_order(autojump_cloc
         assert world.ops(to=f"{RB}/ua", id=sent[0].id) == ["rcv", "admit", "queue", "flush", "xmit"]
 
 
-async def test_too_much_for_an_absent_runtime_is_refused_with_413(autojump_clock):
+async def test_too_much_for_an_absent_runtime_is_refused_with_503(autojump_clock):
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         await lose(world, rb)
@@ -179,7 +179,7 @@ async def test_too_much_for_an_absent_runtime_is_refused_with_413(autojump_clock
 
         answer = await ra.ask("create", f"{RA}/ua", f"{RB}/ua", value="one too many")
 
-        assert answer.code == 413
+        assert answer.code == 503
 
 
 async def test_an_unclaimed_session_expires(autojump_clock):

@@ -96,7 +96,7 @@ async def test_an_event_that_a_sandbox_cannot_even_report_lost_is_counted():
     bus._routing.add(B, _Full(), "test")
     for message in (event(1, to=f"{B}/changes"), ask(2)):
         await bus.handle(Delivery(message, B))
-    assert [one.code for one in lost] == [413, 413]
+    assert [one.code for one in lost] == [503, 503]
     assert [drop.id for drop in counters.ledger().last] == [1]
 
 

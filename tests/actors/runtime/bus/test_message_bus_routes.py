@@ -230,7 +230,7 @@ async def test_waiting_messages_are_bounded(world):
     for number in range(HELD_MESSAGES + 1):
         await world.port(PQ).post(ask(number + 1, from_=C, via=[PQ]))
         await world.settle()
-    assert [m.code for m in world.heard_by(link)] == [Code.TOO_LARGE]
+    assert [m.code for m in world.heard_by(link)] == [Code.UNAVAILABLE]
     await world.port(PQ).post(ask(1, from_=f"{RC}/sm", via=[PQ]))
     await world.settle()
     assert len(bob) == 1

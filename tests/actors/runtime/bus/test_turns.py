@@ -1,18 +1,25 @@
 """No hyperty crowds out the others at the bus, or at a receiver (R11)."""
 
+import math
 from functools import partial
 
 import pytest
 import trio
 
 from actors.kit.supervision.supervisor import ChildSpec
+from actors.runtime.bus.messages import Room
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
+from fsm.intent import Intent
+from fsm.registry.resolve.resolve_io import Route
 from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
-from specs.limits.protocol import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT, RETRY_AFTER
 from specs.message import Message, MessageType
 from specs.reply_code import Code
+from tests.support.runtime.runtime_parts import R
 from tests.support.wire.wire import A, B, C, answer, ask, event
+
+S = f"{R}/protostub/1"
 
 
 async def hyperty_port(world, url):
@@ -93,7 +100,7 @@ async def test_a_sender_has_only_so_much_open_at_one_receiver(world):
     await world.port(C).post(ask(1, from_=C))
     await world.settle()
     refused = [(message.id, message.code) for message in world.heard_by(alice)]
-    assert refused == [(OPEN_REQUESTS + n, Code.TOO_LARGE) for n in (1, 2)]
+    assert refused == [(OPEN_REQUESTS + n, Code.UNAVAILABLE) for n in (1, 2)]
     assert (len(bob), carol) == (OPEN_REQUESTS + 1, [])
 
 
@@ -111,3 +118,43 @@ async def test_closed_requests_are_not_counted(end, world, autojump_clock):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.port(B).post, answer(last))
         assert (await world.port(A).request(last)).code in {Code.OK, Code.TIMEOUT}
+
+
+async def windowed(world, room):
+    """Return the mailbox of a stub that has room for so many messages, and leads to C."""
+    stub = await world.component(S)
+    await world.bus.tell(Room(S, room, is_first=True))
+    await world.bus.tell(Route(C, Intent.REACH, S, math.inf, "test"))
+    return stub
+
+
+async def test_what_a_stub_has_no_room_for_waits_in_order_with_its_sender(world):
+    """R11: a hyperty that sends more than its node takes waits, and no queue overflows."""
+    await world.component(A)
+    stub = await windowed(world, 2)
+    port = await hyperty_port(world, A)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(post_all, port, 5 * SUBMITTED)
+        await world.settle()
+        assert len(stub) == 2
+        assert len(nursery.child_tasks) == 1
+        while nursery.child_tasks:
+            await world.bus.tell(Room(S, SUBMITTED))
+            await world.settle()
+    await world.bus.tell(Room(S, 2 * SUBMITTED))
+    await world.settle()
+    assert [one.message.id for one in stub] == list(range(1, 5 * SUBMITTED + 1))
+
+
+async def post_all(port, count):
+    for number in range(1, count + 1):
+        await port.post(ask(number, to=C))
+
+
+async def test_a_stub_that_never_has_room_costs_a_503_that_says_why(world, autojump_clock):
+    """And not a 408: the request was never sent."""
+    await world.component(A)
+    await windowed(world, 0)
+    answer = await world.port(A).request(ask(1, to=C))
+    assert (answer.code, answer.body["retryAfter"]) == (503, RETRY_AFTER)
+    assert "does not take" in answer.body["description"]
