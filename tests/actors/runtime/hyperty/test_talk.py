@@ -287,4 +287,4 @@ async def test_a_message_for_a_full_mailbox_is_reported(autojump_clock):
             for number in range(1, 5):
                 await ref.tell(Delivery(ask(number), B))
                 await world.settle()
-            assert [each.code for each in lost] == [Code.TOO_LARGE]
+            assert [each.code for each in lost] == [Code.UNAVAILABLE]
