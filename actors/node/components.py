@@ -237,6 +237,8 @@ class PathService(LocalService):
         for resource in resources:
             is_own = entity_of(resource) in claims
             hearing = Hearing.AT_ONCE if is_own else rights.hearing(resource, by)
+            if hearing is Hearing.IF_PUBLISHED and not self._is_published(resource):
+                hearing = Hearing.NEVER
             if hearing is Hearing.NEVER:
                 return Refused(Code.FORBIDDEN, f"{resource} is not for this session to hear")
             if hearing is Hearing.BY_CONSENT:
@@ -247,6 +249,11 @@ class PathService(LocalService):
         if isinstance(outcome, Refused):
             return outcome
         return self._tables.follow(Subscribe(by, resources, frozenset(asking)))
+
+    def _is_published(self, resource: str) -> bool:
+        """Say whether the owner of an address subscribes to it, too (REG-12)."""
+        owner = self._tables.rights.owner_of(resource)
+        return owner in self._tables.subscriptions.subscribers(resource)
 
 
 _HYPERTY: Final = "hyperty"

@@ -31,11 +31,12 @@ class RuntimeStatus:
         runtime: Address of the runtime.
         port: Port of the registry.
         ids: Message ids.
-        is_published: Whether subscribers at the node are notified.
+        is_published: Whether the runtime publishes its status.
 
     Attributes:
         value: `created` before the first session with the node, then `live` or `disconnected`.
         has_changed: Is set at the next change.
+        is_published: Whether subscribers at the node are notified.
     """
 
     def __init__(self, runtime: str, port: CorePort, ids: IdSource, *, is_published: bool) -> None:
@@ -43,7 +44,7 @@ class RuntimeStatus:
         self._runtime = runtime
         self._port = port
         self._ids = ids
-        self._is_published = is_published
+        self.is_published = is_published
         self.has_changed = trio.Event()
 
     async def begin(self) -> None:
@@ -51,7 +52,7 @@ class RuntimeStatus:
 
         If cancelled, the registry may be allowed to send as the runtime.
         """
-        if self._is_published:
+        if self.is_published:
             await self._port.lend(self._runtime, self._port.url)
 
     async def reported(self, node: OwnNode) -> None:
@@ -65,12 +66,11 @@ class RuntimeStatus:
         address = status_of(self._runtime)
         if node.is_live:
             self._set(StatusValue.LIVE)
-            if self._is_published:
+            if self.is_published:
                 await self._port.follow(address, node.stub)
-                await self._publish()
         else:
             self._set(StatusValue.DISCONNECTED)
-            if self._is_published:
+            if self.is_published:
                 # What cannot leave now would be out of date later.
                 await self._port.unfollow(address, node.stub)
 
@@ -81,8 +81,8 @@ class RuntimeStatus:
         """
         if self.value is StatusValue.LIVE:
             self._set(StatusValue.DISCONNECTED)
-            if self._is_published:
-                await self._publish()
+            if self.is_published:
+                await self.publish()
 
     def changes(self) -> "StatusChanges":
         """Return an iterator over the present status, and each newer one."""
@@ -94,7 +94,11 @@ class RuntimeStatus:
             self.has_changed.set()
             self.has_changed = trio.Event()
 
-    async def _publish(self) -> None:
+    async def publish(self) -> None:
+        """Notify the subscribers of the present status.
+
+        If cancelled, they may not be notified.
+        """
         sender = self._runtime
         body, number = write_body(Status(self.value.value)), self._ids.next(sender)
         event = Message(number, MessageType.UPDATE, sender, status_of(sender), body)

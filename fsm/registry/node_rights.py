@@ -60,6 +60,7 @@ class Hearing(Enum):
 
     AT_ONCE = "no consent is needed"
     BY_CONSENT = "once its owner consents"
+    IF_PUBLISHED = "while its owner subscribes to it, too, and so says that it publishes it"
     NEVER = "it is not made to be observed"
 
 
@@ -274,7 +275,7 @@ class NodeRights:
         is_of_runtime = scheme_of(resource) == RUNTIME_SCHEME
         if is_of_runtime or is_backend(resource):
             is_status = is_of_runtime and part == _STATUS
-            return Hearing.AT_ONCE if is_status else Hearing.NEVER
+            return Hearing.IF_PUBLISHED if is_status else Hearing.NEVER
         if part == _PUBLIC:
             return Hearing.AT_ONCE
         if is_all_children(resource):

@@ -54,7 +54,7 @@ from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.registry.resolve.resolve_io import LinkDown, LinkGone, LinkUp, Listed
-from specs.addresses.address import catalogue_idp, catalogue_stub, last_segment
+from specs.addresses.address import catalogue_idp, catalogue_stub, last_segment, status_of
 from specs.bodies.answer import Listed as AddressesListed
 from specs.bodies.link import LinkStatus, ListChange, Path
 from specs.bodies.session import Status
@@ -462,10 +462,17 @@ class Registry(Actor[RegistryMessage]):
         match effect:
             case OwnNode():
                 await self._parts.status.reported(effect)
+                if effect.is_live and self._parts.status.is_published:
+                    self.spawn(self._publish_status)
             case rs.PathsLost(domain):
                 await self._renew_paths(domain)
             case _:
                 assert_never(effect)
+
+    async def _publish_status(self) -> None:
+        """Subscribe to the own status, by which the node knows that others may, and publish it."""
+        await self._talk.renew_path(status_of(self._config.runtime))
+        await self._parts.status.publish()
 
     def _keep(self, effect: rs.Effect) -> None:
         match effect:

@@ -32,14 +32,17 @@ async def domain():
 
 
 @asynccontextmanager
-async def subscriber(network, node):
-    """A runtime that has subscribed to the status of another one."""
+async def peer_on(network, node, runtime=RB):
+    """Another runtime."""
     link = await network.dial(Kind.WEBSOCKET, node.url)
-    peer = await Peer(link, RB).open()
-    answer = await peer.ask("subscribe", f"{RB}/ua", SM, resources=[STATUS], source=f"{RB}/ua")
-    assert answer.code == 200, answer.body
-    yield peer
+    yield await Peer(link, runtime).open()
     await link.aclose()
+
+
+async def subscribe(peer, resource=STATUS):
+    """The code of the answer to a subscription."""
+    source = f"{peer.runtime}/ua"
+    return (await peer.ask("subscribe", source, SM, resources=[resource], source=source)).code
 
 
 def runtime_on(network, node, **more):
@@ -98,42 +101,50 @@ async def until(runtime, value):
 
 
 async def test_subscribers_at_the_node_are_notified(autojump_clock):
-    async with domain() as (network, node), subscriber(network, node) as peer:
+    async with domain() as (network, node), peer_on(network, node) as peer:
         async with runtime_on(network, node, publish_status=True) as runtime:
             await runtime.enter()
+            await trio.testing.wait_all_tasks_blocked()
+            assert await subscribe(peer) == 200
+            await runtime.status.publish()
             up = await peer.hear()
         down = await peer.hear()
     assert [(one.from_, one.to, one.type) for one in (up, down)] == [(RA, STATUS, "update")] * 2
     assert [one.body["value"] for one in (up, down)] == ["live", "disconnected"]
 
 
-async def test_a_runtime_that_does_not_publish_its_status_sends_none(autojump_clock):
-    async with domain() as (network, node), subscriber(network, node) as peer:
+async def test_a_status_that_is_not_published_is_not_heard(autojump_clock):
+    """S3: the owner allows it, or nobody hears it."""
+    async with domain() as (network, node), peer_on(network, node) as peer:
+        assert await subscribe(peer) == 403
         async with runtime_on(network, node) as runtime:
             await runtime.enter()
-        await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(trio.TooSlowError), trio.fail_after(5):
-            await peer.hear()
+            await trio.testing.wait_all_tasks_blocked()
+            assert await subscribe(peer) == 403
+        assert await peer.silence()
 
 
 async def test_nobody_else_publishes_the_status_of_a_runtime(autojump_clock):
-    async with domain() as (network, node), subscriber(network, node) as peer:
-        link = await network.dial(Kind.WEBSOCKET, node.url)
-        other = await Peer(link, f"hyperty-runtime://{D}/rc").open()
-        await other.post("update", RA, STATUS, value="live")
+    async with (
+        domain() as (network, node),
+        peer_on(network, node) as peer,
+        peer_on(network, node, f"hyperty-runtime://{D}/rc") as other,
+        runtime_on(network, node, publish_status=True) as runtime,
+    ):
+        await runtime.enter()
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(trio.TooSlowError), trio.fail_after(5):
-            await peer.hear()
-        await link.aclose()
+        assert await subscribe(peer) == 200
+        await other.post("update", RA, STATUS, value="disconnected")
+        assert await peer.silence()
 
 
 @pytest.mark.parametrize("part", ["", "/ua", "/status/x", "/registry"])
 async def test_no_other_part_of_a_runtime_is_heard_by_others(part, autojump_clock):
-    async with domain() as (network, node):
-        link = await network.dial(Kind.WEBSOCKET, node.url)
-        peer = await Peer(link, RB).open()
-        answer = await peer.ask(
-            "subscribe", f"{RB}/ua", SM, resources=[f"{RA}{part}"], source=f"{RB}/ua"
-        )
-        assert answer.code == 403
-        await link.aclose()
+    async with (
+        domain() as (network, node),
+        peer_on(network, node) as peer,
+        runtime_on(network, node, publish_status=True) as runtime,
+    ):
+        await runtime.enter()
+        await trio.testing.wait_all_tasks_blocked()
+        assert await subscribe(peer, f"{RA}{part}") == 403

@@ -117,11 +117,17 @@ def test_a_path_for_another_runtime_is_forbidden():
 # ---- S3: other people's addresses
 
 
+def test_s3_the_status_of_a_runtime_is_heard_only_if_that_publishes_it():
+    """REG-12."""
+    assert NODE.rights.hearing(f"{RB}/status", RA) is Hearing.IF_PUBLISHED
+    assert NODE.rights.hearing(f"{RA}/status", RA) is Hearing.AT_ONCE
+
+
 @pytest.mark.parametrize(
     "resource",
     [
         *VICTIMS,
-        f"{RB}/status", f"{RB}/registry/changes", f"{RB}/registry/registration",
+        f"{RB}/status/x", f"{RB}/registry/changes", f"{RB}/registry/registration",
         f"{RB}/p2phandler/1/status", f"{RB}/children/chat", f"{HB}/status", f"{OB}/status",
         f"{OB}/x/changes", f"{OB}/x/children/chat", f"{OB}/changesx", f"{OB}/xchanges",
         f"{OB}/children", "comm://a.ex/changes", "comm://a.ex/registration", f"{MN}/sm/changes",
