@@ -562,7 +562,7 @@ class Registry(Actor[RegistryMessage]):
     async def _release(self, effect: rs.Release) -> rs.Released:
         """Ask the bus whether an idle stub is free; once it has stopped, none matters."""
         is_free = await self._parts.bus.ask(partial(ReleaseAsked, effect.url, effect.domain))
-        return rs.Released(effect.url, is_free)
+        return rs.Released(effect.url, effect.number, is_free)
 
     async def _renew_paths(self, domain: str) -> None:
         self.spawn(self._parts.paths_lost, domain)

@@ -18,6 +18,7 @@ from fsm.product.compositions.p2p import (
     TWO,
 )
 from fsm.product.compositions.registration import REGISTRATION
+from fsm.product.compositions.release import RELEASE
 from fsm.product.compositions.resolve import RESOLVE
 from fsm.product.compositions.session import SESSION, SESSION_PROOF, SESSION_TABLES
 from fsm.product.compositions.sync import INVITATION, SYNC, SYNC_ENDS, SYNC_LEAVE
@@ -45,6 +46,7 @@ _ALL: Final[tuple[Plan, ...]] = (
     DELEGATION,
     TRANSACTION,
     RESOLVE,
+    RELEASE,
     REGISTRATION,
 )
 

@@ -38,7 +38,17 @@ from fsm.registry.resolve import resolve_io as rs
 from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
 
-__all__ = ["LOADER", "REGISTRY", "RESOLVE", "LoaderPlace", "RegistryPlace"]
+__all__ = [
+    "CATALOGUE",
+    "LOADER",
+    "REGISTRY",
+    "RESOLVE",
+    "AnswerPlace",
+    "Load",
+    "LoaderPlace",
+    "RegistryPlace",
+    "Unload",
+]
 
 REGISTRY: Final = "registry"
 LOADER: Final = "loader"

@@ -24,6 +24,7 @@ from fsm.registry.resolve.resolve_io import (
     NoRoute,
     PathsLost,
     Release,
+    Released,
     Route,
     RoutesChanged,
     StatusSeen,
@@ -50,7 +51,7 @@ class _Row:
         waiting: Questions that came while it was being deployed, oldest first.
         begun: When it was asked for.
         used: When its route was asked for last, or it was found to be in use.
-        is_releasing: The bus was asked to release it, and it was not used since.
+        release: Number of the `Release` that the bus was asked for; None: the stub was used since.
     """
 
     url: str
@@ -59,7 +60,7 @@ class _Row:
     waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
     begun: float = math.inf
     used: float = math.inf
-    is_releasing: bool = False
+    release: int | None = None
 
     @property
     def is_deployed(self) -> bool:
@@ -71,7 +72,7 @@ class _Row:
         return self.connection not in _WAITING
 
     def use(self, now: float) -> None:
-        self.used, self.is_releasing = now, False
+        self.used, self.release = now, None
 
 
 _WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.State.DISCONNECTED})
@@ -102,6 +103,7 @@ class NodeStubs:
         self._crashes: dict[str, CrashCount] = {}
         self._sessions: dict[str, str | None] = {}
         self._minted = 0
+        self._releases = 0
 
     def url(self, domain: str) -> str | None:
         """Return the stub of a domain, if it is deployed."""
@@ -216,35 +218,35 @@ class NodeStubs:
         effects: list[Effect] = []
         for domain, row in self._rows.items():
             if self._idle_at(domain, row) <= now:
-                row.is_releasing = True
-                effects.append(Release(row.url, domain_of(domain) or domain))
+                self._releases += 1
+                row.release = self._releases
+                effects.append(Release(row.url, domain_of(domain) or domain, self._releases))
         return effects
 
     def _idle_at(self, domain: str, row: _Row) -> float:
         """Return when a stub has been idle for long enough; that of the own domain never is."""
-        if domain == self._config.domain or not row.is_deployed or row.is_releasing:
+        if domain == self._config.domain or not row.is_deployed or row.release is not None:
             return math.inf
         return row.used + self._config.stub_idle
 
-    def released(self, url: str, now: float, *, is_free: bool) -> list[Effect]:
+    def released(self, answer: Released, now: float) -> list[Effect]:
         """Take the answer of the bus: a stub that is free, and was not asked for since, goes.
 
         The next message to its domain deploys another, with a new address (STB-15).
 
         Args:
-            url: Address of the stub.
+            answer: The answer; one to an earlier question does not count.
             now: Seconds on the host's clock.
-            is_free: Whether nothing depends on it; the bus has then forgotten its routes.
         """
-        found = self._find(url)
-        if found is None or not found[1].is_releasing:
+        found = self._find(answer.url)
+        if found is None or found[1].release != answer.number:
             return []
         domain, row = found
-        if not is_free or not row.is_at_rest:
+        if not answer.is_free or not row.is_at_rest:
             row.use(now)
             return []
         self._sessions.pop(domain, None)
-        return [*self._removed(domain, row, "it was idle"), Undeploy(url)]
+        return [*self._removed(domain, row, "it was idle"), Undeploy(answer.url)]
 
     def _cool(self, domain: str, until: float, why: str, now: float) -> None:
         self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}

@@ -401,8 +401,8 @@ class ResolveCore:
                 return [*self._links.gone(url, now), *self._stubs.failed(url, why, now)]
             case StubGone(url):
                 return [*self._links.gone(url, now), *self._stubs.crashed(url, now)]
-            case Released(url, is_free):
-                return self._stubs.released(url, now, is_free=is_free)
+            case Released():
+                return self._stubs.released(happened, now)
             case PathSet(url, refusal):
                 return self._links.path_set(url, refusal, now)
             case LinkRegistered(link, refusal):

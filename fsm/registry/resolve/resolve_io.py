@@ -111,13 +111,10 @@ class StubGone:
 @final
 @attrs.frozen(slots=True)
 class Released:
-    """The answer to `Release`.
-
-    Attributes:
-        is_free: Whether nothing depends on the stub; its routes are then forgotten.
-    """
+    """The answer to a `Release`: whether nothing depends on the stub, so it has no routes now."""
 
     url: str
+    number: int
     is_free: bool
 
 
@@ -399,11 +396,12 @@ class Undeploy:
 class Release:
     """Forget the routes by an idle stub, unless something depends on it; answer `Released`.
 
-    Open requests depend on it, and subscriptions in its domain.
+    Open requests depend on it, and subscriptions in its domain. Numbers are not used twice.
     """
 
     url: str
     domain: str
+    number: int
 
 
 @final

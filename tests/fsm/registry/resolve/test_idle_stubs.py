@@ -48,9 +48,9 @@ def core():
 
 def test_an_idle_stub_is_released_and_the_next_message_deploys_another_with_a_new_address(core):
     assert core.core.deadline() == IDLE
-    assert core.idle() == [rs.Release(S1, "b.ex")]
+    assert core.idle() == [rs.Release(S1, "b.ex", 1)]
     assert core.core.deadline() == math.inf
-    assert core.feed(rs.Released(S1, is_free=True)) == [rs.Undeploy(S1)]
+    assert core.feed(rs.Released(S1, 1, is_free=True)) == [rs.Undeploy(S1)]
     assert core.core.node_stubs() == ()
     assert core.ask() == [rs.Deploy(S2, rs.NodePlan("b.ex"))]
 
@@ -65,29 +65,37 @@ def test_a_message_that_comes_while_the_bus_looks_keeps_the_stub(core):
     core.idle()
     (route,) = core.ask()
     assert route.url == S1
-    assert core.feed(rs.Released(S1, is_free=True)) == []
+    assert core.feed(rs.Released(S1, 1, is_free=True)) == []
     assert core.core.node_stubs() == (S1,)
 
 
 def test_a_stub_in_use_is_looked_at_again_later(core):
     core.idle()
-    assert core.feed(rs.Released(S1, is_free=False)) == []
+    assert core.feed(rs.Released(S1, 1, is_free=False)) == []
     assert core.core.deadline() == core.now + IDLE
-    assert core.idle() == [rs.Release(S1, "b.ex")]
+    assert core.idle() == [rs.Release(S1, "b.ex", 2)]
+
+
+def test_an_answer_to_an_earlier_question_does_not_count(core):
+    core.idle()
+    core.ask()
+    assert core.idle() == [rs.Release(S1, "b.ex", 2)]
+    assert core.feed(rs.Released(S1, 1, is_free=True)) == []
+    assert core.feed(rs.Released(S1, 2, is_free=True)) == [rs.Undeploy(S1)]
 
 
 @pytest.mark.parametrize("state", ["in-progress", "disconnected"])
 def test_a_stub_that_may_hold_messages_back_is_not_released(core, state):
     core.feed(rs.StatusSeen(S1, state))
     core.idle()
-    assert core.feed(rs.Released(S1, is_free=True)) == []
+    assert core.feed(rs.Released(S1, 1, is_free=True)) == []
     assert core.core.node_stubs() == (S1,)
 
 
 def test_the_stub_of_the_own_domain_stays(core):
     core.deployed(OWN, S2)
-    assert core.idle() == [rs.Release(S1, "b.ex")]
-    assert core.feed(rs.Released(S2, is_free=True)) == []
+    assert core.idle() == [rs.Release(S1, "b.ex", 1)]
+    assert core.feed(rs.Released(S2, 1, is_free=True)) == []
     assert core.core.node_stubs() == (S1, S2)
 
 
@@ -125,7 +133,7 @@ def test_an_identity_provider_has_a_stub_of_its_own_beside_that_of_its_domain():
     (route,) = core.feed(rs.Deployed(S1))
     assert (route.to, route.url) == (IDP, S1)
     core.feed(rs.StatusSeen(S1, "live", link=f"{S1}/session/1"))
-    assert core.idle() == [rs.Release(S1, "b.ex")]
+    assert core.idle() == [rs.Release(S1, "b.ex", 1)]
 
 
 def test_an_identity_provider_that_no_catalogue_describes_is_reached_by_the_node():

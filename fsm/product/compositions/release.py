@@ -1,0 +1,206 @@
+"""A stub of another domain is released when it is idle, while messages come (PFY-03, STB-15).
+
+Participants: `fsm.registry.resolve.resolve` with its table of node stubs, a loader that runs the
+stub, and the bus with the route it knows. What may happen: messages come at any time, the known
+route gets too old, the stub cannot be loaded, the local messages come late.
+"""
+
+from collections.abc import Hashable
+from functools import partial
+from typing import Final, final
+
+from typing_extensions import override
+
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.intent import Intent
+from fsm.product.composition import (
+    Bounds,
+    Channel,
+    Composition,
+    End,
+    Event,
+    Haste,
+    Host,
+    Medium,
+    Never,
+    Place,
+    Plan,
+    Situation,
+    UnsafeError,
+)
+from fsm.product.compositions.resolve import (
+    CATALOGUE,
+    LOADER,
+    REGISTRY,
+    AnswerPlace,
+    Load,
+    LoaderPlace,
+    Unload,
+)
+from fsm.registry.resolve import resolve_io as rs
+from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.resolve import ResolveCore
+
+__all__ = ["RELEASE"]
+
+BUS: Final = "bus"
+_IDLE: Final = 20.0
+_TARGET: Final = "hyperty://b.ex/hb"
+
+
+@final
+class RoutesPlace(Host):
+    """The bus: a message goes by the route it knows, or it asks for one.
+
+    Attributes:
+        route: The stub that messages go by.
+        waits: Whether a message waits for its route.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.route: str | None = None
+        self.waits = False
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case "message":
+                self.waits = True
+                self.send("bus to registry", rs.Asked(_TARGET, Intent.NODE))
+            case "too old":
+                self.route = None
+            case rs.Route(url=url):
+                self.route, self.waits = url, False
+            case rs.NoRoute():
+                self.route, self.waits = None, False
+            case rs.RoutesChanged():
+                self.route = None
+            case rs.Release(url, _, number):
+                if self.route == url:
+                    self.route = None
+                self.send("bus to registry", rs.Released(url, number, is_free=True))
+            case _:
+                raise TypeError(happened)
+
+
+@final
+class StubsPlace(Host):
+    """The registry of the runtime, without records and links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        config = ResolveConfig("hyperty-runtime://a.ex/ra", "a.ex", stub_idle=_IDLE)
+        self.core = ResolveCore(config)
+
+    @override
+    def deadline(self) -> float:
+        return self.core.deadline()
+
+    @override
+    def time_over(self) -> None:
+        self._feed(rs.TimePassed())
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case rs.Asked() | rs.Released() | rs.StubGone() | rs.StatusSeen():
+                self._feed(happened)
+            case rs.Deployed() | rs.DeployFailed():
+                self._feed(happened)
+            case _:
+                raise TypeError(happened)
+
+    def _feed(self, happened: rs.Input) -> None:
+        for effect in self.core.feed(happened, self.now):
+            match effect:
+                case rs.Route() | rs.NoRoute() | rs.RoutesChanged() | rs.Release():
+                    self.send("registry to bus", effect)
+                case rs.Deploy(url, _):
+                    self.send("registry to loader", Load(url))
+                case rs.Undeploy(url):
+                    self.send("registry to loader", Unload(url))
+                case Step() | RowChanged():
+                    self.moved([effect])
+                case _:
+                    raise UnsafeError(f"{effect} has no place here")
+
+
+def _loader(now: Situation) -> LoaderPlace:
+    return now.at(LOADER, LoaderPlace)
+
+
+def _is_settled(now: Situation) -> bool:
+    """Return whether the bus knows no stub but the one that runs, and no message waits."""
+    bus, running = now.at(BUS, RoutesPlace), _loader(now).running
+    stubs = now.at(REGISTRY, StubsPlace).core.node_stubs()
+    is_same = list(stubs) == [one for one in [running] if one is not None]
+    return bus.route in {None, running} and is_same and not bus.waits
+
+
+def _has_route(now: Situation) -> bool:
+    return now.at(BUS, RoutesPlace).route is not None
+
+
+def _is_asked_anew(now: Situation) -> bool:
+    bus = now.at(BUS, RoutesPlace)
+    return bus.route is None and not bus.waits
+
+
+def _goes_nowhere(now: Situation) -> bool:
+    route = now.at(BUS, RoutesPlace).route
+    return route is not None and route not in now.at(REGISTRY, StubsPlace).core.node_stubs()
+
+
+def _runs(now: Situation) -> bool:
+    return _loader(now).running is not None
+
+
+def _compose(bounds: Bounds) -> Composition:
+    return Composition(
+        name="release",
+        about="An idle stub is released while messages come, and another is deployed.",
+        places=(
+            Place(BUS, RoutesPlace),
+            Place(REGISTRY, StubsPlace),
+            Place(LOADER, LoaderPlace),
+            Place(CATALOGUE, partial(AnswerPlace, CATALOGUE, "catalogue to loader")),
+        ),
+        channels=(
+            Channel("bus to registry", BUS, REGISTRY, Medium.LOCAL),
+            Channel("registry to bus", REGISTRY, BUS, Medium.LOCAL),
+            Channel("registry to loader", REGISTRY, LOADER, Medium.LOCAL),
+            Channel("loader to registry", LOADER, REGISTRY, Medium.LOCAL),
+            Channel("loader to catalogue", LOADER, CATALOGUE, Medium.LOCAL),
+            Channel("catalogue to loader", CATALOGUE, LOADER, Medium.LOCAL),
+        ),
+        events=(
+            Event("a message comes", BUS, "message", when=_is_asked_anew, budget=3),
+            Event("the known route is too old", BUS, "too old", when=_has_route, budget=2),
+            Event(
+                "there is no descriptor",
+                LOADER,
+                "no descriptor",
+                when=lambda now: _loader(now).is_deploying,
+                is_fault=True,
+            ),
+            Event("the stub is live", LOADER, "live", when=_runs),
+        ),
+        never=(
+            Never(
+                "A message goes by a stub that was released.",
+                "PFY-03",
+                (BUS, REGISTRY),
+                _goes_nowhere,
+            ),
+        ),
+        ends=(End("routes lead to the stub that runs", (BUS, REGISTRY, LOADER), _is_settled),),
+        bounds=bounds,
+        horizon=60.0,
+        haste=Haste.NONE,
+    )
+
+
+RELEASE: Final = Plan("release", _compose, Bounds(losses=1, duplicates=1, channel=2))
+"""All its messages are local, so that nothing is lost."""
