@@ -226,7 +226,7 @@ _FULL: Final = Refused(
     Code.UNAVAILABLE, f"all {MAX_DOMAIN_ADDRESSES} addresses of the domain are taken"
 )
 _NO_CLAIMS: Final = Refused(
-    Code.UNAVAILABLE, "too many claimed addresses were released; have one allocated instead"
+    Code.TOO_LARGE, "too many claimed addresses were released; have one allocated instead"
 )
 
 

@@ -47,7 +47,7 @@ __all__ = ["HttpQualityBroker", "Quality", "QualityBroker"]
 _NAME_BYTES: Final = 16
 _NONE: Final = Replied(Code.NOT_FOUND, {"description": "nothing is reserved for that client"})
 _FULL: Final = Replied(
-    Code.UNAVAILABLE, {"description": f"a session reserves at most {MAX_RESERVATIONS} relays"}
+    Code.TOO_LARGE, {"description": f"a session reserves at most {MAX_RESERVATIONS} relays"}
 )
 _NO_RESOURCES: Final = Replied(Code.UNAVAILABLE, {"description": "no resources are left"})
 

@@ -11,7 +11,7 @@ _ADVICE: Final = {
     int(Code.UNAUTHENTICATED): "ask while the hyperty is deployed",
     int(Code.FORBIDDEN): "ask its reporter for an invitation",
     int(Code.NOT_FOUND): "ask its reporter for its address",
-    int(Code.UNAVAILABLE): "try again when the message node is in reach",
+    int(Code.UNAVAILABLE): "try again later",
     int(Code.TIMEOUT): "try again when its reporter is in reach",
 }
 """Advice by code; the reason of any other code says it itself."""

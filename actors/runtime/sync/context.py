@@ -159,14 +159,18 @@ class AllocatedAddresses:
     def __init__(self, allocation: ActorRef[AllocationMessage]) -> None:
         self._allocation = allocation
 
-    async def allocate(self, scheme: str) -> str | None:
-        """Return a new address of a scheme; None: the node allocates none."""
+    async def allocate(self, scheme: str) -> str | Refused:
+        """Return a new address of a scheme; or why there is none, with the code of the node."""
         try:
             addresses: tuple[str, ...] = await self._allocation.ask(
                 lambda reply: AddressesWanted(scheme, 1, reply)
             )
-        except (AllocationError, BadMessageError, ActorStoppedError):
-            return None
+        except AllocationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except BadMessageError as error:
+            return Refused(Code.BAD_BACKEND, f"no address: {error.reason}")
+        except ActorStoppedError:
+            return Refused(Code.UNAVAILABLE, "the runtime is going")
         return addresses[0]
 
     async def free(self, address: str) -> None:

@@ -17,7 +17,7 @@ import trio
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.sync.context import SyncContext
+from actors.runtime.sync.context import SyncContext, code_in_use
 from fsm.effects import Refused
 from fsm.registry.changes import LocalGone, LocalLive
 from specs.addresses.address import (
@@ -199,13 +199,14 @@ class ObjectRegistrations:
         """
         context = self._context
         url = await context.addresses.allocate(scheme_for(wanted.schema, request.from_))
-        if url is None:
-            await context.refuse(request, Code.UNAVAILABLE, "no address for the object")
+        if isinstance(url, Refused):
+            await context.refuse(request, url.code, url.why)
             return None
         answer = await context.bus.request(self._path(MessageType.SUBSCRIBE, url))
         if answer.code > LAST_SUCCESS:
             await context.addresses.free(url)
-            await context.refuse(request, Code.UNAVAILABLE, "no path to the object")
+            why = f"no path to the object: {reason_in(answer)}"
+            await context.refuse(request, code_in_use(answer.code), why)
             return None
         value = wanted.value
         return DataObject(

@@ -227,7 +227,7 @@ def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed(monkeypatc
     core.feed(Release("r1", "over"), 0.0)
 
     assert refusals(core.feed(Claim("r2", (CLAIMED[0],)), 0.0)) == [403]
-    assert refusals(core.feed(Claim("r2", (CLAIMED[2],)), 0.0)) == [503]
+    assert refusals(core.feed(Claim("r2", (CLAIMED[2],)), 0.0)) == [413]
     assert not refusals(core.feed(Allocate("r2", (MADE[0],)), 0.0))
     assert MAX_TOMBSTONES >= 10**6
 

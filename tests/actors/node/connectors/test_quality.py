@@ -94,7 +94,7 @@ async def test_a_session_holds_only_so_many():
     async with open_quality(free=100) as (world, _):
         ra = await world.peer(RA)
         codes = [(await reserve(ra, f"c{n}")).code for n in range(MAX_RESERVATIONS + 1)]
-        assert codes == [200] * MAX_RESERVATIONS + [503]
+        assert codes == [200] * MAX_RESERVATIONS + [413]
 
 
 async def test_everything_is_given_back_when_the_session_ends():
