@@ -7,6 +7,7 @@ from typing import Final, final
 import attrs
 import click
 
+from fsm.commands.progress import progress_of_reading
 from fsm.commands.shared import UsageError, counted, json_option, print_json
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
@@ -69,7 +70,8 @@ def judge_traces(
     """
     try:
         manifest = None if place is None else read_manifest(place)
-        folders = judge_folders(folders_of(parts_in(traces)))
+        with progress_of_reading("traces", parts_in(traces)) as parts:
+            folders = judge_folders(folders_of(parts))
     except TraceFileError as exc:
         raise _NoTraceError(str(exc)) from exc
     except ManifestError as exc:

@@ -14,6 +14,7 @@ from typing import Final, TypedDict, final
 import attrs
 import click
 
+from fsm.commands.progress import Progress, progress_of
 from fsm.commands.shared import UsageError, counted, print_json
 from fsm.product.composition import Bounds, Plan
 from fsm.product.compositions.catalogue import COMPOSITIONS
@@ -103,12 +104,20 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
     wanted = _Wanted(asked, wants_json)
     plans = [_plan(name) for name in dict.fromkeys(names)] or list(COMPOSITIONS.values())
     if len(plans) == 1:
-        return sum(not _check(plan, wanted) for plan in plans)
+        with progress_of(f"states of {plans[0].name}") as progress:
+            return sum(not _check(plan, wanted, progress) for plan in plans)
     failed = 0
-    with ProcessPoolExecutor(_PROCESSES) as pool:
-        for text, holds in pool.map(partial(_report, wanted), [plan.name for plan in plans]):
+    count = len(plans)
+    with (
+        ProcessPoolExecutor(_PROCESSES) as pool,
+        progress_of("compositions", count) as progress,
+    ):
+        reports = pool.map(partial(_report, wanted), [plan.name for plan in plans])
+        for done, (text, holds) in enumerate(reports, 1):
+            progress.clear()
             click.echo(text, nl=False)
             failed += not holds
+            progress.set(done, count)
     return failed
 
 
@@ -135,19 +144,23 @@ def _bounds(own: Bounds, asked: Asked) -> Bounds:
     )
 
 
-def _check(plan: Plan, wanted: _Wanted) -> bool:
+def _check(plan: Plan, wanted: _Wanted, progress: Progress | None = None) -> bool:
     """Explore one composition, report what was found; False: it does not hold."""
     begun = time.perf_counter()
+    advance = None if progress is None else progress.set
     try:
         composition = plan.compose(_bounds(plan.bounds, wanted.asked))
         # It makes tuples of numbers, a million of them, and none is ever garbage.
         gc.disable()
-        found = explore(composition, wanted.asked["max_states"])
+        found = explore(composition, wanted.asked["max_states"], advance=advance)
     except SpecError as exc:
         raise UsageError(str(exc)) from exc
     finally:
         gc.enable()
     seconds = time.perf_counter() - begun
+    if progress is not None:
+        progress.set(found.states, found.states)
+        progress.clear()
     if wanted.wants_json:
         print_json(*_json(plan, found, seconds))
     else:

@@ -14,7 +14,7 @@ fault or a request. A step that waits for space in a network does not go on by i
 """
 
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
@@ -211,7 +211,10 @@ class Exploration:
 
 
 def explore(
-    composition: Composition, max_states: int = MAX_STATES, until: Collection[Fault] = ()
+    composition: Composition,
+    max_states: int = MAX_STATES,
+    until: Collection[Fault] = (),
+    advance: Callable[[int, int], None] | None = None,
 ) -> Exploration:
     """Explore a composition.
 
@@ -219,12 +222,13 @@ def explore(
         composition: What is explored.
         max_states: Number of states after which the search is given up.
         until: Faults of which the first one found ends the search.
+        advance: Is called now and then with how many states were explored, and how many are known.
 
     Raises:
         SpecError: Its data contradict each other.
     """
     search = _Search(composition, max_states)
-    search.go(frozenset(until))
+    search.go(frozenset(until), advance)
     return search.result()
 
 
@@ -269,6 +273,10 @@ class _Looks:
                 yield one
 
 
+_TOLD: Final = 1000
+"""States after which the progress is told again."""
+
+
 @final
 class _Search:
     """One exploration."""
@@ -291,10 +299,10 @@ class _Search:
         self._never = _Looks(self._steps, composition.never)
         self._goals = _Looks(self._steps, composition.ends)
 
-    def go(self, until: frozenset[Fault]) -> None:
+    def go(self, until: frozenset[Fault], advance: Callable[[int, int], None] | None) -> None:
         """Explore all there is, or until there is too much, or one of these faults is found."""
         self._look_at(self._states[0], 0)
-        for number, state in enumerate(self._states):
+        for number, state in enumerate(self._watched(advance)):
             if not until.isdisjoint(self._troubles.faults):
                 self._is_complete = False
                 return
@@ -312,6 +320,13 @@ class _Search:
                 self._rests.append(number)
                 self._troubles.add(Fault.DEADLOCK, "", number)
         self._judge_progress()
+
+    def _watched(self, advance: Callable[[int, int], None] | None) -> Iterator[State]:
+        """Yield the states, also those that become known meanwhile."""
+        for number, state in enumerate(self._states):
+            if advance is not None and number % _TOLD == 0:
+                advance(number, len(self._states))
+            yield state
 
     def _enter_all(self, steps: Sequence[Next], number: int) -> bool:
         """Enter the states after `number`; False: there are too many."""

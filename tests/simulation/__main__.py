@@ -9,20 +9,25 @@ Exit code 1: a rule was broken; the shrunk plan is on stdout, to be put into a f
 
 import argparse
 import logging
+import os
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import cattrs
 
+from fsm.commands.progress import Progress, progress_of
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
 from tests.simulation.world.simulator import Outcome, run
+
+_TOLD = 4096
+"""Bytes that are read at once of what other processes tell: one for each run."""
 
 
 def main() -> int:
@@ -32,14 +37,25 @@ def main() -> int:
     parser.add_argument("--jobs", type=_count, default=1)
     parser.add_argument("--plan", type=_plan, metavar="FILE")
     parser.add_argument("--digest", action="store_true")
+    parser.add_argument("--tell", type=int, metavar="FD", help=argparse.SUPPRESS)
     reported = parser.parse_args()
     logging.getLogger("actors").setLevel(logging.CRITICAL)
     if reported.jobs > 1:
         return _share(reported)
     plans = map(plan_of, range(reported.first, reported.first + reported.seeds))
+    total = reported.seeds
     if reported.plan is not None:
-        plans = iter([reported.plan])
-    return _digest(plans) if reported.digest else _try(plans)
+        plans, total = iter([reported.plan]), 1
+    if reported.digest:
+        return _digest(plans)
+    if reported.tell is not None:
+        return _try(plans, Progress(lambda _done, _total: _tell(reported.tell)), total)
+    with progress_of("runs", total) as progress:
+        return _try(plans, progress, total)
+
+
+def _tell(descriptor: int) -> None:
+    os.write(descriptor, b".")
 
 
 def _digest(plans: Iterator[Plan]) -> int:
@@ -74,22 +90,36 @@ def _share(reported: argparse.Namespace) -> int:
     jobs = min(reported.jobs, reported.seeds)
     parts = [reported.seeds * job // jobs for job in range(jobs + 1)]
     command = [sys.executable, "-m", "tests.simulation"]
+    outer, inner = os.pipe()
+    command.append(f"--tell={inner}")
     running = [
-        subprocess.Popen([*command, f"--first={reported.first + start}", f"--seeds={end - start}"])  # noqa: S603 - ourselves
+        subprocess.Popen(  # noqa: S603 - ourselves
+            [*command, f"--first={reported.first + start}", f"--seeds={end - start}"],
+            pass_fds=[inner],
+        )
         for start, end in pairwise(parts)
     ]
+    os.close(inner)
+    with progress_of("runs", reported.seeds) as progress, os.fdopen(outer, "rb", 0) as told:
+        runs = 0
+        while ended := told.read(_TOLD):
+            runs += len(ended)
+            progress.set(runs, reported.seeds)
     return max(job.wait() for job in running)
 
 
-def _try(plans: Iterator[Plan]) -> int:
+def _try(plans: Iterable[Plan], progress: Progress, total: int) -> int:
     began, runs, broken = time.monotonic(), 0, Counter[str]()
     for plan in plans:
         outcome = run(plan)
         runs += 1
+        progress.set(runs, total)
         broken.update(outcome.broken)
         if outcome.broken:
+            progress.clear()
             _report(plan, outcome)
     took = time.monotonic() - began
+    progress.clear()
     reported = ", ".join(f"{rule} in {count}" for rule, count in sorted(broken.items()))
     print(f"{runs} runs in {took:.0f} s: {reported or 'nothing was broken'}", file=sys.stderr)
     return 1 if broken else 0
