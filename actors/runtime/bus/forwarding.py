@@ -25,7 +25,6 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge, Refusal
-from fsm.bus.held_paths import HeldPaths
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.intent import Intent, intent_of
 from fsm.limits.token_bucket import Rate, TokenBuckets
@@ -183,6 +182,7 @@ class Forwarding:
     Attributes:
         routing: Listeners of all addresses.
         admission: Permitted sender addresses of components.
+        answers: The open requests.
         outbound: The routes out.
         proofs: Proven senders over links.
         arrivals: What comes from outside, each pair's messages in order.
@@ -203,14 +203,13 @@ class Forwarding:
         runtime = self._runtime = own.identity.runtime
         self._hops = hops
         self._handing = Deliveries(hops)
-        self._answers = OpenRequests(self._handing, hops)
-        self._held = HeldPaths()
+        self.answers = OpenRequests(self._handing, hops)
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
         self.outbound = Outbound(self._handing, hops, self)
         self.proofs = SenderProofs(self.admission, self.outbound, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
-        self.copies = Copies(self.admission, self._pipelines, self._answers, self._handing, hops)
+        self.copies = Copies(self.admission, self._pipelines, self.answers, self._handing, hops)
         self.arrivals = Arrivals(hops, self._take_arrived)
 
     # ---- in
@@ -245,7 +244,7 @@ class Forwarding:
     def waits_anew(self, request: Message) -> None:
         """Begin the time of a request now: until now it has waited in the bus."""
         if request.is_request:
-            self._answers.waits_anew(request)
+            self.answers.waits_anew(request)
 
     def _decided(self, item: Submitted | Announced, now: float) -> None:
         """Take what has waited for a proof of its sender."""
@@ -286,7 +285,7 @@ class Forwarding:
         """Take a message from outside whose turn has come; say whether it counts as given."""
         passed = self._pipelines.passed(submitted.message, submitted.by, Direction.INCOMING)
         if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
-            self._answers.reject_late(submitted)
+            self.answers.reject_late(submitted)
             return False
         origin = self._origin(submitted)
         is_by_node = origin is Origin.NODE_STUB
@@ -311,16 +310,16 @@ class Forwarding:
             self._answer(passed, now)
             return
         if not passed.is_event and not self._is_notice(passed, direction):
-            if self._answers.is_crowding(passed) and self.routing.find(passed.to):
+            if self.answers.is_crowding(passed) and self.routing.find(passed.to):
                 self._warn(passed, _CROWDED)
                 why = _CROWDED.why
-                self._answers.reject(submitted, Code.UNAVAILABLE, why, _CROWDED.retry_after)
+                self.answers.reject(submitted, Code.UNAVAILABLE, why, _CROWDED.retry_after)
                 return
             session = by if origin is Origin.NODE_STUB else None
             is_ours = direction is Direction.OUTGOING
             intent = submitted.intent or intent_for(passed, direction, origin)
             waiter = PendingReply(is_ours, intent, session, submitted.reply)
-            self._answers.open(passed, waiter, now, submitted.terms)
+            self.answers.open(passed, waiter, now, submitted.terms)
         self._forward(passed, direction, now, submitted.intent)
         if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
             # The listeners here are not all (BUS-09).
@@ -343,7 +342,7 @@ class Forwarding:
         # The transaction of an answer knows better; what is forwarded for others is looked at.
         if message.is_response and self.admission.origin(by) is Origin.LOCAL:
             return None
-        return self._answers.repeated(message, trio.current_time())
+        return self.answers.repeated(message, trio.current_time())
 
     def _turn_down(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
         """Refuse a message; one that a peer sends in the name of others counts against it."""
@@ -360,7 +359,7 @@ class Forwarding:
         else:
             self._hops.denied(message, by, int(refusal.code or 0), refusal.why)
         self._hops.dropped(message, refusal.reason)
-        again = self._answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
+        again = self.answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
         if message.is_response:
             self._deny_answer(message, refusal, now)
         elif again is not None and refusal.code is None:
@@ -371,12 +370,12 @@ class Forwarding:
         elif message.is_request and refusal.code is not None:
             is_full = refusal.reason is DropReason.OVERFLOW
             later = RETRY_AFTER if is_full else None
-            self._answers.reject(submitted, refusal.code, refusal.why, later)
+            self.answers.reject(submitted, refusal.code, refusal.why, later)
         elif submitted.reply is not None:
             submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
         elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
             # A change of a foreign child is refused (SC-36).
-            self._answers.reject(submitted, refusal.code, refusal.why)
+            self.answers.reject(submitted, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
         return self.admission.origin(by) is Origin.LOCAL
@@ -385,7 +384,7 @@ class Forwarding:
         """Notify the requester that a stage of the application kept the answer."""
         if refusal.reason not in {DropReason.DENIED, DropReason.CRASHED} or not response.is_final:
             return
-        request = self._answers.asked_of(response)
+        request = self.answers.asked_of(response)
         if request is not None:
             code = refusal.code or Code.FORBIDDEN
             self.refuse(request, code, refusal.why, now)
@@ -393,23 +392,21 @@ class Forwarding:
     # ---- answers
 
     def _answer(self, response: Message, now: float) -> None:
-        answer = self._answers.taken(response, now)
+        answer = self.answers.taken(response, now)
         if answer.transaction is None:
             return
         if answer.is_last:
             is_reached = response.code <= LAST_SUCCESS
             self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
-            if is_reached and answer.transaction.waiter.is_ours:
-                self._held.accepted(answer.transaction.request)
         self._give(response, answer.transaction.waiter, now)
         if not response.is_final:
-            self._answers.waits_anew(answer.transaction.request)
+            self.answers.waits_anew(answer.transaction.request)
 
     def _give(self, response: Message, waiter: PendingReply, now: float) -> None:
         if waiter.is_copy:
             return
         if waiter.reply is not None or waiter.is_ours:
-            self._answers.give(response, waiter)
+            self.answers.give(response, waiter)
         elif waiter.session and self.routing.find(waiter.session):
             # An answer returns over the session that brought the request (MN-18).
             self.outbound.go_back(response, waiter.session, now)
@@ -454,7 +451,7 @@ class Forwarding:
     def _end(self, message: Message, refusal: "_Refused", now: float) -> None:
         self.outbound.settled(message, now)
         reason = f"{int(refusal.code)} {refusal.why}"
-        ended = self._answers.give_up(message, reason) if message.is_request else None
+        ended = self.answers.give_up(message, reason) if message.is_request else None
         if ended is None:
             self._hops.dropped(message, refusal.reason)
             return
@@ -481,23 +478,7 @@ class Forwarding:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
-            self._held.sent(message)
             self.outbound.go(message, intent or intent_of(message), now)
-
-    def release(self, stub: str, domain: str) -> bool:
-        """Forget the routes by a stub, unless a request or a subscription depends on it.
-
-        Args:
-            stub: Address of the stub.
-            domain: The domain that it leads to.
-
-        Returns:
-            Whether nothing depends on it.
-        """
-        if self._held.holds(domain) or self._answers.depends_on(stub, domain):
-            return False
-        self.outbound.routes.forget_stub(stub)
-        return True
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: messages that waited for it go.
@@ -522,7 +503,7 @@ class Forwarding:
         A new child is for all observers, also if it was answered here.
         """
         is_for_all = not message.is_request or parent_of(message.to) is not None
-        if is_for_all or self._answers.is_open(message):
+        if is_for_all or self.answers.is_open(message):
             return True
         self._hops.dropped(message, DropReason.NO_TARGET)
         self.outbound.settled(message, now)
@@ -549,7 +530,7 @@ class Forwarding:
                 # Sent to followers of local data; this link has none: it
                 # begins anew with all there is.
                 self.refuse(message, Code.NOT_FOUND, "target not found", now)
-            elif self._answers.is_direct(message):
+            elif self.answers.is_direct(message):
                 self.refuse(message, Code.UNAVAILABLE, "the link is gone", now)
             elif self._is_wanted(message, now):
                 is_published = is_below(message.to, message.from_)
@@ -570,7 +551,7 @@ class Forwarding:
     def deadline(self) -> float:
         """Return when `tick` is due."""
         return min(
-            self._answers.deadline(),
+            self.answers.deadline(),
             self.proofs.deadline(),
             self.arrivals.deadline(),
             self.outbound.deadline(),
@@ -578,13 +559,13 @@ class Forwarding:
 
     def tick(self, now: float) -> None:
         """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
-        for request in self._answers.repeated_now(now):
+        for request in self.answers.repeated_now(now):
             # Who has it here, is at it; what went out may be lost.
             if not self.routing.find(request.to) or parent_of(request.to) is not None:
                 self._hops.submitted(request, request.from_)
                 self.outbound.settled(request, now)
                 self.outbound.go(request, intent_of(request), now)
-        for ended in self._answers.overdue(now):
+        for ended in self.answers.overdue(now):
             self.outbound.settled(ended.request, now)
             if ended.waiter.is_ours:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
@@ -596,7 +577,7 @@ class Forwarding:
 
     def leave(self) -> None:
         """End what is open: the bus stops, which ends all waits here, too."""
-        self._answers.leave()
+        self.answers.leave()
 
 
 @final

@@ -142,6 +142,13 @@ class MessageBus(Actor[BusMessage]):
                 self._write(message)
         self._forwarding.admission.settle()
 
+    def _release(self, stub: str, domain: str) -> bool:
+        """Forget the routes by a stub, unless a request or a subscription depends on it."""
+        is_free = not self._forwarding.answers.depends_on(stub, domain)
+        if is_free:
+            self._forwarding.outbound.routes.forget_stub(stub)
+        return is_free
+
     def _route(self, message: Route | NoRoute | RoutesChanged) -> None:
         match message:
             case Route():
@@ -185,7 +192,7 @@ class MessageBus(Actor[BusMessage]):
                 self._forwarding.outbound.registry = registry
                 done.send(None)
             case ReleaseAsked(stub, domain, freed):
-                freed.send(self._forwarding.release(stub, domain))
+                freed.send(self._release(stub, domain))
             case ForwardAdded(rule, writer, added):
                 try:
                     self._forwarding.copies.add(rule, writer)

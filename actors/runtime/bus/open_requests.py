@@ -11,6 +11,7 @@ from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin, Submitted
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
+from fsm.bus.held_paths import HeldPaths
 from fsm.bus.transactions import (
     Answer,
     DeduplicationWindow,
@@ -25,7 +26,7 @@ from fsm.intent import Intent, intent_of
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
 from specs.message import Message, refuse
-from specs.reply_code import Code, DropReason
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
 
@@ -84,6 +85,7 @@ class OpenRequests:
         self._seen = DeduplicationWindow()
         self._answered: OrderedDict[Key, tuple[Transaction[PendingReply], Message]] = OrderedDict()
         self._load: Counter[_Pair] = Counter()
+        self._held = HeldPaths()
 
     def open(self, request: Message, waiter: PendingReply, now: float, terms: Terms) -> None:
         """Begin to wait for the answer to a request.
@@ -96,6 +98,8 @@ class OpenRequests:
         """
         self._hops.step(self._open.open(request, waiter, now, terms))
         self.waits_anew(request)
+        if waiter.is_ours:
+            self._held.sent(request)
         self._load[request.from_, request.to] += 1
 
     def waits_anew(self, request: Message) -> None:
@@ -113,13 +117,13 @@ class OpenRequests:
         return self._open.find(request) is not None
 
     def depends_on(self, stub: str, domain: str) -> bool:
-        """Return whether a request came by a stub, or was sent to its domain, and is still open.
+        """Return whether a request by a stub or to its domain is open, or a subscription is held.
 
         Args:
             stub: Address of the stub.
             domain: The domain that it leads to.
         """
-        return any(
+        return self._held.holds(domain) or any(
             one.waiter.session == stub or domain_of(one.request.to) == domain
             for one in self._open.transactions()
         )
@@ -165,6 +169,8 @@ class OpenRequests:
             self._hops.step(answer.step)
             if answer.is_last:
                 self._closed(answer.transaction.request)
+                if answer.transaction.waiter.is_ours and response.code <= LAST_SUCCESS:
+                    self._held.accepted(answer.transaction.request)
                 self._remember(answer.transaction, response)
         return answer
 
