@@ -9,6 +9,7 @@ refused request is answered over the link it came from; any other refused messag
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, assert_never, final
 
+import attrs
 import trio
 from typing_extensions import override
 
@@ -49,6 +50,7 @@ from fsm.registry.records import users_of
 from fsm.session.node_session_io import CloseAsked, OutboundMessage, PeerForm, Tick
 from fsm.sync.consents import HEEDED
 from specs.addresses.address import canonical, domain_of, last_segment, session_manager
+from specs.bodies.session import SESSION_TOKEN
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
 from specs.message import Message, MessageType, identified, refuse
@@ -180,6 +182,9 @@ def _subject(message: Message) -> str | None:
 
 
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
+_WRONG_TOKEN: Final = Refusal(
+    Check.SESSION, "the message carries a token that is not that of its session"
+)
 _NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
 
 
@@ -256,11 +261,18 @@ class Ingress:
             self._controlled(self._control.receive, message, port)
             return
         session = self._exchange.session_of(port.number)
+        token = message.body.get(SESSION_TOKEN)
+        if token is not None:
+            message = _without_token(message)
         if session is not None:
             message = _identified(message, session.asker)
         self._trace.hop(Op.RCV, message, link=port.name)
         if session is None:
             self._gate.refuse(message, port, self._no_session(message))
+            return
+        if token is not None and not (isinstance(token, str) and session.core.knows(token)):
+            self._gate.refuse(message, port, _WRONG_TOKEN)
+            self._exchange.failed(port)
             return
         refusal = self._routed_out(message, session.core.runtime, session.asker)
         if refusal is not None:
@@ -328,6 +340,12 @@ class Ingress:
             if isinstance(outcome, Refused):
                 return Refusal(Check.SOURCE, outcome.why)
         return None
+
+
+def _without_token(message: Message) -> Message:
+    """Return a message without the token of its session, which is for the node alone (C-64)."""
+    body = {key: value for key, value in message.body.items() if key != SESSION_TOKEN}
+    return attrs.evolve(message, body=body)
 
 
 def _identified(message: Message, asker: Asker) -> Message:

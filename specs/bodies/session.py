@@ -1,6 +1,6 @@
 """Bodies of stub status, session control, and back ends of a node (M-13..M-17, M-55..M-58)."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import attrs
 
@@ -10,6 +10,12 @@ from specs.limits.protocol import MAX_ID
 from specs.reply_code import Code
 from specs.schema.field import Address, Filled, WordNeeds, checked, ruled, wire
 from specs.schema.shape import Number, Whole
+
+SESSION_TOKEN: Final = "sessionToken"  # noqa: S105 - a key, no token
+"""Key of a body for the token of the sender's session.
+
+A message inherits the token of its link. One that carries a token is refused unless it is that of
+its session, and the node takes it out (MN-05, C-64)."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -77,7 +83,7 @@ class SessionGranted:
         burst: Messages that it accepts at once after a rest.
     """
 
-    session_token: Filled = attrs.field(metadata=wire("sessionToken"))
+    session_token: Filled = attrs.field(metadata=wire(SESSION_TOKEN))
     emptied: bool | None = None
     statement: str | None = None
     domain_keys: JsonObject | None = attrs.field(default=None, metadata=wire("domainKeys"))

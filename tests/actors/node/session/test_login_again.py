@@ -15,7 +15,7 @@ from actors.node.messages import Arrived
 from actors.node.policy_hook import Policy
 from actors.policy.ruling import Decision, Ruling
 from specs.limits.node import LOGIN_TIMEOUT, SESSION_LIFE
-from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
+from specs.limits.protocol import MAX_FAILED_OPENS, OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
 from tests.support.node.issuer import BOB, FakeKeySource, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, RB, open_world
@@ -188,3 +188,54 @@ async def test_a_login_over_the_same_link_lengthens_the_session(autojump_clock):
 def test_a_login_is_good_for_half_a_day():
     assert SESSION_LIFE == 12 * 3600
     assert LOGIN_TIMEOUT < OPEN_TIMEOUT < SESSION_IDLE
+
+
+# ---- MN-05: a token of its own in a message
+
+
+async def test_a_message_with_the_token_of_its_session_goes_on_without_it(autojump_clock):
+    """MN-05, C-64: the token is for the node, and no receiver gets it."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        await ra.post("create", alice, bob, sessionToken=ra.token, value=1)
+        heard = await rb.hear()
+        assert (heard.from_, heard.body["value"]) == (alice, 1)
+        assert "sessionToken" not in heard.body
+
+
+@pytest.mark.parametrize("token", ["another", 7, ["x"], {}])
+async def test_a_message_with_another_token_is_refused_and_its_session_stays(token, autojump_clock):
+    """MN-05: 401 for that message."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        answer = await ra.ask("create", alice, bob, sessionToken=token)
+        assert (answer.code, "token" in answer.body["description"]) == (401, True)
+        assert (await ra.ask("create", alice, f"{bob}9")).code == 404
+        assert await rb.silence()
+        others = await ra.ask("create", alice, bob, sessionToken=rb.token)
+        assert others.code == 401
+
+
+async def test_a_message_with_the_token_of_a_session_that_is_void_is_refused(autojump_clock):
+    """MN-05: a token that a re-open has replaced is no longer good once the new one is used."""
+    async with open_world() as world:
+        first = await world.peer(RA)
+        [alice] = await first.allocate()
+        again = await world.outsider(RA)
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 200
+        await again.control("ping")
+        answer = await again.ask("create", alice, f"{alice}9", sessionToken=first.token)
+        assert answer.code == 401
+
+
+async def test_wrong_tokens_in_messages_cost_the_link(autojump_clock):
+    """S2: they cannot be tried out."""
+    async with open_world() as world:
+        ra = await world.peer(RA)
+        for _ in range(MAX_FAILED_OPENS):
+            await ra.ask("create", f"{RA}/ua", f"{RB}/ua", sessionToken="guess")
+        await ra.post("create", f"{RA}/ua", f"{RB}/ua", sessionToken="guess")
+        with trio.fail_after(10):
+            await until_left(ra)
