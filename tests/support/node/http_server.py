@@ -1,5 +1,6 @@
 """A small HTTP server on a real socket, for back ends that tests write themselves."""
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -70,12 +71,17 @@ class HttpServer:
 
 
 @asynccontextmanager
-async def open_http_server(handler: Handler, port: int = 0) -> AsyncIterator[HttpServer]:
-    """Serve on loopback while inside; leaving breaks every connection."""
+async def open_http_server(
+    handler: Handler, port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[HttpServer]:
+    """Serve on loopback while inside, encrypted or not; leaving breaks every connection."""
     async with trio.open_nursery() as nursery:
         [listener] = await trio.open_tcp_listeners(port, host="127.0.0.1")
         port = listener.socket.getsockname()[1]
-        server = HttpServer(f"http://127.0.0.1:{port}", port)
+        scheme = "http" if tls is None else "https"
+        server = HttpServer(f"{scheme}://127.0.0.1:{port}", port)
+        if tls is not None:
+            listener = trio.SSLListener(listener, tls, https_compatible=True)
         serve = partial(_connection, server, handler)
         await nursery.start(partial(trio.serve_listeners, serve, [listener]))
         yield server

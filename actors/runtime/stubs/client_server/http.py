@@ -92,11 +92,17 @@ class _Stream(httpcore.AsyncNetworkStream):
         stream = trio.SSLStream(
             _Bytes(self._link), ssl_context, server_hostname=server_hostname, https_compatible=True
         )
+        is_done = False
         try:
             with trio.fail_after(DIAL_TIMEOUT):
                 await stream.do_handshake()
+            is_done = True
         except (trio.BrokenResourceError, trio.TooSlowError) as exc:
             raise httpcore.ConnectError(str(exc.__cause__ or exc)) from (exc.__cause__ or exc)
+        finally:
+            if not is_done:
+                with trio.CancelScope(shield=True):
+                    await self._link.aclose()
         return _Encrypted(stream)
 
     @override

@@ -1,10 +1,12 @@
 """A domain that is a plain REST server, reached by a stub of its catalogue (PFY-05, PFY-01)."""
 
+import ssl
 from contextlib import asynccontextmanager
 
 import attrs
 import pytest
 import trio
+import trustme
 
 from actors.catalogue.archive import pack
 from actors.catalogue.client import CatalogueAccess
@@ -140,12 +142,12 @@ class World:
 
 
 @asynccontextmanager
-async def open_world(publish):
+async def open_world(publish, tls=None):
     """A runtime of a domain without a node, and a domain that is just a REST server."""
     shop, publishing = Shop(), Publishing()
     async with (
         open_http_server(RestRegistryFake()) as registry,
-        open_http_server(shop) as server,
+        open_http_server(shop, tls=tls) as server,
         open_system_network() as network,
     ):
         publish(publishing, server)
@@ -216,6 +218,21 @@ async def test_a_server_that_hangs_up_gets_502_and_is_asked_again():
         assert (await world.ask()).code == 502
         world.shop.mood = None
         assert (await world.ask()).code == 200
+
+
+@pytest.mark.parametrize(("is_trusted", "code"), [(True, 200), (False, 502)])
+async def test_the_certificate_of_an_https_server_is_checked(
+    tmp_path, monkeypatch, is_trusted, code
+):
+    authority, tls = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    trusted = authority if is_trusted else trustme.CA()
+    trusted.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    async with open_world(profile, tls) as world:
+        assert world.url.startswith("https:")
+        codes = [(await world.ask()).code for _ in range(2)]
+        assert codes == [code] * 2
 
 
 async def test_code_of_the_domain_asks_its_server_from_a_sandbox_and_no_other(tmp_path):

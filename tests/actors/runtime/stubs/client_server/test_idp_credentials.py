@@ -1,0 +1,77 @@
+"""What the answers of an identity provider are to a login (PFY-12, M-55)."""
+
+import pytest
+
+from actors.kit.ids import IdSource
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.stubs.credentials import CredentialsError
+from actors.runtime.stubs.idp_credentials import IdpCredentials
+from specs.message import refuse, reply_to
+from tests.support.node.issuer import ALICE
+
+R = "hyperty-runtime://a.ex/ra"
+
+
+class Answering(MiniBusPort):
+    """A port whose requests are all answered alike."""
+
+    def __init__(self, answer):
+        self.url = f"{R}/ua"
+        self.answer = answer
+        self.asked = []
+
+    async def request(self, message):
+        self.asked.append(message)
+        return self.answer(message)
+
+    async def unused(self, *_):
+        raise NotImplementedError
+
+    post = hand_back = add_listener = remove_listener = announce = unused
+
+
+def credentials(answer):
+    made = IdpCredentials(ALICE, {"hint": "x", "origin": "somebody else"})
+    port = Answering(answer)
+    made.ask_by(port, IdSource(), "thumb")
+    return made, port
+
+
+@pytest.mark.parametrize("value", ["abc.def", {"assertion": "abc.def", "idp": {}}])
+async def test_a_token_comes_alone_or_as_an_assertion(value):
+    made, port = credentials(lambda asked: reply_to(asked, 200, {"value": value}))
+    assert await made.token("a.ex") == "abc.def"
+    (asked,) = port.asked
+    assert (asked.to, asked.body["method"]) == ("domain-idp://idp.ex", "generateAssertion")
+    assert asked.body["params"] == {
+        "hint": "x",
+        "contents": "a.ex",
+        "origin": R,
+        "usernameHint": ALICE,
+        "key": "thumb",
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (lambda asked: refuse(asked, 401, "who are you"), 401),
+        (lambda asked: refuse(asked, 403, "no"), 401),
+        (lambda asked: refuse(asked, 404, "no"), 401),
+        (lambda asked: refuse(asked, 408, "it hangs"), 503),
+        (lambda asked: refuse(asked, 502, "broken"), 503),
+        (lambda asked: refuse(asked, 504, "it hangs"), 503),
+        (lambda asked: reply_to(asked, 200), 503),
+        (lambda asked: reply_to(asked, 200, {"value": {"assertion": "two words"}}), 503),
+    ],
+)
+async def test_no_token_is_final_only_if_it_is_refused(answer, code):
+    made, _ = credentials(answer)
+    with pytest.raises(CredentialsError) as refused:
+        await made.token("a.ex")
+    assert refused.value.code == code
+
+
+async def test_without_a_runtime_there_is_no_token():
+    with pytest.raises(CredentialsError, match="no runtime"):
+        await IdpCredentials(ALICE).token("a.ex")
