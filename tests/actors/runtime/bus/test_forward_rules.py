@@ -126,6 +126,18 @@ async def test_a_copy_passes_the_policy_of_its_receiver(tmp_path, autojump_clock
         assert there.drops == {DropReason.DENIED: 1}
 
 
+async def test_what_a_policy_wants_done_afterwards_is_done_for_each_copy(tmp_path, autojump_clock):
+    """POL-13."""
+    counting = 'obligations.permit = [{ do = "count", name = "seen", when = "after" }]'
+    permit = f'effect = "permit"\ntarget.msgTo.like = "hyperty://*"\n{counting}'
+    (tmp_path / "p.toml").write_text(one_policy(rule("r", permit)))
+    async with scene(3, tmp_path / "p.toml") as there, there.rule(0, 1), there.rule(0, 2):
+        assert await there.ask(0, "x") == (200, "x")
+        pep = f"{there.runtime.url}/pep"
+        shown = await there.runtime.order("ua", MessageType.READ, pep, {})
+        assert shown.body["value"]["counts"] == {"seen": 3}
+
+
 async def test_a_copy_without_a_receiver_is_counted(autojump_clock):
     async with scene(2) as there, there.rule(0, 1):
         await there.runtime.undeploy(there.urls[1])
