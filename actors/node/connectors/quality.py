@@ -1,11 +1,13 @@
 """The quality broker at `domain://qos.<domain>`: network resources (CON-04, M-58, C-60).
 
-A client of a session (`clientName`) reserves a relay by `create`, reads its state by `read`
+A `read` without a `resource` inquires what can be reserved, such as servers of STUN and TURN. A
+client of a session (`clientName`) reserves a relay by `create`, reads its state by `read`
 and releases it by `delete`, both with its name as `resource`. A repeated request for a held
 relay is answered with that relay. A broker that is asked over HTTP has this form, which is ours:
 
 | call | answers |
 |---|---|
+| `GET /resources` | 200, any JSON object; 503: none left |
 | `PUT /reservations/<name>` and the request | 200 `{turn, username, credential}`; 503: none left |
 | `GET /reservations/<name>` | 200, any JSON object; 404 |
 | `DELETE /reservations/<name>` | 200, 204 or 404 |
@@ -67,6 +69,10 @@ class QualityBroker(ABC):
         """
 
     @abstractmethod
+    async def resources(self) -> JsonObject | None:
+        """Return what can be reserved now; None: no resources are left."""
+
+    @abstractmethod
     async def status(self, name: str) -> JsonObject | None:
         """Return how a reservation stands; None: there is none."""
 
@@ -97,6 +103,8 @@ class Quality(Service):
                 request = read_body(message, AskQuality).value
                 client = request.client_name
                 return Plan(partial(self._reserve, by, request), f"{by} {client}")
+            case MessageType.READ if "resource" not in message.body:
+                return Plan(self._inquire, by)
             case MessageType.READ:
                 client = _client(message)
                 return Plan(partial(self._status, by, client), f"{by} {client}")
@@ -147,6 +155,13 @@ class Quality(Service):
         self._kept.granted(by, client, Reservation(name, wanted, value))
         return with_value(Code.OK, value)
 
+    async def _inquire(self) -> Replied:
+        found = await self._broker.resources()
+        if found is None:
+            return _NO_RESOURCES
+        value: dict[str, Json] = {**found}
+        return with_value(Code.OK, value)
+
     async def _status(self, by: str, client: str) -> Replied:
         held = self._kept.held(by, client)
         status = None if held is None else await self._broker.status(held.name)
@@ -192,6 +207,17 @@ class HttpQualityBroker(QualityBroker):
         match code_of(answer):
             case Code.OK:
                 return _turn(answer)
+            case Code.UNAVAILABLE:
+                return None
+            case _:
+                raise _broken(answer)
+
+    @override
+    async def resources(self) -> JsonObject | None:
+        answer = await self._client.ask("GET", path_of("resources"))
+        match code_of(answer):
+            case Code.OK:
+                return _object(answer)
             case Code.UNAVAILABLE:
                 return None
             case _:

@@ -117,6 +117,11 @@ class RelaysFake(QualityBroker):
         return self._granted.get(name)
 
     @override
+    async def resources(self) -> JsonObject | None:
+        await trio.lowlevel.checkpoint()
+        return {"relays": len(self._free)} if self._free else None
+
+    @override
     async def status(self, name: str) -> JsonObject | None:
         await trio.lowlevel.checkpoint()
         granted = self._granted.get(name)

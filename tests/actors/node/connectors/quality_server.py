@@ -20,6 +20,7 @@ class QualityServer:
         mood: What to do instead of answering; None: answer.
         held_up: What answers wait for, after the request has been done.
         server: Where it is served.
+        servers: What it says of its servers to those that inquire.
     """
 
     free: int = 2
@@ -27,6 +28,7 @@ class QualityServer:
     mood: Callable[[Call], Said | None] | None = None
     held_up: trio.Event | None = None
     server: HttpServer | None = None
+    servers: list[dict] = attrs.field(factory=lambda: [{"urls": ["stun:198.51.100.7:3478"]}])
 
     async def __call__(self, call: Call) -> Said:
         moody = None if self.mood is None else self.mood(call)
@@ -39,6 +41,10 @@ class QualityServer:
         match (call.method, *call.segments):
             case ("PUT", "reservations", name):
                 return self._grant(name, call.body)
+            case ("GET", "resources") if self.free == 0:
+                return Said(503, {"message": "no resources"})
+            case ("GET", "resources"):
+                return Said(200, {"servers": self.servers})
             case ("GET", "reservations", name):
                 return Said(200, self.held[name]) if name in self.held else GONE
             case ("DELETE", "reservations", name) if name in self.held:

@@ -67,6 +67,27 @@ async def test_a_reservation_is_shown_and_released():
         assert (await ask(ra, "delete")).code == 200
 
 
+async def test_an_inquiry_is_answered_by_the_broker_and_reserves_nothing():
+    """CON-04: inquire, and 503 without resources."""
+    async with open_quality(free=1) as (world, broker):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        found = await ra.ask("read", f"{RA}/ua", QOS)
+        assert (found.code, found.body["value"]) == (200, {"servers": broker.servers})
+        assert (broker.held, broker.free) == ({}, 1)
+        assert (await reserve(rb)).code == 200
+        refused = await ra.ask("read", f"{RA}/ua", QOS)
+        assert (refused.code, refused.body["description"]) == (503, "no resources are left")
+
+
+async def test_an_inquiry_that_the_broker_does_not_know_is_a_502():
+    """CON-07: the back end is broken, or another one."""
+    async with open_quality() as (world, broker):
+        broker.mood = lambda call: Said(404, {}) if call.segments == ("resources",) else None
+        ra = await world.peer(RA)
+        assert (await ra.ask("read", f"{RA}/ua", QOS)).code == 502
+        assert (await reserve(ra)).code == 200
+
+
 async def test_asking_again_is_answered_with_what_is_held():
     async with open_quality() as (world, broker):
         ra = await world.peer(RA)
@@ -162,7 +183,7 @@ async def test_a_node_that_stops_gives_everything_back():
 
 @pytest.mark.parametrize(
     ("type_", "body"),
-    [("create", {}), ("create", {"value": {"cspId": "x"}}), ("read", {}), ("update", {})],
+    [("create", {}), ("create", {"value": {"cspId": "x"}}), ("read", {"resource": ""}), ("update", {})],
 )
 async def test_an_invalid_reservation_is_refused(type_, body):
     async with open_quality() as (world, _):
