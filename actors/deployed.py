@@ -27,6 +27,11 @@ class _Tenant(ABC):
         self._runtime: Final = runtime
         self._life: Final = life
 
+    @override
+    def __repr__(self) -> str:
+        kind, life = type(self).__name__, self._life
+        return f"<{kind} {life.name!r} {life.url} {life.state} in {self._runtime.url}>"
+
     @property
     @abstractmethod
     def url(self) -> str:

@@ -3,14 +3,18 @@
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Final, TypeAlias, TypeVar, Unpack, final, overload
 
 import attrs
+from typing_extensions import override
 
 from actors.deployed import Deployed, DeployedApart
 from actors.kit.counters import DropLedger
 from actors.kit.ids import clock_offset, fresh_ids
+from actors.kit.kinds import PathInput, a_text, as_path_or_none, of_kind
 from actors.kit.plain_urls import check_plain
 from actors.kit.trace import NULL_TRACER, Tracer
 from actors.node import app as node_app
@@ -45,7 +49,7 @@ __all__ = [
     "open_tracer",
 ]
 
-Trace: TypeAlias = Path | Tracer | None
+Trace: TypeAlias = PathInput | Tracer | None
 """Destination of a trace: a directory that holds runs, a tracer, or None for no trace."""
 
 
@@ -84,11 +88,11 @@ async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
     match trace:
         case Tracer():
             yield trace
-        case Path():
+        case str() | PathLike():
             # Not needed by a program that keeps no files, and slow to import.
             from actors.kit.trace_file import open_trace  # noqa: PLC0415
 
-            async with open_trace(trace, name) as tracer:
+            async with open_trace(Path(trace), name) as tracer:
                 yield tracer
         case None:
             yield NULL_TRACER
@@ -125,10 +129,20 @@ def bare_error() -> Iterator[None]:
         raise error from error.__cause__
 
 
-@asynccontextmanager
-async def open_node(
+def _check_surroundings(network: Network | None, trace: Trace) -> None:
+    """Refuse a network or a trace of a wrong kind.
+
+    Raises:
+        TypeError: One is.
+    """
+    of_kind(network, (Network, NoneType), "network")
+    if not isinstance(trace, PathLike):
+        of_kind(trace, (str, Tracer, NoneType), "trace")
+
+
+def open_node(
     domain: str | NodeConfig, *, network: Network | None = None, trace: Trace = None
-) -> AsyncIterator[Node]:
+) -> AbstractAsyncContextManager[Node]:
     """Run the message node of a domain while the context is open.
 
     The node listens before the block begins. When the block is left, the node closes its
@@ -142,8 +156,8 @@ async def open_node(
             for any configuration.
         trace: Directory or tracer that takes the trace of the node; None: no trace.
 
-    Yields:
-        The running node.
+    Returns:
+        An async context manager that yields the running node.
 
     An error of the block is raised as itself; several errors are raised as a group.
 
@@ -151,6 +165,7 @@ async def open_node(
     stops.
 
     Raises:
+        TypeError: At the call: an argument is of a wrong kind.
         BadUrlError: The domain cannot be part of an address.
         PlainUrlError: The node of another domain, on another machine, would be dialled without
             TLS, and `NodeConfig.insecure` is not set; a `ValueError`.
@@ -161,7 +176,16 @@ async def open_node(
         TraceDirectoryError: The trace directory cannot be made or written.
         RestartLimitError: A part of the node crashes again and again.
     """
+    of_kind(domain, (str, NodeConfig), "domain")
+    _check_surroundings(network, trace)
     config = domain if isinstance(domain, NodeConfig) else NodeConfig(domain=domain)
+    return _open_node(config, network, trace)
+
+
+@asynccontextmanager
+async def _open_node(
+    config: NodeConfig, network: Network | None, trace: Trace
+) -> AsyncIterator[Node]:
     domain_name(config.domain)
     dialled = (one.url for one in config.foreign.domains.values())
     check_plain(dialled, network, insecure=config.insecure)
@@ -200,6 +224,10 @@ class Runtime:
     def __init__(self, running: RunningRuntime) -> None:
         self.url: Final = running.url
         self._running: Final = running
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Runtime {self.url} {'closed' if self._running.is_leaving else 'open'}>"
 
     async def deploy(
         self,
@@ -289,6 +317,9 @@ class Runtime:
             RegistrationError: The domain registry did not take the record.
             ActorStoppedError: The runtime has closed.
         """
+        given: object = made
+        if not (isinstance(given, type) and issubclass(given, Hyperty)):
+            raise TypeError(f"deploy_apart takes a class of hyperties, not {made!r}")
         code = HypertyCode.of(made)
         name, schema = made.__name__ if name is None else name, recorded_schema(made)
         profile = Profile(name, descriptor, resources, schemas, message_schema=schema)
@@ -322,6 +353,7 @@ class Runtime:
             ReleaseError: The node refuses, or cannot be reached; see its `code`.
             ActorStoppedError: The runtime has closed.
         """
+        of_kind(name, (str, NoneType), "name")
         await self._running.release_name(name)
 
     def discover(
@@ -462,10 +494,15 @@ class Runtime:
         If cancelled, nothing is followed.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             UnknownMachineError: There is no such machine; the error names the nearest one.
             ValueError: The machine is `transaction`, which steps too often to be followed.
             ActorStoppedError: The runtime has closed.
         """
+        a_text(machine, "machine")
+        of_kind(about, (str, NoneType), "about")
+        if not callable(make):
+            raise TypeError(f"make must be a callable, not {type(make).__name__}")
         return await self._running.followers.follow(machine, make, about)
 
     def drops(self) -> DropLedger:
@@ -492,7 +529,7 @@ def open_runtime(
     node: str,
     network: Network | None = None,
     trace: Trace = None,
-    store: str | Path | None = None,
+    store: PathInput | None = None,
     credentials: Credentials = NO_CREDENTIALS,
 ) -> AbstractAsyncContextManager[Runtime]: ...
 
@@ -504,7 +541,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
     node: str = "",
     network: Network | None = None,
     trace: Trace = None,
-    store: str | Path | None = None,
+    store: PathInput | None = None,
     credentials: Credentials = NO_CREDENTIALS,
 ) -> AbstractAsyncContextManager[Runtime]:
     """Run a hyperty runtime while the context is open.
@@ -537,6 +574,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
     seconds.
 
     Raises:
+        TypeError: At the call: an argument is of a wrong kind.
         BadUrlError: On entering: domain or name cannot be part of an address, or `node` is not a
             URL that can be dialled.
         PlainUrlError: On entering: a node on another machine would be dialled without TLS, and
@@ -548,8 +586,10 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         RestartLimitError: A core part of the runtime crashed, which is a bug.
         HypertyFailedError: A hyperty was given up, and `RuntimeConfig.stop_on_failure` is set.
     """
+    of_kind(domain, (str, RuntimeConfig), "domain")
+    _check_surroundings(network, trace)
     if isinstance(domain, str):
-        place = None if store is None else Path(store)
+        place = as_path_or_none(store)
         domain = RuntimeConfig(
             domain=domain, name=name, node=node, store=place, credentials=credentials
         )

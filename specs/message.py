@@ -39,6 +39,24 @@ _EVENT_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
 _CHILD_EVENT_TYPES: Final = frozenset({MessageType.UPDATE, MessageType.DELETE})
 
 
+_SHOWN: Final = frozenset({"code", "description", "resource", "method"})
+"""Fields of a body whose values are shown, where a text may stand for people."""
+
+_SHOWN_CHARS: Final = 80
+
+
+def _outline(body: JsonObject) -> str:
+    """Return what is shown of a body: it may be long, and have secrets."""
+    return f"{{{', '.join(_part(name, value) for name, value in body.items())}}}"[
+        : _SHOWN_CHARS * 4
+    ]
+
+
+def _part(name: str, value: Json) -> str:
+    is_plain = name in _SHOWN and isinstance(value, str | int)
+    return f"{name[:_SHOWN_CHARS]!r}: {repr(value)[:_SHOWN_CHARS] if is_plain else '...'}"
+
+
 @attrs.frozen(slots=True)
 class Message:
     """One message in normal form.
@@ -59,7 +77,7 @@ class Message:
     type: MessageType
     from_: str
     to: str
-    body: JsonObject = attrs.field(factory=dict)
+    body: JsonObject = attrs.field(factory=dict, repr=_outline)
     identity: SenderIdentity | None = attrs.field(default=None, eq=False)
 
     # Read dozens of times on the path of one message.

@@ -10,6 +10,7 @@ dialled (S15).
 """
 
 import errno
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -33,6 +34,7 @@ from actors.kit.http_client import (
     ServerUrl,
     sockets,
 )
+from actors.kit.kinds import PathInput, each_text
 from specs.addresses.address import parse
 from specs.addresses.descriptor import WELL_KNOWN
 from specs.errors import BadUrlError, PlaceError
@@ -264,18 +266,28 @@ class Places:
                 await source.aclose()
 
 
-def read_places(texts: Iterable[str]) -> Places:
+def _several(places: Iterable[PathInput]) -> Iterable[PathInput]:
+    """Refuse one place instead of several."""
+    if isinstance(places, str | bytes | os.PathLike) or not isinstance(places, Iterable):
+        raise TypeError(f"the places must be several, such as a list, not {type(places).__name__}")
+    return places
+
+
+def read_places(texts: Iterable[PathInput]) -> Places:
     """Read places of catalogues: `DIRECTORY`, `URL`, `DOMAIN=DIRECTORY` or `DOMAIN=URL`.
 
     Args:
-        texts: The places, as an operator writes them.
+        texts: The places, as an operator writes them; a directory may be an `os.PathLike`.
 
     Raises:
+        TypeError: It is one place instead of several, or one is of a wrong kind.
         BadPlaceError: A text is not a place, or two are for the same domain.
     """
     named: dict[str, Maker] = {}
     general: Maker | None = None
-    for text in texts:
+    places = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in _several(texts)]
+    each_text(places, "the places")
+    for text in places:
         domain, where = _split(text)
         if domain in named or (domain is None and general is not None):
             raise BadPlaceError(text, f"there is another one for {domain or 'all domains'}")

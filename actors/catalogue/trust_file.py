@@ -32,6 +32,7 @@ import attrs
 from actors.catalogue.errors import TrustFileError
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.http_client import HttpUrlError, ServerUrl
+from actors.kit.kinds import PathInput, as_path
 from fsm.catalogue.descriptor_io import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
@@ -113,15 +114,17 @@ class Trust:
         return self.domains.get(domain) or self.domains.get(ANY)
 
 
-def read_trust(path: Path) -> Trust:
+def read_trust(path: PathInput) -> Trust:
     """Read a trust file and the key files that it names. Blocks while it reads.
 
     Args:
         path: Path of the trust file.
 
     Raises:
+        TypeError: The path is of a wrong kind.
         TrustFileError: A file cannot be read, or the trust file has unknown or wrong entries.
     """
+    path = as_path(path, "the trust file")
     try:
         content: dict[str, object] = tomllib.loads(path.read_text())
     except OSError as exc:

@@ -15,7 +15,7 @@ class ShownCatalogue:
     """A catalogue that is served."""
 
     domain: str
-    directory: Path
+    directory: Path = attrs.field(converter=as_path)
 
 
 @final

@@ -22,8 +22,9 @@ from actors.keys.key_set import (
     import_key,
 )
 from actors.keys.runtime_key import make_runtime_key
+from actors.kit.kinds import PathInput, as_path
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.node import RSA_BITS_MIN
+from specs.limits.node import JWKS_BYTES, RSA_BITS_MIN
 
 __all__ = ["SigningKey", "make_domain_key", "make_key", "read_key"]
 
@@ -113,14 +114,26 @@ def _generated(algorithm: str) -> Key:
             raise ValueError(f"there is no algorithm {algorithm!r}")
 
 
-def read_key(text: bytes) -> SigningKey:
-    """Read a key file.
+def _content(path: PathInput) -> bytes:
+    try:
+        with as_path(path, "the key, if it is not bytes,").open("rb") as file:
+            return file.read(JWKS_BYTES)
+    except OSError as exc:
+        raise BadKeysError(exc.strerror or "it cannot be read") from exc
+
+
+def read_key(key: bytes | PathInput) -> SigningKey:
+    """Read a key file. Blocks while it reads.
+
+    Args:
+        key: The content of the file, or its path.
 
     Raises:
-        BadKeysError: It is none.
+        TypeError: It is neither.
+        BadKeysError: It is none, or cannot be read.
     """
     try:
-        content: Json = orjson.loads(text)
+        content: Json = orjson.loads(key if isinstance(key, bytes) else _content(key))
     except orjson.JSONDecodeError as exc:
         raise BadKeysError("it is no JSON") from exc
     words = content if isinstance(content, dict) else {}
@@ -129,8 +142,8 @@ def read_key(text: bytes) -> SigningKey:
     if algorithm is None or not isinstance(name, str) or not name or "d" not in words:
         raise BadKeysError(f"it is no private key for {' or '.join(ALGORITHMS)} with a 'kid'")
     try:
-        key = import_key(words, _MATERIAL)
-        _ = key.private_key
+        material = import_key(words, _MATERIAL)
+        _ = material.private_key
     except (JoseError, ValueError, KeyError) as exc:
         raise BadKeysError("the key is damaged") from exc
-    return SigningKey(name, algorithm, key)
+    return SigningKey(name, algorithm, material)

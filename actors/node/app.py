@@ -16,6 +16,7 @@ from typing import Final, final
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.http.readiness import Part, Readiness
 from actors.keys.runtime_key import SEED_BYTES
@@ -306,6 +307,10 @@ class Node:
     counters: Counters
     _bus: ActorRef[BusMessage]
     _policing: Policing | None = None
+
+    @override
+    def __repr__(self) -> str:
+        return f"<Node {self.domain} {self.url} {'closed' if self._bus.is_gone else 'open'}>"
 
     @property
     def monitor_violations(self) -> int:

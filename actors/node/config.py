@@ -14,6 +14,7 @@ from typing_extensions import override
 from actors.http.config import HttpConfig
 from actors.keys.signing import SigningKey
 from actors.kit.ids import IdSource
+from actors.kit.kinds import as_path_or_none, kinds_checked
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.provider import Login
@@ -115,7 +116,7 @@ OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
 
 
 @final
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=kinds_checked)
 class NodeConfig:
     """The configuration of one message node.
 
@@ -150,13 +151,16 @@ class NodeConfig:
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
         monitor: Whether the node judges itself while it runs (`actors.kit.self_check`).
+
+    Raises:
+        TypeError: A value is of a wrong kind.
     """
 
     domain: str
     listen: str = "127.0.0.1:0"
     tls: ssl.SSLContext | None = None
-    registry: Path | None = None
-    state: Path | None = None
+    registry: Path | None = attrs.field(default=None, converter=as_path_or_none)
+    state: Path | None = attrs.field(default=None, converter=as_path_or_none)
     allow_legacy: bool = False
     names: Names = Names.STRICT
     object_schemes: frozenset[str] = OBJECT_SCHEMES

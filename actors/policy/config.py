@@ -6,6 +6,7 @@ from typing import final
 
 import attrs
 
+from actors.kit.kinds import as_paths, kinds_checked
 from fsm.policy.model import PolicySet
 from fsm.policy.terms import Algorithm, Result
 from specs.errors import PlaceError
@@ -21,7 +22,7 @@ class PolicyFileError(PlaceError):
 
 
 @final
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=kinds_checked)
 class PolicyConfig:
     """The policies by which a node or a runtime judges messages.
 
@@ -32,9 +33,12 @@ class PolicyConfig:
         combining: Algorithm that combines the results of several sets.
         default: Result for a message to which no policy applies (POL-15).
         zone: Time zone of conditions on the time of day.
+
+    Raises:
+        TypeError: A value is of a wrong kind.
     """
 
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = attrs.field(default=(), converter=as_paths)
     sets: tuple[PolicySet, ...] = ()
     combining: Algorithm = Algorithm.DENY_OVERRIDES
     default: Result = Result.PERMIT

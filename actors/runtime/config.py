@@ -12,6 +12,7 @@ import attrs
 
 from actors.http.config import HttpConfig
 from actors.kit.ids import IdSource
+from actors.kit.kinds import as_path_or_none, kinds_checked
 from actors.policy.config import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy import Judge
@@ -51,7 +52,7 @@ def _policies(given: GivenPolicy) -> Judge | PolicyConfig:
 
 
 @final
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=kinds_checked)
 class RuntimeConfig:
     """The configuration of one runtime.
 
@@ -110,6 +111,7 @@ class RuntimeConfig:
         http: Where it serves health, readiness and metrics over HTTP; None: nowhere.
 
     Raises:
+        TypeError: A value is of a wrong kind.
         StagePlaceError: An interceptor is neither before nor after policy.
     """
 
@@ -132,8 +134,8 @@ class RuntimeConfig:
     stub_idle: float = STUB_IDLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
-    identity: Path | None = None
-    store: Path | None = None
+    identity: Path | None = attrs.field(default=None, converter=as_path_or_none)
+    store: Path | None = attrs.field(default=None, converter=as_path_or_none)
     lease: int = LEASE
     policy: Judge | PolicyConfig = attrs.field(default=PolicyConfig(), converter=_policies)
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)

@@ -88,6 +88,7 @@ class Runtime:
 
     Attributes:
         url: Its address.
+        is_leaving: Whether it closes, or has closed.
         counters: Counts of dropped messages and of the findings of the monitor.
         followers: The models of the application that go along with entities.
         status: Whether the runtime reaches its node.
@@ -107,7 +108,7 @@ class Runtime:
         self._deployments: dict[str, _Deployment] = {}
         self._failure: HypertyFailedError | None = None
         self._has_failed = trio.Event()
-        self._is_leaving = False
+        self.is_leaving = False
 
     # ---- for its owner
 
@@ -211,7 +212,7 @@ class Runtime:
         described = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
         given = await self.reserve(described)
-        if self._is_leaving:
+        if self.is_leaving:
             raise ActorStoppedError(self.url)
         url = life.url = given.address
         deployment = self._deployments[url] = _Deployment(url, described, life)
@@ -545,7 +546,7 @@ class Runtime:
         If cancelled, the remaining steps are left out, and peers learn of the end by their
         timers.
         """
-        there, self._is_leaving = self._presence, True
+        there, self.is_leaving = self._presence, True
         deployments, self._deployments = self._deployments, {}
         urls = tuple(deployments)
         try:

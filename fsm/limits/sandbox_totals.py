@@ -33,14 +33,20 @@ class SandboxTotals:
         cpu: Processors.
 
     Raises:
+        TypeError: A value is no number.
         ValueError: There is less than one process may use.
     """
 
     memory: int = attrs.field(
-        default=SANDBOXES_MEMORY, validator=attrs.validators.ge(SANDBOX_MEMORY)
+        default=SANDBOXES_MEMORY,
+        validator=[attrs.validators.instance_of(int), attrs.validators.ge(SANDBOX_MEMORY)],
     )
     cpu: float = attrs.field(
-        default=SANDBOXES_CPU, validator=attrs.validators.ge(SANDBOXES_CPU_LEAST)
+        default=SANDBOXES_CPU,
+        validator=[
+            attrs.validators.instance_of((int, float)),
+            attrs.validators.ge(SANDBOXES_CPU_LEAST),
+        ],
     )
 
 

@@ -9,11 +9,13 @@ it is copied again for each handler that gets it.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from types import NoneType
 from typing import Final, Unpack, cast, final
 
 import orjson
 import trio
 
+from actors.kit.kinds import a_text, each_text, of_kind
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty.typed import Sendable, plain
 from actors.runtime.objects.context import HypertyContext
@@ -113,6 +115,7 @@ def uncopied(body: Mapping[str, Sendable]) -> JsonObject:
 
 def _said(value: Sendable, path: str) -> Mapping[str, Sendable]:
     """Return the body of a request."""
+    a_text(path, "path")
     return {"value": value, "resource": path} if path else {"value": value}
 
 
@@ -161,6 +164,7 @@ class HypertyClient:
         that was sent is dropped.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
@@ -196,6 +200,7 @@ class HypertyClient:
         If cancelled, a message that was sent is still repeated, and its answer is dropped.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
@@ -227,9 +232,11 @@ class HypertyClient:
         dropped.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ExceptionGroup: Of ActorStoppedError: the runtime has closed.
         """
+        each_text(receivers, "receivers")
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
             # What is no JSON is the caller's error, not that of one of the tasks below.
@@ -257,10 +264,13 @@ class HypertyClient:
         If cancelled, the provisional answer is not sent.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             BadMessageError: `request` is not a request, or the value is too large.
+            TypeError: An argument is of a wrong kind.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
+        of_kind(request, (Message,), "request")
         sequence = self._context.ids.next(self.url)
         body = uncopied({"value": value, "sequence": sequence})
         await self._context.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
@@ -281,6 +291,7 @@ class HypertyClient:
         that was sent is dropped.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             NotJsonError: The body, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
@@ -290,6 +301,9 @@ class HypertyClient:
         self, to: str, type_: str, body: Mapping[str, Sendable], attempts: int
     ) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
+        a_text(to, "to")
+        a_text(type_, "type_")
+        of_kind(body, (Mapping,), "body")
         url = self._context.url
         # It gets its id when it may go: the ids of one sender rise (I-T7).
         async with self._context.window(to):
@@ -400,6 +414,7 @@ class HypertyClient:
         deleted at once, and one that is created later with the hyperty.
 
         Raises:
+            TypeError: An argument is of a wrong kind.
             BadMessageError: On entering: one of `observers` or `allow` is not an address.
             ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
                 hyperty is undeployed; 409: the object is reported already; 410: the runtime has
@@ -407,6 +422,12 @@ class HypertyClient:
             SchemaError: On entering: the value does not obey the schema, or `definition` is not
                 a JSON Schema.
         """
+        a_text(schema, "schema")
+        of_kind(value, (Mapping,), "value")
+        of_kind(name, (str, NoneType), "name")
+        of_kind(definition, (Mapping, NoneType), "definition")
+        for texts, what in ((resources, "resources"), (observers, "observers"), (allow, "allow")):
+            each_text(texts, what)
         wanted = NewReport(
             schema,
             value,
@@ -449,6 +470,7 @@ class HypertyClient:
             SchemaError: On entering: the schema of the object is not a JSON Schema.
             ActorStoppedError: On entering: the runtime has closed.
         """
+        a_text(url, "url")
         return open_taken_over(self._context, url, store=store)
 
     @final
@@ -483,4 +505,5 @@ class HypertyClient:
                 answer in time; 409: this hyperty observes it already; 410: the runtime has
                 closed; 413: the store is full.
         """
+        a_text(url, "url")
         return open_observation(self._context, Observe(url, p2p=p2p, store=store or None))

@@ -295,6 +295,13 @@ class Hyperty(HypertyClient, ABC):
         super().__init_subclass__(**options)
         cls.handlers = handlers_of(cls)
 
+    @override
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if not hasattr(self, "_context"):
+            return f"<{name}, not deployed>"
+        return f"<{name} {self.url} in {self._context.runtime}>"
+
     @final
     @classmethod
     def message_schema(cls) -> JsonObject | None:

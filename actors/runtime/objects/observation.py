@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
@@ -94,9 +95,10 @@ class ObservedObject:
         children: What its reporter and its observers have created beside it.
     """
 
-    def __init__(self, url: str, children: Children) -> None:
+    def __init__(self, url: str, children: Children, runtime: str = "") -> None:
         self.url: Final = url
         self.children: Final = children
+        self._runtime: Final = runtime
         self._data: JsonObject = frozen_object({})
         self._state = ObjectState(0, self._data)
         self._log: Final[deque[ObjectChange]] = deque(maxlen=CHANGES_KEPT)
@@ -104,6 +106,11 @@ class ObservedObject:
         self._end: ObjectError | None = None
         self._is_stale = False
         self._waiting = trio.lowlevel.ParkingLot()
+
+    @override
+    def __repr__(self) -> str:
+        state = "gone" if self.is_gone else "stale" if self.is_stale else "observed"
+        return f"<ObservedObject {self.url} version {self.version} {state} in {self._runtime}>"
 
     @property
     def state(self) -> ObjectState:
@@ -365,7 +372,7 @@ async def open_observation(
     if wanted.store:
         check_room(context, url)
     context.watch(url, inputs)
-    copy = ObservedObject(url, Children.of(context, url))
+    copy = ObservedObject(url, Children.of(context, url), context.runtime)
     try:
         async with copy.children.open(), open_background() as nursery:
             observation = _Observation(context, copy, inputs, nursery)

@@ -14,6 +14,7 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.kinds import PathInput, as_path, kinds_checked
 from actors.kit.log import get_logger
 from actors.kit.supervision.monitor import Crash
 from actors.runtime.bus.ports import CorePort
@@ -178,7 +179,7 @@ class Credentials(Protocol):
 
 
 @final
-@attrs.frozen
+@attrs.frozen(field_transformer=kinds_checked)
 class GivenToken(Credentials):
     """One token; it opens a single session where the node accepts each token once."""
 
@@ -203,8 +204,8 @@ def given(token: str | None) -> Credentials:
 class TokenFile(Credentials):
     """A file whose token another program renews; it is read each time a session opens."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+    def __init__(self, path: PathInput) -> None:
+        self._path = as_path(path, "the token file")
 
     @override
     async def token(self, audience: str) -> str:

@@ -17,6 +17,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, HttpUrlError, ServerUrl
+from actors.kit.kinds import PathInput, a_text, as_path_or_none, each_text, kinds_checked
 from actors.kit.log import get_logger
 from actors.runtime.stubs.credentials import Credentials, CredentialsError, is_word, read_secret
 from specs.jsonvalue import Json, JsonObject
@@ -44,10 +45,12 @@ class TokenCommand(Credentials):
         words: The program and its arguments; no shell reads them.
 
     Raises:
+        TypeError: It is one text instead of several, or one of them is none.
         ValueError: There is no program.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
+        each_text(words, "the words of a token command")
         if not words:
             raise ValueError("a token command names a program")
         self._words = tuple(words)
@@ -117,8 +120,13 @@ def _read_url(text: str) -> ServerUrl:
     return url
 
 
+def _secret(given: PathInput | None) -> str | Path | None:
+    """Return a secret, which a text is itself; anything else is the path of its file."""
+    return given if isinstance(given, str) else as_path_or_none(given)
+
+
 @final
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, field_transformer=kinds_checked)
 class OAuthCredentials(Credentials):
     """The token endpoint of an identity provider, asked at each login.
 
@@ -136,14 +144,15 @@ class OAuthCredentials(Credentials):
             are trusted.
 
     Raises:
+        TypeError: A value is of a wrong kind.
         CredentialsError: The URL is none, or is without TLS on another machine; or there is
             neither a secret nor a refresh token.
     """
 
     url: str
     client_id: str
-    secret: str | Path | None = attrs.field(default=None, repr=False)
-    refresh: Path | None = None
+    secret: str | Path | None = attrs.field(default=None, converter=_secret, repr=False)
+    refresh: Path | None = attrs.field(default=None, converter=as_path_or_none)
     scope: str | None = None
     audience: str | None = None
     tls: ssl.SSLContext | None = None
@@ -154,6 +163,7 @@ class OAuthCredentials(Credentials):
     def _read_server(self) -> ServerUrl:
         if self.secret is None and self.refresh is None:
             raise CredentialsError("a client without a secret needs a refresh token")
+        a_text(self.url, "OAuthCredentials.url")
         return _read_url(self.url)
 
     def check(self) -> None:

@@ -1,0 +1,168 @@
+"""Arguments of a wrong kind, which are a `TypeError` at the call; and paths of any kind."""
+
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Final, TypeAlias, cast, get_args, get_origin
+
+import attrs
+
+__all__ = [
+    "PathInput",
+    "a_text",
+    "as_path",
+    "as_path_or_none",
+    "as_paths",
+    "each_text",
+    "kinds_checked",
+    "of_kind",
+]
+
+PathInput: TypeAlias = str | PathLike[str]
+"""The path of a file or folder, as a program gives it."""
+
+_Field: TypeAlias = "attrs.Attribute[object]"
+
+_WORDS: Final[dict[object, str]] = {
+    str: "text (str)",
+    Path: "a path (str or os.PathLike)",
+    NoneType: "None",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    bytes: "bytes",
+}
+
+
+def of_kind(value: object, kinds: tuple[type, ...], what: str) -> None:
+    """Refuse an argument of another kind.
+
+    Args:
+        value: The argument.
+        kinds: The kinds that are expected.
+        what: Name of the argument, for people.
+
+    Raises:
+        TypeError: It is of another kind.
+    """
+    is_number = float in kinds and isinstance(value, int)
+    is_truth = isinstance(value, bool) and bool not in kinds and object not in kinds
+    if is_truth or not (isinstance(value, kinds) or is_number):
+        wanted = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
+        # The value itself may be a secret.
+        raise TypeError(f"{what} must be {wanted}, not {type(value).__name__}")
+
+
+def a_text(value: object, what: str) -> None:
+    """Refuse an argument that is no text.
+
+    Args:
+        value: The argument.
+        what: Name of the argument, for people.
+
+    Raises:
+        TypeError: It is none.
+    """
+    of_kind(value, (str,), what)
+
+
+def each_text(values: object, what: str) -> None:
+    """Refuse an argument that is not several texts.
+
+    Args:
+        values: The argument.
+        what: Name of the argument, for people.
+
+    Raises:
+        TypeError: It is one text, or one of them is none.
+    """
+    is_several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    if not is_several:
+        raise TypeError(f"{what} must be several texts, such as a list, not {_kind_of(values)}")
+    for one in cast("Iterable[object]", values):
+        a_text(one, f"each of {what}")
+
+
+def _kind_of(value: object) -> str:
+    return type(value).__name__
+
+
+def as_path(given: PathInput, what: str = "the path") -> Path:
+    """Return a path.
+
+    Args:
+        given: The path.
+        what: What it is, for people.
+
+    Raises:
+        TypeError: It is neither a text nor an `os.PathLike`.
+    """
+    kind: object = given
+    if not isinstance(kind, str | PathLike):
+        of_kind(kind, (Path,), what)
+    return Path(given)
+
+
+def as_path_or_none(given: PathInput | None) -> Path | None:
+    """Return a path, or None; a converter of a field that `kinds_checked` checks."""
+    return Path(given) if isinstance(given, str | PathLike) else given
+
+
+def as_paths(given: Iterable[PathInput]) -> tuple[Path, ...]:
+    """Return several paths; a converter of a field.
+
+    Raises:
+        TypeError: It is one path, or one of them is none.
+    """
+    if isinstance(given, str | PathLike) or not isinstance(given, Iterable):
+        raise TypeError(f"files must be several paths, such as a list, not {_kind_of(given)}")
+    return tuple(as_path(one, "each of files") for one in given)
+
+
+def kinds_checked(owner: type, fields: list[_Field]) -> list[_Field]:
+    """Let each field of a class of attrs refuse values of other kinds than its annotation says.
+
+    It is a `field_transformer`. Annotations that are texts, and protocols, are not checked.
+
+    Args:
+        owner: The class.
+        fields: Its fields.
+    """
+    return [_checked(owner, field) for field in fields]
+
+
+def _checked(owner: type, field: _Field) -> _Field:
+    check = _check_of(f"{owner.__name__}.{field.name}", field.type)
+    if check is None:
+        return field
+    also = () if field.validator is None else (field.validator,)
+    return field.evolve(validator=attrs.validators.and_(check, *also))
+
+
+_Check: TypeAlias = Callable[[object, "_Field", object], None]
+
+
+def _check_of(name: str, kind: object) -> _Check | None:
+    """Return the validator of a field; None: its annotation says nothing that can be checked."""
+    parts = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    kinds = tuple(get_origin(one) or one for one in parts)
+    if not all(isinstance(one, type) and not getattr(one, "_is_protocol", False) for one in kinds):
+        return None
+    types = cast("tuple[type, ...]", kinds)
+    elements = _element_of(kind)
+
+    def check(_: object, __: _Field, value: object) -> None:
+        of_kind(value, types, name)
+        if elements is not None:
+            for one in cast("Iterable[object]", value):
+                of_kind(one, (elements,), f"each of {name}")
+
+    return check
+
+
+def _element_of(kind: object) -> type | None:
+    """Return the kind of the elements of a tuple or set; None: it is neither."""
+    args = get_args(kind)
+    is_such = get_origin(kind) in {tuple, frozenset} and isinstance(args[0], type)
+    return args[0] if is_such else None
